@@ -1,0 +1,202 @@
+// An actor: one end user's state in memory with the mailbox that serializes every turn on it. A turn decides,
+// applies and hands its changes to the output gate without an await between, so nothing can come between a
+// decision and its changes; the answer then waits at the gate.
+
+import type { Batch, Gate } from "actors/gate.ts";
+import { Mailbox } from "actors/mailbox.ts";
+import type { Budget, WorkspaceCaps } from "actors/budget.ts";
+import { type IdempotencyRow, type Mode, type RowChange, Unavailable, type UserStore } from "actors/port.ts";
+import type { Catalog } from "domain/catalog.ts";
+import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
+import { decide } from "domain/decide.ts";
+import type { IdSource, UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Change, UserState } from "domain/user.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+
+/** What a turn knows of the realm it runs in. */
+export interface Realm {
+  readonly realm: number;
+  readonly mode: Mode;
+  readonly catalog: Catalog;
+  readonly caps: WorkspaceCaps;
+  /** The realm's clock. */
+  now(): Millis;
+}
+
+/** A command on its way to a user. */
+export interface Call<Name extends CommandName> {
+  readonly realm: Realm;
+  readonly name: Name;
+  readonly input: Commands[Name]["input"];
+  /** Whether a workspace at its cap refuses the call. */
+  readonly isCapped?: boolean;
+  /** A reservation that must be known before the turn. */
+  readonly reservationId?: string;
+  /** The first answer to keep with the turn's changes; null to keep none. The key is null while the user has no row. */
+  readonly record?:
+    | ((result: Result<Commands[Name]["answer"]>, userKey: UserKey | null) => IdempotencyRow | null)
+    | null;
+}
+
+/** What every actor of a term shares. */
+export interface ActorWorld {
+  readonly gate: Gate;
+  readonly budget: Budget;
+  readonly ids: IdSource;
+  readonly store: Pick<UserStore, "loadReservation">;
+  /** Keeps a first answer at hand until the tables have it. */
+  readonly remember: (row: IdempotencyRow, batch: Batch) => void;
+  /** Whether this process is still the writer. */
+  readonly isHeld: () => boolean;
+  /** Resolves when the tables hold everything that was durable at the call. */
+  readonly flush: () => Promise<void>;
+}
+
+/** The outcome of a turn and the batch that it waits for, or null when nothing it saw is still on its way. */
+export interface Turn<Answer> {
+  readonly result: Result<Answer>;
+  readonly batch: Batch | null;
+}
+
+/** A started actor. */
+export class Actor {
+  readonly state: UserState;
+  readonly mailbox = new Mailbox();
+  /** Set by each turn; the directory takes it back when it looks for idle actors. */
+  hadTurn = true;
+  /** When the directory last saw that there had been a turn. */
+  seenAt = 0;
+  /** Set when a bug broke a turn; the directory then lets the actor go. */
+  isBroken = false;
+  readonly #world: ActorWorld;
+  readonly #onBroken: (actor: Actor) => void;
+  #lastBatch: Batch | null = null;
+  #settled: { readonly row: Reservation; readonly batch: Batch }[] = [];
+  #forgotten = 0;
+
+  /** @param onBroken called once when a turn threw: the actor runs no further turn and is to be let go */
+  constructor(state: UserState, world: ActorWorld, onBroken: (actor: Actor) => void) {
+    this.state = state;
+    this.#world = world;
+    this.#onBroken = onBroken;
+  }
+
+  /** Whether nothing of this user is on its way to the tables or waiting for a turn. */
+  get isIdle(): boolean {
+    return this.mailbox.isIdle && (this.#lastBatch?.isDrained ?? true);
+  }
+
+  /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
+  async run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
+    const { result, batch } = this.mailbox.isIdle && !this.#mustLoad(call.reservationId)
+      ? this.#turn(call)
+      : await this.#runQueued(call);
+    if (batch !== null) await batch.durable;
+    else if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
+    return result;
+  }
+
+  #turn<Name extends CommandName>(call: Call<Name>): Turn<Commands[Name]["answer"]> {
+    const { gate, budget, ids } = this.#world;
+    const { realm } = call;
+    this.#checkBounds(call.name);
+    const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
+    if (refusal !== null) return { result: refused(refusal), batch: durableOrNull(gate.tip) };
+
+    this.hadTurn = true;
+    try {
+      const context = { now: realm.now(), catalog: realm.catalog, ids };
+      const decision = decide(this.state, call.name, call.input, context);
+      this.state.apply(decision.changes);
+      // Only now: the call itself may name one of them, and nothing would load it again.
+      this.#forgetSettled();
+      const { user, recorded } = this.state;
+      const record = call.record?.(decision.result, recorded ? user.key : null) ?? null;
+      const changes: readonly RowChange[] = record === null
+        ? decision.changes
+        : [...decision.changes, { verb: "put", table: "idempotency", row: record }];
+      if (changes.length > 0) {
+        this.#lastBatch = gate.add(changes);
+        if (record !== null) this.#world.remember(record, this.#lastBatch);
+        this.#retainSettled(decision.changes, this.#lastBatch);
+        if (decision.operations > 0) this.#countOperations(this.#lastBatch, realm, decision.operations);
+      }
+      return { result: decision.result, batch: durableOrNull(this.#lastBatch) };
+    } catch (error) {
+      this.isBroken = true;
+      this.#onBroken(this);
+      throw error;
+    }
+  }
+
+  #countOperations(batch: Batch, { caps, mode }: Realm, operations: number): void {
+    const row = this.#world.budget.take(caps.workspaceId, mode, operations);
+    batch.totals.set(`${row.workspaceId}\n${mode}\n${row.month}`, { verb: "put", table: "operations", row });
+  }
+
+  #checkBounds(name: CommandName): void {
+    if (this.isBroken) throw new Unavailable("This user's state is being loaded again");
+    if (this.#world.gate.isFull) throw new Unavailable("The journal has too much to write");
+    if (name === "reserve" && this.state.openHolds >= RUNTIME_LIMITS.openHoldsMax) {
+      throw new Unavailable("This user has too many open holds");
+    }
+  }
+
+  /** Waits for earlier turns, loads the reservation that the call names, and lets go of it if nothing changed. */
+  #runQueued<Name extends CommandName>(call: Call<Name>): Promise<Turn<Commands[Name]["answer"]>> {
+    const id = call.reservationId ?? "";
+    let loaded: Reservation | undefined;
+    const turn = () => {
+      const done = this.#turn(call);
+      if (loaded !== undefined && this.state.reservations.get(id) === loaded) this.state.forget(id);
+      return done;
+    };
+    return this.mailbox.run(turn, () => {
+      if (!this.#mustLoad(call.reservationId)) return null;
+      return this.#load(id).then(() => {
+        loaded = this.state.reservations.get(id);
+      });
+    });
+  }
+
+  #mustLoad(reservationId: string | undefined): boolean {
+    return reservationId !== undefined && !this.state.reservations.has(reservationId);
+  }
+
+  async #load(reservationId: string): Promise<void> {
+    try {
+      this.state.admit(await this.#world.store.loadReservation(this.state.user.key, reservationId));
+    } catch (error) {
+      throw new Unavailable("A load failed", { cause: error });
+    }
+  }
+
+  /** Settled reservations stay in memory until the tables have them: a prefetch could not see them before. */
+  #retainSettled(changes: readonly Change[], batch: Batch): void {
+    for (const change of changes) {
+      if (change.table === "reservations" && change.row.status !== "held") {
+        this.#settled.push({ row: change.row, batch });
+      }
+    }
+  }
+
+  #forgetSettled(): void {
+    let next = this.#settled[this.#forgotten];
+    while (next?.batch.isDrained === true) {
+      // A newer value of the same row waits for a drain of its own.
+      if (this.state.reservations.get(next.row.id) === next.row) this.state.forget(next.row.id);
+      this.#forgotten += 1;
+      next = this.#settled[this.#forgotten];
+    }
+    if (this.#forgotten > 1000 && this.#forgotten * 2 > this.#settled.length) {
+      this.#settled = this.#settled.slice(this.#forgotten);
+      this.#forgotten = 0;
+    }
+  }
+}
+
+function durableOrNull(batch: Batch | null): Batch | null {
+  return batch === null || batch.isDurable ? null : batch;
+}

@@ -1,0 +1,70 @@
+// Metering operations of workspaces in the running UTC month, and the caps on them. Taken synchronously inside a
+// turn, so that no await can let two callers pass on one operation; written with the batch of the turn that took
+// them, so that a crash loses neither. Section 7 of the decisions.
+
+import type { Mode, OperationsRow } from "actors/port.ts";
+import type { Millis } from "domain/period.ts";
+import { type Refusal, refusal } from "domain/refusal.ts";
+
+/** Caps of a workspace; null = no limit. */
+export interface WorkspaceCaps {
+  readonly workspaceId: string;
+  readonly operationCap: number | null;
+  readonly testOperationCap: number | null;
+}
+
+/** The UTC month of a real moment as "YYYY-MM". */
+export function monthOf(at: Millis): string {
+  return new Date(at).toISOString().slice(0, 7);
+}
+
+/** Operations used, by workspace, mode and month. */
+export class Budget {
+  readonly #used = new Map<string, OperationsRow>();
+  readonly #realNow: () => Millis;
+  #month = "";
+  #monthEndsAt = -Infinity;
+
+  constructor(rows: readonly OperationsRow[], realNow: () => Millis) {
+    this.#realNow = realNow;
+    for (const row of rows) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
+  }
+
+  /** The refusal of a workspace that is at its cap, or null. Only `used >= cap` refuses. */
+  refusal(caps: WorkspaceCaps, mode: Mode): Refusal | null {
+    const cap = mode === "live" ? caps.operationCap : caps.testOperationCap;
+    if (cap === null || this.used(caps.workspaceId, mode) < cap) return null;
+    return mode === "live"
+      ? refusal("workspace_limit_reached", "The workspace has used its operations of this month")
+      : refusal("test_quota_exceeded", "The workspace has used its test operations of this month");
+  }
+
+  /** Operations used in the running month. */
+  used(workspaceId: string, mode: Mode): number {
+    return this.#used.get(keyOf(workspaceId, mode, this.#monthNow()))?.used ?? 0;
+  }
+
+  /** Counts operations of a turn; answers the total, to be written with the turn's batch. */
+  take(workspaceId: string, mode: Mode, operations: number): OperationsRow {
+    const month = this.#monthNow();
+    const key = keyOf(workspaceId, mode, month);
+    const used = (this.#used.get(key)?.used ?? 0) + operations;
+    const row = { workspaceId, mode, month, used };
+    this.#used.set(key, row);
+    return row;
+  }
+
+  #monthNow(): string {
+    const now = this.#realNow();
+    if (now >= this.#monthEndsAt) {
+      this.#month = monthOf(now);
+      const date = new Date(now);
+      this.#monthEndsAt = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+    }
+    return this.#month;
+  }
+}
+
+function keyOf(workspaceId: string, mode: Mode, month: string): string {
+  return `${workspaceId}\n${mode}\n${month}`;
+}

@@ -1,0 +1,148 @@
+// The directory: from an end-user id, or the key that a reservation id names, to the one actor of that user. An
+// actor is started once however many calls wait for it, loads go out many users to a query, and an actor leaves
+// memory only when it is idle and the tables have everything of it.
+
+import { Actor, type ActorWorld, type Call } from "actors/actor.ts";
+import { Loader } from "actors/loader.ts";
+import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "actors/port.ts";
+import type { CommandName, Commands, Result } from "domain/command.ts";
+import type { UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import { UserState } from "domain/user.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+
+/** What a directory needs beside what its actors share. */
+export interface DirectoryOptions {
+  readonly world: ActorWorld;
+  readonly store: UserStore;
+  /** The largest user key ever given out. */
+  readonly lastUserKey: UserKey;
+  readonly realNow: () => Millis;
+}
+
+/** All actors of a term. */
+export class Directory {
+  readonly #world: ActorWorld;
+  readonly #byId = new Map<string, Actor>();
+  readonly #byKey = new Map<UserKey, Actor>();
+  readonly #starting = new Map<string, Promise<Actor | null>>();
+  readonly #loader: Loader<UserRef, LoadedUser | null>;
+  #lastUserKey: UserKey;
+  #timer: ReturnType<typeof setInterval>;
+
+  constructor({ world, store, lastUserKey, realNow }: DirectoryOptions) {
+    this.#world = world;
+    this.#lastUserKey = lastUserKey;
+    this.#loader = new Loader(
+      (refs) => store.load(refs, realNow()),
+      RUNTIME_LIMITS.loadUsersMax,
+      RUNTIME_LIMITS.loadQueueMax,
+    );
+    this.#timer = setInterval(() => this.passivate(), RUNTIME_LIMITS.passivateEveryMs);
+  }
+
+  /** Actors in memory. */
+  get size(): number {
+    return this.#byKey.size;
+  }
+
+  /** Puts a call to a user by end-user id; an id that nothing is known of starts empty. */
+  runById<Name extends CommandName>(
+    id: string,
+    call: Call<Name>,
+  ): Promise<Result<Commands[Name]["answer"]>> {
+    const { realm } = call.realm;
+    const actor = this.#byId.get(nameOf(realm, id));
+    if (actor !== undefined) return actor.run(call);
+    return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
+  }
+
+  /** Puts a call to the user with a key; null when no user of the call's realm has it. */
+  async runByKey<Name extends CommandName>(
+    key: UserKey,
+    call: Call<Name>,
+  ): Promise<Result<Commands[Name]["answer"]> | null> {
+    const actor = this.#byKey.get(key) ?? await this.#start({ key });
+    if (actor === null || actor.state.user.realm !== call.realm.realm) return null;
+    return actor.run(call);
+  }
+
+  /** Lets go of idle actors: those without a turn for long, and the longest idle ones past the bound. */
+  passivate(): void {
+    const now = performance.now();
+    for (const actor of this.#byKey.values()) {
+      if (actor.hadTurn) actor.seenAt = now;
+      actor.hadTurn = false;
+    }
+    const idleSince = now - RUNTIME_LIMITS.actorIdleMs;
+    for (const actor of this.#byKey.values()) {
+      if (actor.seenAt <= idleSince && actor.isIdle) this.#remove(actor);
+    }
+    this.#passivateLongestIdle(this.#byKey.size - RUNTIME_LIMITS.actorsMax);
+  }
+
+  #passivateLongestIdle(count: number): void {
+    if (count <= 0) return;
+    const idle = [...this.#byKey.values()].filter((actor) => actor.isIdle);
+    idle.sort((a, b) => a.seenAt - b.seenAt);
+    for (const actor of idle.slice(0, count)) this.#remove(actor);
+  }
+
+  /** Stops the housekeeping; the actors are left to the collector. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Lets a broken actor go once the tables have what it acknowledged; until then its user is unavailable. */
+  #discard(actor: Actor): void {
+    this.#world.flush().then(() => this.#remove(actor), () => {});
+  }
+
+  #start(ref: UserRef): Promise<Actor | null> {
+    const name = "key" in ref ? String(ref.key) : nameOf(ref.realm, ref.id);
+    const waiting = this.#starting.get(name);
+    if (waiting !== undefined) return waiting;
+    if (this.#byKey.size >= RUNTIME_LIMITS.actorsMax * 2) {
+      this.passivate();
+      return Promise.reject(new Unavailable("Too many users are active"));
+    }
+    const started = this.#loader.load(ref)
+      .then((rows) => this.#admit(ref, rows))
+      .finally(() => this.#starting.delete(name));
+    this.#starting.set(name, started);
+    return started;
+  }
+
+  /** Makes the actor of loaded rows, unless the same user was started by its other name meanwhile. */
+  #admit(ref: UserRef, rows: LoadedUser | null): Actor | null {
+    if (rows !== null) {
+      const known = this.#byKey.get(rows.user.key);
+      if (known !== undefined) return known;
+      return this.#add(new UserState({ ...rows, recorded: true, aliases: [] }));
+    }
+    if ("key" in ref) return null;
+    const user = { key: ++this.#lastUserKey, ...ref, entitlement: null, dueAt: null };
+    const none = { subscriptions: [], counters: [], reservations: [] };
+    return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
+  }
+
+  #add(state: UserState): Actor {
+    const actor = new Actor(state, this.#world, (broken) => this.#discard(broken));
+    this.#byKey.set(state.user.key, actor);
+    this.#byId.set(nameOf(state.user.realm, state.user.id), actor);
+    return actor;
+  }
+
+  /** A load under way for this user may have read the tables before the actor's last turns: it then stays. */
+  #remove(actor: Actor): void {
+    const { key, realm, id } = actor.state.user;
+    const name = nameOf(realm, id);
+    if (!actor.isBroken && (this.#starting.has(name) || this.#starting.has(String(key)))) return;
+    this.#byKey.delete(key);
+    this.#byId.delete(name);
+  }
+}
+
+function nameOf(realm: number, id: string): string {
+  return `${realm}/${id}`;
+}

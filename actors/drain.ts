@@ -1,0 +1,158 @@
+// When to drain. Appended batches wait here until there are many of them or the oldest is old, since the same
+// rows are then written once for many batches; a reader who needs the tables asks for a drain at once. The
+// backlog is bounded: past the bound the gate waits for room before it appends another batch.
+
+import type { Batch } from "actors/gate.ts";
+import type { AppendedBatch, Journal } from "actors/port.ts";
+import { Unavailable } from "actors/port.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+
+interface Pending {
+  readonly batch: Batch;
+  readonly appended: AppendedBatch;
+  readonly at: number;
+}
+
+interface Waiter {
+  readonly seq: number;
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** Moves appended batches into the tables, in order. */
+export class Drain {
+  readonly #journal: Journal;
+  readonly #onFault: (error: Error) => void;
+  #pending: Pending[] = [];
+  #changes = 0;
+  #bytes = 0;
+  #drainedSeq = -1;
+  #appendedSeq = -1;
+  #isDraining = false;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #waiters: Waiter[] = [];
+  #roomWaiter: { promise: Promise<void>; resolve: () => void; reject: (reason: Error) => void } | null = null;
+  #fault: Error | null = null;
+
+  constructor(journal: Journal, onFault: (error: Error) => void) {
+    this.#journal = journal;
+    this.#onFault = onFault;
+  }
+
+  /** Changes appended and not yet in the tables. */
+  get backlogChanges(): number {
+    return this.#changes;
+  }
+
+  /** Characters of journal not yet in the tables. */
+  get backlogBytes(): number {
+    return this.#bytes;
+  }
+
+  /** Takes a batch that became durable. */
+  add(batch: Batch, appended: AppendedBatch): void {
+    this.#pending.push({ batch, appended, at: performance.now() });
+    this.#changes += appended.changes;
+    this.#bytes += appended.bytes;
+    this.#appendedSeq = appended.seq;
+    this.#schedule();
+  }
+
+  /** Resolves when the tables hold everything that was durable at the call. */
+  flush(): Promise<void> {
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    if (this.#drainedSeq >= this.#appendedSeq) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ seq: this.#appendedSeq, resolve, reject });
+      this.#start();
+    });
+  }
+
+  /** Null while the backlog has room; else resolves when it has. */
+  room(): Promise<void> | null {
+    const full = this.#changes >= RUNTIME_LIMITS.backlogChangesMax ||
+      this.#bytes >= RUNTIME_LIMITS.backlogBytesMax;
+    if (!full) return null;
+    this.#start();
+    if (this.#roomWaiter === null) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      promise.catch(() => {});
+      this.#roomWaiter = { promise, resolve, reject };
+    }
+    return this.#roomWaiter.promise;
+  }
+
+  /** Ends the drain: what is not in the tables stays in the journal. */
+  close(fault: Error): void {
+    if (this.#fault !== null) return;
+    this.#fault = fault;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    for (const waiter of this.#waiters) waiter.reject(fault);
+    this.#waiters = [];
+    this.#roomWaiter?.reject(fault);
+  }
+
+  #schedule(): void {
+    if (this.#isDraining) return;
+    if (this.#changes >= RUNTIME_LIMITS.drainFromChanges) this.#start();
+    else this.#timer ??= setTimeout(() => this.#start(), RUNTIME_LIMITS.drainAfterMs);
+  }
+
+  #start(): void {
+    if (this.#isDraining || this.#fault !== null || this.#pending.length === 0) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#isDraining = true;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      do {
+        const taken = this.#take();
+        await this.#journal.drain(taken.map(({ appended }) => appended));
+        if (this.#fault !== null) return;
+        this.#finish(taken);
+      } while (this.#isWanted());
+      this.#isDraining = false;
+      if (this.#pending.length > 0) this.#schedule();
+    } catch (error) {
+      this.#onFault(new Unavailable("A drain failed", { cause: error }));
+    }
+  }
+
+  /** Whether the next drain should not wait for the timer. */
+  #isWanted(): boolean {
+    return this.#pending.length > 0 &&
+      (this.#waiters.length > 0 || this.#changes >= RUNTIME_LIMITS.drainFromChanges);
+  }
+
+  #take(): Pending[] {
+    let changes = 0;
+    let count = 0;
+    for (const { appended } of this.#pending) {
+      if (count > 0 && changes + appended.changes > RUNTIME_LIMITS.drainChangesMax) break;
+      changes += appended.changes;
+      count += 1;
+    }
+    return this.#pending.slice(0, count);
+  }
+
+  #finish(taken: readonly Pending[]): void {
+    this.#pending = this.#pending.slice(taken.length);
+    for (const { batch, appended } of taken) {
+      batch.isDrained = true;
+      this.#changes -= appended.changes;
+      this.#bytes -= appended.bytes;
+      this.#drainedSeq = appended.seq;
+    }
+    this.#waiters = this.#waiters.filter((waiter) => {
+      if (waiter.seq > this.#drainedSeq) return true;
+      waiter.resolve();
+      return false;
+    });
+    const room = this.#roomWaiter;
+    this.#roomWaiter = null;
+    room?.resolve();
+  }
+}

@@ -1,0 +1,159 @@
+// The output gate. A turn's changes join the open batch; while batches are being appended the next one fills, so a
+// busy writer appends large batches and an idle one answers at once, without a timer. An answer leaves only when
+// the batch that holds its changes is durable.
+//
+// Why this is safe: batches become durable in the order in which their turns ran (the journal's promise), and a
+// turn's changes are never split. So whatever is durable is a prefix of what was decided, and an answer that waits for
+// its own batch also waits for every change it could have seen. A failed append ends the term: the gate then
+// opens for nobody, since the outcome is unknown until the journal is read again.
+
+import type { AppendedBatch, Journal, RowChange } from "actors/port.ts";
+import { Unavailable } from "actors/port.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+
+/** Changes that become durable together. */
+export class Batch {
+  readonly changes: RowChange[] = [];
+  /** Running totals as of the batch's last turn, by what they are of: one change each, however many turns add. */
+  readonly totals = new Map<string, RowChange>();
+  /** Resolves when the batch is durable; rejects when the term ends first. */
+  readonly durable: Promise<void>;
+  isDurable = false;
+  isDrained = false;
+  open!: () => void;
+  fail!: (reason: Error) => void;
+
+  constructor() {
+    this.durable = new Promise((resolve, reject) => {
+      this.open = () => {
+        this.isDurable = true;
+        resolve();
+      };
+      this.fail = reject;
+    });
+    // Every waiter handles the failure itself; a batch without one must not end the process.
+    this.durable.catch(() => {});
+  }
+}
+
+/** What the gate hands on and asks of the rest of the term. */
+export interface GateOptions {
+  readonly journal: Journal;
+  /** Called with each batch that became durable, in order. */
+  readonly onAppended: (batch: Batch, appended: AppendedBatch) => void;
+  /** Resolves when the drain has room for another batch. */
+  readonly room: () => Promise<void> | null;
+  /** Ends the term. */
+  readonly onFault: (error: Error) => void;
+}
+
+/** Batches changes into the journal. */
+export class Gate {
+  readonly #options: GateOptions;
+  #filling: Batch[] = [];
+  #tip: Batch | null = null;
+  #waitingChanges = 0;
+  readonly #inFlight = new Set<Batch>();
+  #isWaitingForRoom = false;
+  #isScheduled = false;
+  #fault: Error | null = null;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  /** Changes that wait for an append. */
+  get waitingChanges(): number {
+    return this.#waitingChanges;
+  }
+
+  /** The newest batch, or null when nothing was ever written in this term. */
+  get tip(): Batch | null {
+    return this.#tip;
+  }
+
+  /** Whether new turns must be refused until the journal has caught up. */
+  get isFull(): boolean {
+    return this.#waitingChanges >= RUNTIME_LIMITS.waitingChangesMax;
+  }
+
+  /** Adds a turn's changes to the batch that leaves next. */
+  add(changes: readonly RowChange[]): Batch {
+    if (this.#fault !== null) throw this.#fault;
+    let batch = this.#filling.at(-1);
+    if (batch === undefined || batch.changes.length >= RUNTIME_LIMITS.batchChangesMax) {
+      batch = new Batch();
+      this.#filling.push(batch);
+      this.#tip = batch;
+    }
+    for (const change of changes) batch.changes.push(change);
+    this.#waitingChanges += changes.length;
+    if (!this.#isScheduled && this.#maySend()) {
+      this.#isScheduled = true;
+      setImmediate(() => this.#send());
+    }
+    return batch;
+  }
+
+  /** Ends the gate: every waiter gets the fault. */
+  close(fault: Error): void {
+    if (this.#fault !== null) return;
+    this.#fault = fault;
+    for (const batch of [...this.#inFlight, ...this.#filling]) batch.fail(fault);
+    this.#filling = [];
+  }
+
+  /**
+   * Whether the open batch should leave: at once when nothing is in flight; beside others only when it is worth an
+   * append of its own.
+   */
+  #maySend(): boolean {
+    const next = this.#filling[0];
+    if (next === undefined || this.#isWaitingForRoom || this.#fault !== null) return false;
+    if (this.#inFlight.size === 0) return true;
+    return this.#inFlight.size < RUNTIME_LIMITS.appendsInFlightMax &&
+      next.changes.length >= RUNTIME_LIMITS.batchWorthChanges;
+  }
+
+  #send(): void {
+    this.#isScheduled = false;
+    while (this.#maySend()) {
+      const room = this.#options.room();
+      if (room !== null) {
+        this.#waitForRoom(room);
+        return;
+      }
+      void this.#append(this.#filling.shift() as Batch);
+    }
+  }
+
+  #waitForRoom(room: Promise<void>): void {
+    this.#isWaitingForRoom = true;
+    room.then(() => {
+      this.#isWaitingForRoom = false;
+      this.#send();
+    }, () => {});
+  }
+
+  async #append(batch: Batch): Promise<void> {
+    const { journal, onAppended, onFault } = this.#options;
+    this.#inFlight.add(batch);
+    this.#waitingChanges -= batch.changes.length;
+    for (const total of batch.totals.values()) batch.changes.push(total);
+    try {
+      const appended = await journal.append(batch.changes);
+      this.#inFlight.delete(batch);
+      if (this.#fault !== null) return;
+      onAppended(batch, appended);
+      batch.open();
+      batch.changes.length = 0;
+      this.#send();
+    } catch (error) {
+      const fault = error instanceof Unavailable
+        ? error
+        : new Unavailable("An append failed", { cause: error });
+      this.close(fault);
+      onFault(fault);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+// First answers by idempotency key: the same call again gets the first answer, a twin in flight waits for it, and
+// another call under the same key is refused. A first answer is kept with the changes of the turn that made it,
+// in one batch. Section 1 of the decisions, "Idempotency-Key".
+
+import type { Batch } from "actors/gate.ts";
+import { Loader } from "actors/loader.ts";
+import type { IdempotencyRow, UserStore } from "actors/port.ts";
+import type { Millis } from "domain/period.ts";
+import { RUNTIME_LIMITS, SWEEP_LIMITS } from "src/limits.ts";
+
+/** An answer as it goes on the wire. */
+export interface WireAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** A key in its realm, with a hash of the call's path and body. */
+export interface IdempotentCall {
+  readonly realm: number;
+  readonly key: string;
+  readonly requestHash: string;
+}
+
+/** What became of an idempotent call. */
+export type IdempotentOutcome =
+  | { readonly kind: "first"; readonly answer: WireAnswer }
+  | { readonly kind: "replayed"; readonly answer: WireAnswer }
+  | { readonly kind: "conflict" };
+
+interface Flight {
+  readonly requestHash: string;
+  readonly ended: Promise<void>;
+}
+
+/** Keeps calls under one key apart, and their first answers at hand until the tables have them. */
+export class Idempotency {
+  readonly #flights = new Map<string, Flight>();
+  readonly #recent = new Map<string, { readonly row: IdempotencyRow; readonly batch: Batch }>();
+  readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
+  readonly #realNow: () => Millis;
+
+  constructor(store: Pick<UserStore, "loadIdempotency">, realNow: () => Millis) {
+    this.#realNow = realNow;
+    this.#loader = new Loader(
+      (keys) => store.loadIdempotency(keys),
+      RUNTIME_LIMITS.loadUsersMax,
+      RUNTIME_LIMITS.loadQueueMax,
+    );
+  }
+
+  /** Remembers a first answer that is on its way with a batch. */
+  remember(row: IdempotencyRow, batch: Batch): void {
+    this.#recent.set(nameOf(row), { row, batch });
+    for (const [name, known] of this.#recent) {
+      if (!known.batch.isDrained) break;
+      this.#recent.delete(name);
+    }
+  }
+
+  /** Runs a call unless its first answer is known or on its way. */
+  async run(call: IdempotentCall, first: () => Promise<WireAnswer>): Promise<IdempotentOutcome> {
+    const name = nameOf(call);
+    while (true) {
+      const flight = this.#flights.get(name);
+      if (flight === undefined) break;
+      if (flight.requestHash !== call.requestHash) return { kind: "conflict" };
+      await flight.ended;
+    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#flights.set(name, { requestHash: call.requestHash, ended: promise });
+    try {
+      const known = await this.#find(call);
+      if (known === null) return { kind: "first", answer: await first() };
+      if (known.requestHash !== call.requestHash) return { kind: "conflict" };
+      return { kind: "replayed", answer: known };
+    } finally {
+      this.#flights.delete(name);
+      resolve();
+    }
+  }
+
+  async #find(call: IdempotentCall): Promise<IdempotencyRow | null> {
+    const recent = this.#recent.get(nameOf(call));
+    // A first answer that is not durable yet may never be: its term can end before its append does.
+    if (recent !== undefined) await recent.batch.durable;
+    const row = recent?.row ?? await this.#loader.load({ realm: call.realm, key: call.key });
+    if (row === null || row.at + SWEEP_LIMITS.idempotencyKeptMs <= this.#realNow()) return null;
+    return row;
+  }
+}
+
+function nameOf({ realm, key }: { readonly realm: number; readonly key: string }): string {
+  return `${realm}/${key}`;
+}

@@ -1,0 +1,64 @@
+// A mailbox: one user's turns, one at a time. A turn itself never awaits; what may take time is the prefetch
+// before it, during which later turns of the same user wait, so that no decision can run on rows that were read
+// before an earlier turn's changes.
+
+import { Unavailable } from "actors/port.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+
+interface Entry {
+  readonly prefetch: (() => Promise<void> | null) | null;
+  readonly turn: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Runs turns in order; at once when nothing is before them. */
+export class Mailbox {
+  #waiting: Entry[] = [];
+  #isBusy = false;
+
+  /** Whether a prefetch is under way or turns wait. */
+  get isIdle(): boolean {
+    return !this.#isBusy && this.#waiting.length === 0;
+  }
+
+  /**
+   * Runs a turn after all that came before it.
+   *
+   * @param prefetch what the turn needs first; answers null when it turns out to need nothing
+   */
+  run<T>(turn: () => T, prefetch: (() => Promise<void> | null) | null = null): Promise<T> {
+    if (this.#waiting.length >= RUNTIME_LIMITS.mailboxTurnsMax) {
+      return Promise.reject(new Unavailable("Too many calls wait for this user"));
+    }
+    return new Promise<T>((resolve, reject) => {
+      const run = () => {
+        try {
+          resolve(turn());
+        } catch (error) {
+          reject(error);
+        }
+      };
+      this.#waiting.push({ prefetch, turn: run, reject });
+      if (!this.#isBusy) this.#work();
+    });
+  }
+
+  /** Runs what can run now; stops at a prefetch and goes on when it is done. */
+  #work(): void {
+    let entry: Entry | undefined;
+    while ((entry = this.#waiting.shift()) !== undefined) {
+      const wait = entry.prefetch?.() ?? null;
+      if (wait === null) {
+        entry.turn();
+        continue;
+      }
+      this.#isBusy = true;
+      const { turn, reject } = entry;
+      wait.then(turn, reject).finally(() => {
+        this.#isBusy = false;
+        this.#work();
+      });
+      return;
+    }
+  }
+}

@@ -1,0 +1,95 @@
+// What the actors need of the world: durable storage of changes, rows to start from, and a lease that says who
+// may write. The actors know these shapes and nothing of SQL; src/storage implements them, and so does a store
+// in memory that tests use.
+
+import type { UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import type { Change, UserRows } from "domain/user.ts";
+
+export type Mode = "live" | "test";
+
+/** A first answer kept under an idempotency key. Section 1 of the decisions. */
+export interface IdempotencyRow {
+  readonly realm: number;
+  readonly key: string;
+  readonly requestHash: string;
+  readonly status: number;
+  readonly body: string;
+  readonly userKey: UserKey | null;
+  /** Real time. */
+  readonly at: Millis;
+}
+
+/** Metering operations of a workspace in a UTC month. Section 7 of the decisions. */
+export interface OperationsRow {
+  readonly workspaceId: string;
+  readonly mode: Mode;
+  /** "YYYY-MM". */
+  readonly month: string;
+  readonly used: number;
+}
+
+/** Every change that the journal takes: those that decisions yield and those of the runtime itself. */
+export type RowChange =
+  | Change
+  | { readonly verb: "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
+  | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow };
+
+/** Who a command is for: an end-user id in a realm, or the key that a reservation id names. */
+export type UserRef =
+  | { readonly realm: number; readonly id: string }
+  | { readonly key: UserKey };
+
+/** Rows to start an actor from. */
+export type LoadedUser = Omit<UserRows, "recorded" | "aliases">;
+
+/** Reads of users' rows. Answers reflect everything that was drained before the call. */
+export interface UserStore {
+  /** Live rows of many users, each answer in its place; null for a user that has no row. */
+  load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]>;
+  /** A reservation of a user that is not live, with the counters of its lines. */
+  loadReservation(
+    owner: UserKey,
+    reservationId: string,
+  ): Promise<Pick<UserRows, "counters" | "reservations">>;
+  /** The keys of users of a realm that are due, earliest first. */
+  listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
+  /** The largest user key ever given out, 0 when there is none. */
+  lastUserKey(): Promise<UserKey>;
+  /** First answers by idempotency key, each in its place. */
+  loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
+}
+
+/** A batch that is durable in the journal. */
+export interface AppendedBatch {
+  readonly seq: number;
+  readonly changes: number;
+  readonly bytes: number;
+}
+
+/** The journal of the one writer. Every call fails once the lease is lost. */
+export interface Journal {
+  /**
+   * Makes a batch durable; resolves only when it is. Several may be in flight: they become durable in the order of
+   * the calls, and one that fails takes all later ones with it.
+   */
+  append(changes: readonly RowChange[]): Promise<AppendedBatch>;
+  /** Writes appended batches into the tables and removes them from the journal, as one transaction. */
+  drain(batches: readonly AppendedBatch[]): Promise<void>;
+}
+
+/** The right to write, held from `acquire` until `lost` resolves. */
+export interface Lease {
+  readonly journal: Journal;
+  /** Resolves when the lease is gone; what is not durable by then never will be. */
+  readonly lost: Promise<Error>;
+  /** Whether no other process can have become the writer by now. */
+  isHeld(): boolean;
+  /** Lets the lease go. */
+  close(): Promise<void>;
+}
+
+/** The storage could not be reached, or the write's outcome is unknown: retryable, never an answer. */
+export class Unavailable extends Error {
+  override readonly name = "Unavailable";
+}

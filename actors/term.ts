@@ -1,0 +1,104 @@
+// A term: everything that lives while this process is the writer, from a lease to its end. A fault ends the whole
+// term: actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from
+// the journal and the tables.
+
+import type { ActorWorld } from "actors/actor.ts";
+import { Budget } from "actors/budget.ts";
+import { Directory } from "actors/directory.ts";
+import { Drain } from "actors/drain.ts";
+import { Gate } from "actors/gate.ts";
+import { Idempotency } from "actors/idempotency.ts";
+import type { IdempotencyRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
+import { Unavailable } from "actors/port.ts";
+import type { IdSource } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+
+/** What a term is made of. */
+export interface TermOptions {
+  readonly lease: Lease;
+  readonly store: UserStore;
+  readonly ids: IdSource;
+  readonly operations: readonly OperationsRow[];
+  readonly lastUserKey: number;
+  readonly realNow: () => Millis;
+}
+
+/** The runtime of one writer. */
+export class Term {
+  readonly directory: Directory;
+  readonly budget: Budget;
+  readonly gate: Gate;
+  readonly drain: Drain;
+  readonly idempotency: Idempotency;
+  /** Resolves with the fault that ended the term. */
+  readonly ended: Promise<Error>;
+  readonly #lease: Lease;
+  #end!: (fault: Error) => void;
+  #fault: Error | null = null;
+
+  constructor({ lease, store, ids, operations, lastUserKey, realNow }: TermOptions) {
+    this.#lease = lease;
+    this.ended = new Promise((resolve) => this.#end = resolve);
+    const onFault = (fault: Error) => this.fail(fault);
+    this.drain = new Drain(lease.journal, onFault);
+    this.gate = new Gate({
+      journal: lease.journal,
+      onAppended: (batch, appended) => this.drain.add(batch, appended),
+      room: () => this.drain.room(),
+      onFault,
+    });
+    this.budget = new Budget(operations, realNow);
+    this.idempotency = new Idempotency(store, realNow);
+    const isHeld = () => this.#fault === null && lease.isHeld();
+    const world: ActorWorld = {
+      gate: this.gate,
+      budget: this.budget,
+      ids,
+      store,
+      isHeld,
+      flush: () => this.flush(),
+      remember: (row, batch) => this.idempotency.remember(row, batch),
+    };
+    this.directory = new Directory({ world, store, lastUserKey, realNow });
+    void lease.lost.then(onFault);
+  }
+
+  /** Whether the term still serves. */
+  get isServing(): boolean {
+    return this.#fault === null && this.#lease.isHeld();
+  }
+
+  /** Resolves when the tables hold everything that was decided before the call. */
+  async flush(): Promise<void> {
+    await this.gate.tip?.durable;
+    await this.drain.flush();
+    if (!this.isServing) throw new Unavailable("This process may no longer be the writer");
+  }
+
+  /** Makes a first answer durable that belongs to no turn. */
+  async keepAnswer(row: IdempotencyRow): Promise<void> {
+    const batch = this.gate.add([{ verb: "put", table: "idempotency", row }]);
+    this.idempotency.remember(row, batch);
+    await batch.durable;
+  }
+
+  /** Ends the term; every call that waits gets the fault. */
+  fail(fault: Error): void {
+    if (this.#fault !== null) return;
+    this.#fault = fault instanceof Unavailable ? fault : new Unavailable("The term ended", { cause: fault });
+    this.gate.close(this.#fault);
+    this.drain.close(this.#fault);
+    this.directory.close();
+    this.#end(fault);
+  }
+
+  /** Ends the term in good order: what was decided is made durable and drained first, as far as time allows. */
+  async close(): Promise<void> {
+    try {
+      await this.flush();
+    } finally {
+      this.fail(new Unavailable("The service is stopping"));
+      await this.#lease.close();
+    }
+  }
+}

@@ -1,0 +1,143 @@
+// Reading a request: its body up to the limit, its query, and the text rules that hold for every member. What
+// comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
+
+import { Buffer } from "node:buffer";
+import { Refused } from "routes/errors.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+/** A request's members and the text that they came from. */
+export interface RequestInput {
+  readonly members: Record<string, unknown>;
+  readonly text: string;
+}
+
+/** Reads and parses a JSON object body. */
+export async function readBody(request: Request): Promise<RequestInput> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null && Number(declared) > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+  // Chunks are counted whatever length was declared beside them.
+  const isChunked = declared === null || request.headers.has("transfer-encoding");
+  const text = isChunked ? await readChunks(request.body) : decode(await request.bytes().catch(refuseBody));
+  if (text === "" && request.method === "DELETE") return { members: {}, text };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Refused("invalid_request", "The body is not JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Refused("invalid_request", "The body is not a JSON object");
+  }
+  // A forbidden character can reach a parsed value only through an escape.
+  if (text.includes("\\u")) refuseForbiddenText(value);
+  return { members: value as Record<string, unknown>, text };
+}
+
+/** Reads the query string; a repeated member counts by its first value. */
+export function readQuery(request: Request): RequestInput {
+  const start = request.url.indexOf("?");
+  if (start < 0) return { members: {}, text: "" };
+  const text = request.url.slice(start);
+  refuseForeignEscapes(text);
+  const members: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(text)) {
+    members[name] ??= value;
+  }
+  return { members, text };
+}
+
+/** Refuses escapes of an address that stand for U+0000 or for no UTF-8 text, as a lone surrogate does. */
+export function refuseForeignEscapes(address: string): void {
+  if (!address.includes("%")) return;
+  let text: string;
+  try {
+    text = decodeURIComponent(address);
+  } catch {
+    throw new Refused("invalid_request", "The address has an escape that is no UTF-8 text");
+  }
+  if (text.includes("\0")) refuseCharacter();
+}
+
+/**
+ * Puts the members of a nested `options` object beside the others. The same member in both places is refused.
+ */
+export function flattenOptions(members: Record<string, unknown>): Record<string, unknown> {
+  if (members.options === undefined || members.options === null) return members;
+  const { options, ...flat } = members;
+  if (typeof options !== "object" || Array.isArray(options)) {
+    throw new Refused("invalid_request", "options: must be an object");
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (!OPTION_MEMBERS.has(name) || value === null) continue;
+    if (flat[name] !== undefined && flat[name] !== null) {
+      throw new Refused("invalid_request", `${name}: stands both in the body and in options`);
+    }
+    flat[name] = value;
+  }
+  return flat;
+}
+
+const OPTION_MEMBERS = new Set([
+  "prompt",
+  "inputTokens",
+  "inputCostCents",
+  "count",
+  "ttlSeconds",
+  "extra",
+  "actual",
+  "costCents",
+  "response",
+  "reason",
+  "errorCode",
+]);
+
+/** Bytes that are no UTF-8 are refused: replaced, two ids that differ could become one. */
+const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return UTF_8.decode(bytes);
+  } catch {
+    throw new Refused("invalid_request", "The body is not UTF-8 text");
+  }
+}
+
+function refuseBody(): never {
+  throw new Refused("invalid_request", "The body could not be read");
+}
+
+/** A body of unknown length is read piece by piece and given up at the limit. */
+async function readChunks(body: ReadableStream<Uint8Array> | null): Promise<string> {
+  if (body === null) return "";
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  const reader = body.getReader();
+  while (true) {
+    const { done, value } = await reader.read().catch(refuseBody);
+    if (done) return decode(Buffer.concat(chunks));
+    bytes += value.byteLength;
+    if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+    chunks.push(value);
+  }
+}
+
+/** Refuses U+0000 and lone surrogates in any text at any depth, without recursion. */
+function refuseForbiddenText(root: unknown): void {
+  const next: unknown[] = [root];
+  while (next.length > 0) {
+    const value = next.pop();
+    if (typeof value === "string") {
+      if (value.includes("\0") || !value.isWellFormed()) refuseCharacter();
+    } else if (typeof value === "object" && value !== null) {
+      for (const [name, member] of Object.entries(value)) next.push(name, member);
+    }
+  }
+}
+
+function refuseCharacter(): never {
+  throw new Refused("invalid_request", "Text must not contain U+0000 or a lone surrogate");
+}
+
+function refuseSize(): never {
+  throw new Refused("payload_too_large", `The body is larger than ${REQUEST_LIMITS.bodyBytesMax} bytes`);
+}

@@ -1,0 +1,57 @@
+// Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
+// not compile until it has its status here.
+
+import { type Refusal, refusal, type RefusalCode } from "domain/refusal.ts";
+
+/** The status of each code. Specification, "Errors"; section 1 of the decisions. */
+export const STATUS: Readonly<Record<RefusalCode, number>> = {
+  unavailable: 503,
+  invalid_key: 401,
+  not_found: 404,
+  method_not_allowed: 405,
+  requires_secret_key: 403,
+  forbidden: 403,
+  rate_limited: 429,
+  payload_too_large: 413,
+  invalid_request: 400,
+  idempotency_conflict: 409,
+  not_implemented: 501,
+  workspace_limit_reached: 429,
+  test_quota_exceeded: 429,
+  reservation_not_pending: 409,
+  already_canceled: 409,
+  catalog_in_use: 409,
+  limit_reached: 429,
+  internal_error: 500,
+};
+
+/** Refusals that rest on the moment or on the caller and not on the request: never kept as a first answer. */
+export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
+  "unavailable",
+  "invalid_key",
+  "requires_secret_key",
+  "forbidden",
+  "rate_limited",
+  "payload_too_large",
+  "invalid_request",
+  "idempotency_conflict",
+  "not_implemented",
+  "workspace_limit_reached",
+  "test_quota_exceeded",
+  "internal_error",
+]);
+
+/** A refusal thrown on the way to a decision: bad input, a wrong key, a missing route. */
+export class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(code: RefusalCode, message: string, details?: unknown) {
+    super(message);
+    this.refusal = refusal(code, message, details);
+  }
+}
+
+/** The body of an error answer. */
+export function errorBody({ code, message, details }: Refusal): string {
+  return JSON.stringify({ ok: false, error: { code, message, details } });
+}

@@ -1,0 +1,56 @@
+// The event feed. Specification, "Events feed".
+
+import { z } from "zod";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, success } from "routes/operation.ts";
+import { endUserId, eventName, textOf } from "routes/schemas/fields.ts";
+import { getEvent, listEvents } from "src/read/feed.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+function wholeNumber(min: number, max: number) {
+  return z.string().regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`).transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+}
+
+/** `GET /v1/events`: a page of events, newest first. */
+const list = operation({
+  method: "GET",
+  path: "/v1/events",
+  access: "secret",
+  input: z.object({
+    userId: endUserId.optional(),
+    eventType: eventName.optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+  }),
+  handle: async ({ serving, caller, input }) => {
+    await serving.term.flush();
+    const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
+    const offset = input.offset ?? 0;
+    const events = await listEvents(serving.database, {
+      realm: caller.realm.realm,
+      userId: input.userId ?? null,
+      eventType: input.eventType ?? null,
+      limit,
+      offset,
+    });
+    return success({ events, limit, offset, logPromptsEnabled: caller.app.catalog.promptLogging });
+  },
+});
+
+/** `GET /v1/events/{eventId}`: one event with its details. */
+const detail = operation({
+  method: "GET",
+  path: "/v1/events/:eventId",
+  access: "secret",
+  input: z.object({ eventId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
+  handle: async ({ serving, caller, input }) => {
+    await serving.term.flush();
+    const logsErrors = caller.app.catalog.promptLogging;
+    const event = await getEvent(serving.database, caller.realm.realm, input.eventId, logsErrors);
+    if (event === null) throw new Refused("not_found", "No event has this eventId");
+    return success(event);
+  },
+});
+
+export const EVENTS: readonly Operation<unknown>[] = [list, detail];

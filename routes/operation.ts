@@ -1,0 +1,193 @@
+// One operation of the API and the way of every request through it, in the decided order of refusals: writer, key,
+// route, method, key class, mode, validation, idempotency; the cap and the domain's own come in the turn. An
+// operation is data: method, path, who may call it, the schema of its input, and what it does.
+
+import type { Context } from "hono";
+import type { z } from "zod";
+import type { Call } from "actors/actor.ts";
+import type { Directory } from "actors/directory.ts";
+import type { IdempotencyRow } from "actors/port.ts";
+import type { WireAnswer } from "actors/idempotency.ts";
+import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
+import { reservationOwner } from "domain/ids.ts";
+import { unknownReservation } from "domain/commit.ts";
+import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
+import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
+import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
+import { respond, respondTo } from "routes/respond.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+import { type Caller, hashOf } from "src/registry.ts";
+import type { Service, Serving } from "src/service.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** An operation under `/api`. */
+export interface Operation<Input> {
+  readonly method: Method;
+  /** Under `/api`, with `:name` for path members. */
+  readonly path: string;
+  readonly access: Access;
+  readonly input: z.ZodType<Input>;
+  /** Whether a nested `options` object may hold members of the body. */
+  readonly hasOptions?: boolean;
+  readonly handle: (request: OperationRequest<Input>) => Promise<WireAnswer>;
+}
+
+/** A request that has passed every check before its decision. */
+export interface OperationRequest<Input> {
+  readonly serving: Serving;
+  readonly caller: Caller;
+  /** The end user that a token stands for; null with a secret key. */
+  readonly endUser: EndUser | null;
+  readonly input: Input;
+  /** Set when the call has an idempotency key: makes the row of a first answer. */
+  readonly firstAnswer: FirstAnswer | null;
+}
+
+/** Keeps track of whether a first answer was written with the changes of a turn. */
+export interface FirstAnswer {
+  isKept: boolean;
+  row(answer: WireAnswer, userKey: number | null): IdempotencyRow;
+}
+
+/** An operation with its input type known to itself alone. */
+export function operation<Input>(definition: Operation<Input>): Operation<unknown> {
+  return definition as Operation<unknown>;
+}
+
+/** Who a command is for. */
+export type Target = { readonly userId: string } | { readonly reservationId: string };
+
+/** Puts a command to a user and answers with what the result shows as; a first answer is kept with the turn. */
+export async function runTurn<Name extends CommandName>(
+  { serving, caller, firstAnswer }: OperationRequest<unknown>,
+  target: Target,
+  call: Pick<Call<Name>, "name" | "input" | "isCapped">,
+  show: (answer: Commands[Name]["answer"]) => unknown,
+): Promise<WireAnswer> {
+  let kept: WireAnswer | null = null;
+  const record = firstAnswer === null
+    ? null
+    : (result: Result<Commands[Name]["answer"]>, userKey: number | null) => {
+      if (!isKeepable(result)) return null;
+      kept = wireAnswer(result, show);
+      firstAnswer.isKept = true;
+      return firstAnswer.row(kept, userKey);
+    };
+  const { directory } = serving.term;
+  const full = { ...call, realm: caller.realm, record };
+  const result = "userId" in target
+    ? await directory.runById(target.userId, full)
+    : await runOnReservation(directory, target.reservationId, full);
+  return kept ?? wireAnswer(result, show);
+}
+
+/** A reservation's id names its owner; an id that names nobody of the caller's realm is unknown. */
+async function runOnReservation<Name extends CommandName>(
+  directory: Directory,
+  reservationId: string,
+  call: Call<Name>,
+): Promise<Result<Commands[Name]["answer"]>> {
+  const owner = reservationOwner(reservationId);
+  const result = owner === null ? null : await directory.runByKey(owner, { ...call, reservationId });
+  return result ?? refused(unknownReservation());
+}
+
+/** The answer of a result on the wire. */
+export function wireAnswer<Answer>(result: Result<Answer>, show: (answer: Answer) => unknown): WireAnswer {
+  if (result.ok) return success(show(result.answer));
+  return { status: STATUS[result.refusal.code], body: errorBody(result.refusal) };
+}
+
+/** A 200 answer with data. */
+export function success(data: unknown): WireAnswer {
+  return { status: 200, body: JSON.stringify({ ok: true, data }) };
+}
+
+/** Handles a request to an operation. */
+export async function handle(
+  context: Context,
+  definition: Operation<unknown>,
+  service: Service,
+): Promise<Response> {
+  const request = context.req.raw;
+  try {
+    const { serving, caller } = authenticate(request, service);
+    const endUser = authorize(request, definition.access, caller, serving.clock.now());
+    const input = await readInput(context, definition);
+    const members = definition.hasOptions === true ? flattenOptions(input.members) : input.members;
+    const parsed = definition.input.safeParse(members);
+    if (!parsed.success) throw invalid(parsed.error);
+    const ready = { serving, caller, endUser, input: parsed.data };
+    const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
+    if (key !== null) return await handleOnce(request, definition, ready, key, input.text);
+    return respond(request, await definition.handle({ ...ready, firstAnswer: null }));
+  } catch (error) {
+    return respondTo(request, error);
+  }
+}
+
+async function readInput(context: Context, definition: Operation<unknown>): Promise<RequestInput> {
+  const request = context.req.raw;
+  if (definition.method === "GET") {
+    const query = readQuery(request);
+    if (definition.path.includes(":")) refuseForeignEscapes(new URL(request.url).pathname);
+    return { ...query, members: { ...query.members, ...context.req.param() } };
+  }
+  const body = await readBody(request);
+  if (definition.method !== "DELETE") return body;
+  const query = readQuery(request);
+  for (const name of Object.keys(query.members)) {
+    if (Object.hasOwn(body.members, name)) {
+      throw new Refused("invalid_request", `${name}: stands both in the body and in the query`);
+    }
+  }
+  return { members: { ...query.members, ...body.members }, text: `${query.text}\n${body.text}` };
+}
+
+/** The refusal of a body that does not fit its schema: the first fault as the message, all of them as details. */
+export function invalid(error: z.ZodError): Refused {
+  const details = error.issues.slice(0, 20).map(({ path, message }) => ({ path: path.join("."), message }));
+  const [first] = details;
+  return new Refused(
+    "invalid_request",
+    first?.path ? `${first.path}: ${first.message}` : "The request is invalid",
+    details,
+  );
+}
+
+async function handleOnce(
+  request: Request,
+  definition: Operation<unknown>,
+  ready: Omit<OperationRequest<unknown>, "firstAnswer">,
+  key: string,
+  bodyText: string,
+): Promise<Response> {
+  if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
+    throw new Refused("invalid_request", "Idempotency-Key: must have 1 to 200 characters");
+  }
+  const { term, clock } = ready.serving;
+  const { realm } = ready.caller.realm;
+  const requestHash = hashOf(`${definition.method} ${definition.path}\n${bodyText}`);
+  const firstAnswer: FirstAnswer = {
+    isKept: false,
+    row: ({ status, body }, userKey) => ({ realm, key, requestHash, status, body, userKey, at: clock.now() }),
+  };
+  const outcome = await term.idempotency.run({ realm, key, requestHash }, async () => {
+    const answer = await definition.handle({ ...ready, firstAnswer });
+    if (!firstAnswer.isKept && isKeepableStatus(answer)) await term.keepAnswer(firstAnswer.row(answer, null));
+    return answer;
+  });
+  if (outcome.kind === "conflict") {
+    throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
+  }
+  return respond(request, outcome.answer, outcome.kind === "replayed");
+}
+
+function isKeepable(result: Result<unknown>): boolean {
+  return result.ok || !NOT_KEPT.has(result.refusal.code);
+}
+
+function isKeepableStatus({ status }: WireAnswer): boolean {
+  return status === 200 || status === 404 || status === 409;
+}

@@ -1,0 +1,122 @@
+// The schemas of single members, and how amounts and times get from the wire into the domain. Section 1 of the
+// decisions, "Wire conventions".
+
+import { z } from "zod";
+import { type Amount, amountOf } from "domain/amount.ts";
+import type { Metadata } from "domain/match.ts";
+import type { Millis } from "domain/period.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+/** Text of a length in code points. */
+export function textOf(min: number, max: number) {
+  return z.string().refine(
+    (text) => isLength(text, min, max),
+    min === 0 ? `must have at most ${max} characters` : `must have ${min} to ${max} characters`,
+  );
+}
+
+/** An end-user id. Specification, "End-user ids and aliases". */
+export const endUserId = textOf(1, REQUEST_LIMITS.idLengthMax);
+
+/** A concrete event name. */
+export const eventName = z.string().refine(
+  (text) => isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[*\p{Cc}]/u.test(text),
+  'must be a name of 1 to 200 characters without "*" and control characters',
+);
+
+/** An event name or a glob. */
+export const eventPattern = z.string().refine(
+  (text) =>
+    isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/\p{Cc}/u.test(text) &&
+    !text.slice(0, -1).includes("*"),
+  'must be an event name, a prefix followed by one final "*", or "*"',
+);
+
+const HALF_OF_SMALLEST = 5e-7;
+const size = z.number().max(REQUEST_LIMITS.amountMax);
+
+/** An amount above zero, also after rounding to six places. */
+export const positiveAmount = size.refine((value) => value >= HALF_OF_SMALLEST, "must be above 0");
+
+/** An amount of zero or more. */
+export const amount = size.min(0);
+
+/** An amount of any sign. */
+export const signedAmount = size.min(-REQUEST_LIMITS.amountMax);
+
+const EARLIEST_MS = Date.parse("0001-01-01T00:00:00Z");
+const END_MS = Date.UTC(10_000, 0, 1);
+
+/** A moment in ISO 8601 with its offset from UTC, or a date, as milliseconds. */
+export const moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
+  error: "must be a time in ISO 8601",
+}).transform((text) => Date.parse(text)).refine(
+  (at) => at >= EARLIEST_MS && at < END_MS,
+  "must be in the years 1 to 9999",
+);
+
+/** A free-form JSON object of bounded size. */
+export const metadata = z.custom<Record<string, unknown>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  "must be an object",
+).transform((members, context): Metadata => {
+  const text = serialize(members);
+  if (text === null || byteLength(text) > REQUEST_LIMITS.metadataBytesMax) {
+    context.addIssue({
+      code: "custom",
+      message: `must have at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
+    });
+  }
+  return { text: text ?? "{}", members };
+});
+
+/** Text that is cut, not refused, when it is longer. */
+export function cutText(max: number) {
+  return z.string().transform((text) => text.length <= max ? text : [...text].slice(0, max).join(""));
+}
+
+/** The exact amount of an optional member. */
+export function amountOrNull(value: number | null | undefined): Amount | null {
+  return value === null || value === undefined ? null : amountOf(value);
+}
+
+const MINUTE_MS = 60_000;
+let minute = -1;
+let minuteText = "";
+
+/** A moment as the wire shows it. The text of the minute is kept: most answers of a moment share it. */
+export function timeText(at: Millis): string {
+  const place = Math.floor(at / MINUTE_MS);
+  if (place !== minute) {
+    minuteText = new Date(place * MINUTE_MS).toISOString().slice(0, -"00.000Z".length);
+    minute = place;
+  }
+  const rest = at - place * MINUTE_MS;
+  const seconds = Math.floor(rest / 1000);
+  return `${minuteText}${String(seconds).padStart(2, "0")}.${String(rest % 1000).padStart(3, "0")}Z`;
+}
+
+/** A moment or null as the wire shows it. */
+export function timeTextOrNull(at: Millis | null): string | null {
+  return at === null ? null : timeText(at);
+}
+
+function isLength(text: string, min: number, max: number): boolean {
+  if (text.length < min) return false;
+  return text.length <= max || (text.length <= max * 2 && [...text].length <= max);
+}
+
+function byteLength(text: string): number {
+  return text.length * 3 <= REQUEST_LIMITS.metadataBytesMax
+    ? text.length
+    : new TextEncoder().encode(text).byteLength;
+}
+
+/** JSON text, or null for a value nested too deeply to be written. */
+function serialize(value: unknown): string | null {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return null;
+  }
+}

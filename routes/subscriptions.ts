@@ -1,0 +1,91 @@
+// Subscriptions: upsert and cancel. Section 4 of the decisions.
+
+import { z } from "zod";
+import { amountOf } from "domain/amount.ts";
+import { type Operation, operation, runTurn } from "routes/operation.ts";
+import { amount, cutText, endUserId, moment, textOf } from "routes/schemas/fields.ts";
+import { showSubscription } from "routes/wire.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+const rowIds = {
+  provider: textOf(1, REQUEST_LIMITS.idLengthMax).nullish(),
+  externalId: textOf(1, REQUEST_LIMITS.idLengthMax).nullish(),
+};
+
+/** A record schema drops `__proto__`, which names no group of any plan. */
+const customLimits = z.unknown().refine(
+  (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
+  'names a group that the plan lacks: "__proto__"',
+).pipe(z.record(z.string(), z.object({ quota: amount })));
+
+function hasBothOrNeither(
+  input: { provider?: string | null | undefined; externalId?: string | null | undefined },
+) {
+  return (input.provider == null) === (input.externalId == null);
+}
+
+const BOTH_OR_NEITHER = { message: "provider and externalId: give both or neither" };
+
+/** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
+const subscribe = operation({
+  method: "POST",
+  path: "/v1/subscriptions",
+  access: "secret",
+  input: z.object({
+    userId: endUserId,
+    planId: textOf(1, REQUEST_LIMITS.idLengthMax),
+    ...rowIds,
+    customLimits: customLimits.nullish(),
+    startsAt: moment.nullish(),
+    endsAt: moment.nullish(),
+    cycleStart: moment.nullish(),
+  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  handle: (request) => {
+    const { input } = request;
+    const command = {
+      plan: input.planId,
+      provider: input.provider ?? null,
+      externalId: input.externalId ?? null,
+      customLimits: customLimitsOf(input.customLimits),
+      startsAt: input.startsAt ?? null,
+      endsAt: input.endsAt ?? null,
+      cycleStart: input.cycleStart,
+    };
+    return runTurn(request, { userId: input.userId }, { name: "subscribe", input: command }, (answer) => {
+      return showSubscription(answer.userId, answer.row);
+    });
+  },
+});
+
+/** `DELETE /v1/subscriptions`: end a row now or later. */
+const cancel = operation({
+  method: "DELETE",
+  path: "/v1/subscriptions",
+  access: "secret",
+  input: z.object({
+    userId: endUserId,
+    ...rowIds,
+    endsAt: moment.nullish(),
+    reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
+  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  handle: (request) => {
+    const { input } = request;
+    const command = {
+      provider: input.provider ?? null,
+      externalId: input.externalId ?? null,
+      endsAt: input.endsAt ?? null,
+      reason: input.reason ?? null,
+    };
+    return runTurn(request, { userId: input.userId }, { name: "cancel", input: command }, (answer) => {
+      const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
+      return { subscriptionId, userId, planId, endsAt };
+    });
+  },
+});
+
+export const SUBSCRIPTIONS: readonly Operation<unknown>[] = [subscribe, cancel];
+
+function customLimitsOf(limits: Record<string, { quota: number }> | null | undefined) {
+  if (limits === undefined || limits === null) return limits;
+  return Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)]));
+}

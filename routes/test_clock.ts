@@ -1,0 +1,34 @@
+// The test clock: moves the whole test mode of an app forward and settles what became due. Section 3 of the
+// decisions, "Test clock".
+
+import { z } from "zod";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, success } from "routes/operation.ts";
+import { moment, timeText } from "routes/schemas/fields.ts";
+import { moveTestClock } from "src/test_clock.ts";
+
+const read = operation({
+  method: "GET",
+  path: "/v1/test-clock",
+  access: "test_secret",
+  input: z.object({}),
+  handle: ({ caller }) => Promise.resolve(success({ now: timeText(caller.realm.now()) })),
+});
+
+const move = operation({
+  method: "POST",
+  path: "/v1/test-clock",
+  access: "test_secret",
+  input: z.object({ advanceSeconds: z.number().positive().nullish(), now: moment.nullish() })
+    .refine((input) => (input.advanceSeconds == null) !== (input.now == null), {
+      message: "give either advanceSeconds or now",
+    }),
+  handle: async ({ serving, caller, input }) => {
+    const target = (now: number) => input.now ?? now + Math.round((input.advanceSeconds as number) * 1000);
+    const moved = await moveTestClock(serving, caller.realm, target);
+    if (typeof moved !== "number") throw new Refused(moved.code, moved.message);
+    return success({ now: timeText(moved) });
+  },
+});
+
+export const TEST_CLOCK: readonly Operation<unknown>[] = [read, move];

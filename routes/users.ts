@@ -1,0 +1,84 @@
+// Usage, the user's view, subscriptions and plans. Section 4 of the decisions.
+
+import { z } from "zod";
+import type { UserAnswer } from "domain/command.ts";
+import { requireSameUser } from "routes/auth.ts";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
+import { endUserId, eventPattern } from "routes/schemas/fields.ts";
+import { showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
+import { listPlans } from "src/read/plans.ts";
+import { listSubscriptionHistory } from "src/read/subscription_history.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+/** `GET /v1/usage`: the counters of the primary plan. */
+const usage = operation({
+  method: "GET",
+  path: "/v1/usage",
+  access: "end_user",
+  input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
+  handle: (request) => {
+    const { input, endUser } = request;
+    const userId = input.userId ?? endUser?.userId;
+    if (userId === undefined) throw new Refused("invalid_request", "userId: is needed");
+    requireSameUser(endUser, userId);
+    const call = { name: "usage", input: { event: input.event ?? null } } as const;
+    return runTurn(request, { userId }, call, (answer) => showUsage(answer, endUser === null));
+  },
+});
+
+/** `GET /v1/usage/me`: the counters of the token's user, never with duplicates. */
+const usageMe = operation({
+  method: "GET",
+  path: "/v1/usage/me",
+  access: "token",
+  input: z.object({ event: eventPattern.optional() }),
+  handle: (request) => {
+    const { userId } = request.endUser as { userId: string };
+    const call = { name: "usage", input: { event: request.input.event ?? null } } as const;
+    return runTurn(request, { userId }, call, (answer) => showUsage(answer, false));
+  },
+});
+
+/** `GET /v1/users/{userId}`: everything about a user; unknown users answer with empty values. */
+const user = operation({
+  method: "GET",
+  path: "/v1/users/:userId",
+  access: "secret",
+  input: z.object({ userId: endUserId }),
+  handle: async ({ serving, caller, input }) => {
+    const call = { realm: caller.realm, name: "user", input: {} } as const;
+    const result = await serving.term.directory.runById(input.userId, call);
+    if (!result.ok) return wireAnswer(result, () => null);
+    await serving.term.flush();
+    const { userKey } = result.answer;
+    const history = await listSubscriptionHistory(serving.database, userKey, REQUEST_LIMITS.historyRowsMax);
+    return success(showUser(result.answer, history));
+  },
+});
+
+/** `GET /v1/plans`: the plans on offer, oldest first. */
+const plans = operation({
+  method: "GET",
+  path: "/v1/plans",
+  access: "any",
+  input: z.object({}),
+  handle: ({ caller }) => Promise.resolve(success(listPlans(caller.app))),
+});
+
+export const USERS: readonly Operation<unknown>[] = [usage, usageMe, user, plans];
+
+function showUser(answer: UserAnswer, history: unknown) {
+  const { userId, aliases, subscription } = answer;
+  const { period, counters, credits } = showUsage(answer, false);
+  return {
+    userId,
+    aliases,
+    subscription: subscription === null ? null : showSubscription(userId, subscription),
+    history,
+    period,
+    counters,
+    credits,
+    duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+  };
+}

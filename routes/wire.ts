@@ -1,0 +1,85 @@
+// How the domain's records show on the wire, where more than one operation shows them. Section 4 of the decisions.
+
+import { larger, numberOf } from "domain/amount.ts";
+import type { CounterReading, Duplicates, NamedSubscription, UsageAnswer } from "domain/command.ts";
+import type { Window } from "domain/period.ts";
+import type { LimitGroup } from "domain/plan.ts";
+import type { Subscription } from "domain/subscription.ts";
+import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+
+/** A counter of usage and track. */
+export function showCounter({ group, quota, counter }: CounterReading) {
+  return {
+    groupId: group.id,
+    event: group.matches[0]?.event ?? "",
+    label: group.label,
+    unit: group.unit,
+    quota: numberOf(quota),
+    count: numberOf(counter.count),
+    remaining: numberOf(larger(quota - counter.count, 0n)),
+    costCents: numberOf(counter.costCents),
+    filters: filtersOf(group),
+  };
+}
+
+/** Usage; duplicates only where the caller may see them. */
+export function showUsage(answer: UsageAnswer, withDuplicates: boolean) {
+  return {
+    userId: answer.userId,
+    period: showWindow(answer.period),
+    counters: answer.counters.map(showCounter),
+    credits: [],
+    ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
+  };
+}
+
+/** A window as a period, or null without a plan. */
+export function showWindow(window: Window | null) {
+  return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
+}
+
+/** A subscription record. */
+export function showSubscription(userId: string, row: Subscription) {
+  return {
+    subscriptionId: row.id,
+    userId,
+    planId: row.planId,
+    startedAt: timeText(row.startedAt),
+    endsAt: timeTextOrNull(row.endsAt),
+    cycleAnchorAt: timeTextOrNull(row.cycleAnchorAt),
+    provider: row.provider,
+    externalId: row.externalId,
+  };
+}
+
+/** Several active subscriptions of one user. Specification, "DuplicateActiveSubscriptions". */
+export function showDuplicates(duplicates: Duplicates | null) {
+  if (duplicates === null) return null;
+  return {
+    primary: showSubRef(duplicates.primary),
+    duplicates: duplicates.duplicates.map(showSubRef),
+  };
+}
+
+function showSubRef({ row, planName }: NamedSubscription) {
+  return {
+    subscriptionId: row.id,
+    planId: row.planId,
+    planName,
+    provider: row.provider,
+    externalId: row.externalId,
+    startedAt: timeText(row.startedAt),
+    endsAt: timeTextOrNull(row.endsAt),
+  };
+}
+
+/** The distinct values that a group's rules ask for, by metadata key. */
+function filtersOf(group: LimitGroup): Record<string, string[]> {
+  const filters = new Map<string, Set<string>>();
+  for (const { metadata } of group.matches) {
+    for (const [name, value] of Object.entries(metadata ?? {})) {
+      filters.set(name, (filters.get(name) ?? new Set()).add(value));
+    }
+  }
+  return Object.fromEntries([...filters].map(([name, values]) => [name, [...values]]));
+}

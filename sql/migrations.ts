@@ -1,0 +1,14 @@
+// The migrations in order, as text modules, so that they are inside a compiled binary. A landed file is never
+// edited, renamed or removed; a change of the schema is a new file at the end of this list.
+
+import core from "sql/0001_core.sql" with { type: "text" };
+
+/** A migration: a name that says its place, and its SQL. */
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0001_core", sql: core },
+];

@@ -1,0 +1,53 @@
+// Settings from the environment, checked before anything starts. An empty variable counts as unset. A bad one
+// stops the start with one line that names it. Section 3 of the decisions.
+
+import { z } from "zod";
+
+const SECRET_LENGTH_MIN = 16;
+
+/** Settings that cannot be used; the message is the one line that the operator sees. */
+export class ConfigError extends Error {}
+
+/** The settings of a process. */
+export interface Config {
+  readonly port: number;
+  readonly host: string;
+  /** null for the embedded store. */
+  readonly databaseUrl: string | null;
+  readonly dataDir: string;
+  readonly adminToken: string | null;
+}
+
+const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
+
+const environment = z.object({
+  PORT: z.string().regex(/^\d+$/, "must be a port number from 0 to 65535").transform(Number)
+    .refine((port) => port <= 65_535, "must be a port number from 0 to 65535").default(8000),
+  HOLDFAST_HOST: z.string().default("127.0.0.1"),
+  DATABASE_URL: z.string()
+    .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
+  HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
+  HOLDFAST_ADMIN_TOKEN: secret.optional(),
+});
+
+/** Reads the settings from variables. */
+export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
+  const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
+  const parsed = environment.safeParse(set);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new ConfigError(`Cannot start: ${String(issue?.path[0])} ${issue?.message}`);
+  }
+  const values = parsed.data;
+  return {
+    port: values.PORT,
+    host: values.HOLDFAST_HOST,
+    databaseUrl: values.DATABASE_URL ?? null,
+    dataDir: values.HOLDFAST_DATA_DIR,
+    adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
+  };
+}
+
+function isPostgresUrl(text: string): boolean {
+  return URL.canParse(text) && ["postgres:", "postgresql:"].includes(new URL(text).protocol);
+}

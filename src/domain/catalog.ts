@@ -1,0 +1,143 @@
+// An app's catalog as decisions use it: the document that an administrator applies, compiled into exact amounts
+// and look-up tables. The document's format is the specification's `catalog.example.json`; whether a document
+// is well formed is checked before it comes here (src/catalog/).
+
+import { type Amount, amountOf } from "domain/amount.ts";
+import type { MatchRule } from "domain/match.ts";
+import type { Period } from "domain/period.ts";
+import type { Headroom, LimitGroup, Plan, Unit } from "domain/plan.ts";
+
+export interface HeadroomDocument {
+  readonly mode: "percent" | "multiplier";
+  readonly value: number;
+}
+
+export interface LimitGroupDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly matches: readonly MatchRule[];
+  readonly headroom?: HeadroomDocument | null | undefined;
+}
+
+export interface PlanDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly rank: number;
+  readonly period: Period;
+  readonly onPlanChange?: "carry" | "reset" | "block" | undefined;
+  readonly archived?: boolean | undefined;
+  readonly headroom?: HeadroomDocument | null | undefined;
+  readonly limits: readonly LimitGroupDocument[];
+}
+
+export type AmountMode = "per_token" | "per_call" | "per_unit";
+
+export interface ModelDocument {
+  readonly id: string;
+  readonly modality: "text" | "image" | "audio" | "video";
+  readonly amountMode: AmountMode;
+  readonly inputCentsPerMillionTokens?: number | undefined;
+  readonly outputCentsPerMillionTokens?: number | undefined;
+  readonly centsPerCall?: number | undefined;
+  readonly centsPerSecond?: number | undefined;
+}
+
+export interface SettingsDocument {
+  readonly promptLogging?: boolean | undefined;
+  readonly promptLogRetentionDays?: number | undefined;
+  readonly reservationTtlSeconds?: number | undefined;
+  readonly corsOrigins?: readonly string[] | undefined;
+  readonly rateLimit?: { readonly perSecond: number; readonly burst: number } | undefined;
+}
+
+/** The parts of a catalog document that decisions read. */
+export interface CatalogDocument {
+  readonly settings?: SettingsDocument | undefined;
+  readonly models?: readonly ModelDocument[] | undefined;
+  readonly plans?: readonly PlanDocument[] | undefined;
+}
+
+/** A model's price row; `price` is in cents a million tokens, a call or a second, by its mode. */
+export interface Model {
+  readonly id: string;
+  readonly amountMode: AmountMode;
+  readonly price: Amount;
+}
+
+/** A compiled catalog. */
+export interface Catalog {
+  readonly version: number;
+  readonly promptLogging: boolean;
+  readonly reservationTtlMs: number;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly plans: ReadonlyMap<string, Plan>;
+}
+
+const TTL_SECONDS_DEFAULT = 600;
+
+/** Compiles a well-formed document. */
+export function compileCatalog(document: CatalogDocument, version: number): Catalog {
+  return {
+    version,
+    promptLogging: document.settings?.promptLogging ?? false,
+    reservationTtlMs: (document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000,
+    models: new Map((document.models ?? []).map((model) => [model.id, compileModel(model)])),
+    plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
+  };
+}
+
+/** The plan with this id, else the one with this name without regard to case. */
+export function findPlan(catalog: Catalog, idOrName: string): Plan | null {
+  const byId = catalog.plans.get(idOrName);
+  if (byId !== undefined) return byId;
+  const name = foldName(idOrName);
+  for (const plan of catalog.plans.values()) {
+    if (foldName(plan.name) === name) return plan;
+  }
+  return null;
+}
+
+/** The form in which two names without regard to case are equal. */
+export function foldName(name: string): string {
+  return name.normalize("NFC").toLowerCase();
+}
+
+function compilePlan(plan: PlanDocument): Plan {
+  return {
+    id: plan.id,
+    name: plan.name,
+    rank: plan.rank,
+    period: plan.period,
+    onPlanChange: plan.onPlanChange ?? "carry",
+    archived: plan.archived ?? false,
+    groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
+  };
+}
+
+/** A group's own headroom replaces that of its plan. */
+function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null): LimitGroup {
+  const headroom = limit.headroom ?? ofPlan;
+  return {
+    id: limit.id,
+    label: limit.label,
+    unit: limit.unit,
+    quota: amountOf(limit.quota),
+    matches: limit.matches,
+    headroom: headroom === null ? null : compileHeadroom(headroom),
+  };
+}
+
+function compileHeadroom(headroom: HeadroomDocument): Headroom {
+  return { mode: headroom.mode, value: amountOf(headroom.value) };
+}
+
+function compileModel(model: ModelDocument): Model {
+  const price = {
+    per_token: model.inputCentsPerMillionTokens,
+    per_call: model.centsPerCall,
+    per_unit: model.centsPerSecond,
+  }[model.amountMode];
+  return { id: model.id, amountMode: model.amountMode, price: amountOf(price ?? 0) };
+}

@@ -1,0 +1,213 @@
+// Every command that can be put to a user, with what it is given and what it answers. The names and shapes are
+// the specification's; amounts are exact and times are milliseconds until a route writes them out.
+
+import type { Amount } from "domain/amount.ts";
+import type { Catalog } from "domain/catalog.ts";
+import type { Counter } from "domain/counter.ts";
+import type { MatchStatus } from "domain/event.ts";
+import type { IdSource } from "domain/ids.ts";
+import type { Metadata } from "domain/match.ts";
+import type { Millis, Window } from "domain/period.ts";
+import type { LimitGroup, Plan, Unit } from "domain/plan.ts";
+import type { CallSize } from "domain/pricing.ts";
+import type { Refusal } from "domain/refusal.ts";
+import type { Subscription } from "domain/subscription.ts";
+import type { Change } from "domain/user.ts";
+
+/** What a decision knows beside the user's state: one moment, one catalog, new ids. */
+export interface Context {
+  readonly now: Millis;
+  readonly catalog: Catalog;
+  readonly ids: IdSource;
+}
+
+export interface ReserveInput {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly size: CallSize;
+  /** null for the catalog's hold time. */
+  readonly ttlMs: number | null;
+}
+
+export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
+
+/** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
+export type Correction = Readonly<Partial<Record<Unit, Amount>>>;
+
+export interface CommitInput {
+  readonly reservationId: string;
+  readonly extra: Correction;
+  readonly actual: Correction;
+  readonly costCents: Amount | null;
+}
+
+export interface ReleaseInput {
+  readonly reservationId: string;
+  readonly reason: string | null;
+  readonly errorCode: string | null;
+}
+
+export interface TrackInput {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly size: CallSize;
+  readonly costCents: Amount | null;
+}
+
+export interface SubscribeInput {
+  /** A plan's id or name. */
+  readonly plan: string;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  /** undefined keeps, null or empty clears. */
+  readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
+  readonly startsAt: Millis | null;
+  readonly endsAt: Millis | null;
+  /** undefined keeps, null returns to the plan's anchor. */
+  readonly cycleStart: Millis | null | undefined;
+}
+
+export interface CancelInput {
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  readonly endsAt: Millis | null;
+  readonly reason: string | null;
+}
+
+export interface UsageInput {
+  /** Narrows to the groups whose rules cover this name or glob; null for all. */
+  readonly event: string | null;
+}
+
+export type ReserveReason =
+  | "limit_reached"
+  | "reservation_headroom_exceeded"
+  | "unmatched_event"
+  | "no_subscription";
+
+/** A matched group as a reserve answer shows it; `gate` is null without headroom. */
+export interface GroupReading {
+  readonly group: LimitGroup;
+  readonly quota: Amount;
+  /** The counter as the answer shows it. */
+  readonly counter: Counter;
+  readonly gate: Amount | null;
+  readonly window: Window;
+}
+
+export interface ReserveAnswer {
+  readonly allowed: boolean;
+  readonly matched: boolean;
+  readonly reasons: readonly ReserveReason[];
+  readonly groups: readonly GroupReading[];
+  readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
+}
+
+export type CanUseAnswer = Omit<ReserveAnswer, "hold">;
+
+export interface CommitAnswer {
+  readonly eventId: string;
+  readonly recharged: boolean;
+  readonly groups: readonly {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly quota: Amount;
+    readonly current: Amount;
+    readonly overflow: boolean;
+  }[];
+}
+
+/** A group with its counter, as usage shows it. */
+export interface CounterReading {
+  readonly group: LimitGroup;
+  readonly quota: Amount;
+  readonly counter: Counter;
+}
+
+export interface TrackAnswer {
+  readonly eventId: string;
+  readonly matchStatus: MatchStatus;
+  readonly counters: readonly CounterReading[];
+}
+
+/** A subscription with the plan's name, where the catalog still has the plan. */
+export interface NamedSubscription {
+  readonly row: Subscription;
+  readonly planName: string;
+}
+
+/** Active subscriptions beside the primary one; null where there is none. */
+export interface Duplicates {
+  readonly primary: NamedSubscription;
+  readonly duplicates: readonly NamedSubscription[];
+}
+
+export interface UsageAnswer {
+  readonly userId: string;
+  readonly period: Window | null;
+  readonly counters: readonly CounterReading[];
+  readonly duplicates: Duplicates | null;
+}
+
+export interface UserAnswer extends UsageAnswer {
+  readonly userKey: number;
+  readonly aliases: readonly string[];
+  readonly subscription: Subscription | null;
+}
+
+export interface SubscriptionAnswer {
+  readonly userId: string;
+  readonly row: Subscription;
+}
+
+/** What fell due and was settled. */
+export interface SettleAnswer {
+  readonly holds: number;
+  readonly subscriptions: number;
+}
+
+/** Commands by name: what each is given and what it answers. */
+export interface Commands {
+  reserve: { input: ReserveInput; answer: ReserveAnswer };
+  commit: { input: CommitInput; answer: CommitAnswer };
+  release: { input: ReleaseInput; answer: Record<never, never> };
+  track: { input: TrackInput; answer: TrackAnswer };
+  canUse: { input: CanUseInput; answer: CanUseAnswer };
+  subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
+  cancel: { input: CancelInput; answer: SubscriptionAnswer };
+  usage: { input: UsageInput; answer: UsageAnswer };
+  user: { input: Record<never, never>; answer: UserAnswer };
+  settle: { input: Record<never, never>; answer: SettleAnswer };
+}
+
+export type CommandName = keyof Commands;
+
+/** An answer, or the refusal in its place. */
+export type Result<Answer> =
+  | { readonly ok: true; readonly answer: Answer }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** What a decision yields: the result, the changes that must be durable before it is told, and their cost. */
+export interface Decision<Answer> {
+  readonly result: Result<Answer>;
+  readonly changes: readonly Change[];
+  /** Metering operations. Section 7 of the decisions. */
+  readonly operations: number;
+}
+
+/** A result that carries an answer. */
+export function answered<Answer>(answer: Answer): Result<Answer> {
+  return { ok: true, answer };
+}
+
+/** A result that carries a refusal. */
+export function refused(refusal: Refusal): Result<never> {
+  return { ok: false, refusal };
+}
+
+/** The plan and window that decisions of a user go by. */
+export interface Standing {
+  readonly row: Subscription;
+  readonly plan: Plan;
+  readonly window: Window;
+}

@@ -1,0 +1,97 @@
+// Commit: settle a reservation with the work done. The final amount replaces the reserved one, past quota if
+// need be, since the work cannot be undone; a hold that had lapsed is charged again, once. Specification,
+// "POST /v1/commit"; section 5 of the decisions, "Commit".
+
+import { type Amount, larger, ONE } from "domain/amount.ts";
+import type { CommitAnswer, CommitInput, Context, Result } from "domain/command.ts";
+import { answered, refused } from "domain/command.ts";
+import { counterKey } from "domain/counter.ts";
+import type { Draft } from "domain/draft.ts";
+import { refusal } from "domain/refusal.ts";
+import type { Unit } from "domain/plan.ts";
+import { type Line, type Reservation, TRANSITIONS } from "domain/reservation.ts";
+import { chargeLine, quotasOf } from "domain/settle_lines.ts";
+
+/** Decides a commit of a reservation that belongs to this user. */
+export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {
+  const row = draft.reservation(input.reservationId);
+  if (row === undefined) return refused(unknownReservation());
+  const transition = TRANSITIONS[row.status].commit;
+  if (typeof transition === "string") return refused(notPending(row));
+
+  const recharged = transition.effect === "recharge";
+  const lines = row.lines.map((line) => ({ ...line, taken: finalTaken(row, line, input) }));
+  const costCents = finalCost(row, input);
+  const quotas = quotasOf(draft, context, lines);
+  const groups = new Map<string, CommitAnswer["groups"][number]>();
+  lines.forEach((line, index) => {
+    const before = recharged ? 0n : (row.lines[index] as Line).taken;
+    // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
+    const key = counterKey(line.planId, line.groupId, line.window.start);
+    const known = groups.get(key);
+    const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
+    const quota = quotas[index] as Amount;
+    const overflow = known?.overflow === true || (line.taken > before && current > quota);
+    groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
+  });
+  const eventId = context.ids.next("event");
+  draft.appendEvent({
+    id: eventId,
+    userKey: row.userKey,
+    realm: draft.user.realm,
+    type: row.event,
+    quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
+    costCents,
+    matchStatus: "matched",
+    createdAt: context.now,
+    metadata: row.metadata,
+    reservationId: row.id,
+    reason: null,
+    errorCode: null,
+    lines,
+    uncovered: {},
+  });
+  draft.operations += 1;
+  draft.putReservation({ ...row, lines, status: transition.next, settledAt: context.now });
+  return answered({ eventId, recharged, groups: [...groups.values()] });
+}
+
+/** The answer to a settlement of an id that names no reservation of this user. */
+export function unknownReservation() {
+  return refusal("not_found", "No reservation has this reservationId");
+}
+
+/** The answer to a settlement that comes too late. */
+export function notPending(row: Reservation) {
+  return refusal("reservation_not_pending", `The reservation is already settled: ${row.status}`);
+}
+
+/** The quantity of the event: output seconds for a per_unit row, else as sent, else the count, else 1. */
+export function eventQuantity(
+  row: Pick<Reservation, "perUnit" | "quantity" | "count">,
+  seconds: Amount,
+): Amount {
+  return row.perUnit ? seconds : row.quantity ?? row.count ?? ONE;
+}
+
+/** What a line takes in the end: the reserved amount moved by the correction of its unit, never below zero. */
+function finalTaken(row: Reservation, line: Line, input: CommitInput): Amount {
+  const delta = finalAmount(row, line.unit, input) - row.amounts[line.unit];
+  return larger(line.taken + delta, 0n);
+}
+
+/**
+ * The final amount of a unit: absolute, or reserved plus extra. Seconds are corrected on per_unit rows only, and
+ * there alone the real cost counts toward cents.
+ */
+function finalAmount(row: Reservation, unit: Unit, input: CommitInput): Amount {
+  const reserved = row.amounts[unit];
+  if (unit === "seconds" && !row.perUnit) return reserved;
+  if (unit === "cents" && row.perUnit && input.costCents !== null) return input.costCents;
+  return input.actual[unit] ?? larger(reserved + (input.extra[unit] ?? 0n), 0n);
+}
+
+function finalCost(row: Reservation, input: CommitInput): Amount {
+  if (input.costCents !== null) return input.costCents;
+  return input.actual.cents ?? larger(row.amounts.cents + (input.extra.cents ?? 0n), 0n);
+}

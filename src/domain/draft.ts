@@ -1,0 +1,141 @@
+// A draft: one user's state with the changes of a decision laid over it. Decisions read and write drafts; the
+// state below stays as it is until the draft's changes are applied, or is left alone when they are dropped (a
+// dry run). Each row appears once in the changes, with its last value.
+
+import { type Counter, counterKey, type CounterRef, emptyCounter } from "domain/counter.ts";
+import type { MeteringEvent } from "domain/event.ts";
+import { Overlay } from "domain/overlay.ts";
+import type { Millis } from "domain/period.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
+import type { Change, User, UserState } from "domain/user.ts";
+
+/** Changes of one decision over one user's state. */
+export class Draft {
+  readonly state: UserState;
+  /** Metering operations that the changes cost. Section 7 of the decisions. */
+  operations = 0;
+  #user: User | null = null;
+  #subscriptions: Overlay<Subscription> | null = null;
+  #counters: Overlay<Counter> | null = null;
+  #reservations: Overlay<Reservation> | null = null;
+  #records: Change[] | null = null;
+
+  constructor(state: UserState) {
+    this.state = state;
+  }
+
+  get user(): User {
+    return this.#user ?? this.state.user;
+  }
+
+  putUser(part: Partial<User>): void {
+    this.#user = { ...this.user, ...part };
+  }
+
+  /** The subscriptions as they stand in this draft. */
+  subscriptions(): Iterable<Subscription> {
+    const over = this.#subscriptions;
+    if (over === null) return this.state.subscriptions.values();
+    const rows = new Map(this.state.subscriptions);
+    for (const row of over.rows) rows.set(row.id, row);
+    return rows.values();
+  }
+
+  subscription(id: string): Subscription | undefined {
+    return this.#subscriptions?.get(id) ?? this.state.subscriptions.get(id);
+  }
+
+  putSubscription(row: Subscription): void {
+    (this.#subscriptions ??= new Overlay()).set(row.id, row);
+  }
+
+  /**
+   * The counter of a group and window; an empty one where nothing was counted yet. Windows with one start share a
+   * counter, whose end is the latest of theirs: it is loaded as long as any of them runs.
+   */
+  counter(ref: CounterRef): Counter {
+    const key = counterKey(ref.planId, ref.groupId, ref.window.start);
+    const row = this.#counters?.get(key) ?? this.state.counters.get(key);
+    if (row === undefined) return emptyCounter(this.user.key, ref);
+    const { end } = ref.window;
+    const isLater = row.windowEnd !== null && (end === null || end > row.windowEnd);
+    return isLater ? { ...row, windowEnd: end } : row;
+  }
+
+  putCounter(row: Counter): void {
+    (this.#counters ??= new Overlay()).set(row.key, row);
+  }
+
+  reservation(id: string): Reservation | undefined {
+    return this.#reservations?.get(id) ?? this.state.reservations.get(id);
+  }
+
+  putReservation(row: Reservation): void {
+    (this.#reservations ??= new Overlay()).set(row.id, row);
+  }
+
+  /** The open holds as they stand in this draft. */
+  *openHolds(): Iterable<Reservation> {
+    for (const id of this.state.reservations.keys()) {
+      const row = this.reservation(id) as Reservation;
+      if (row.status === "held") yield row;
+    }
+    for (const row of this.#reservations?.rows ?? []) {
+      if (row.status === "held" && !this.state.reservations.has(row.id)) yield row;
+    }
+  }
+
+  appendEvent(row: MeteringEvent): void {
+    (this.#records ??= []).push({ verb: "append", table: "events", row });
+  }
+
+  appendSubscriptionEvent(row: SubscriptionEvent): void {
+    (this.#records ??= []).push({ verb: "append", table: "subscription_events", row });
+  }
+
+  /** The earliest moment at which something that this draft wrote falls due, or infinity. */
+  nextDueWritten(): Millis {
+    let next = Infinity;
+    for (const row of this.#reservations?.rows ?? []) {
+      if (row.status === "held") next = Math.min(next, row.expiresAt);
+    }
+    for (const row of this.#subscriptions?.rows ?? []) {
+      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+    }
+    return next;
+  }
+
+  /** The earliest moment at which something falls due after this draft, or null. */
+  nextDue(): Millis | null {
+    const held = this.state.holds.earliest((id) => this.reservation(id)?.status === "held");
+    let next = Math.min(held ?? Infinity, this.nextDueWritten());
+    for (const row of this.subscriptions()) {
+      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+    }
+    return next === Infinity ? null : next;
+  }
+
+  /** Whether nothing was changed. */
+  get isEmpty(): boolean {
+    return this.#user === null && this.#subscriptions === null && this.#counters === null &&
+      this.#reservations === null && this.#records === null;
+  }
+
+  /** The changes so far: each row once, with its last value. */
+  changes(): Change[] {
+    const changes: Change[] = [];
+    if (this.#user !== null) changes.push({ verb: "put", table: "users", row: this.#user });
+    for (const row of this.#subscriptions?.rows ?? []) {
+      const verb = this.state.subscriptions.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "subscriptions", row });
+    }
+    for (const row of this.#counters?.rows ?? []) changes.push({ verb: "put", table: "counters", row });
+    for (const row of this.#reservations?.rows ?? []) {
+      const verb = this.state.reservations.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "reservations", row });
+    }
+    if (this.#records !== null) changes.push(...this.#records);
+    return changes;
+  }
+}

@@ -1,0 +1,59 @@
+// Match rules: which events a limit group (later also a credit balance) covers. Names are exact and
+// case-sensitive; a pattern is a name, a prefix with one final "*", or "*". Section 1 of the decisions, "Event
+// name" and "Metadata".
+
+/** A free-form JSON object that an app passes with an event: its text is what rows keep, its members match. */
+export interface Metadata {
+  readonly text: string;
+  readonly members: Readonly<Record<string, unknown>>;
+}
+
+/** A rule of a limit group: an event pattern and metadata that must be equal. */
+export interface MatchRule {
+  readonly event: string;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Whether any of the rules covers an event with this metadata. */
+export function matchesAny(rules: readonly MatchRule[], event: string, metadata: Metadata | null): boolean {
+  for (const rule of rules) {
+    if (patternCovers(rule.event, event) && metadataMatches(rule.metadata, metadata)) return true;
+  }
+  return false;
+}
+
+/**
+ * Whether a pattern covers a concrete name or another pattern: everything that the other could stand for is
+ * covered. Looks at names only.
+ *
+ * @example
+ * ```ts
+ * import { patternCovers } from "domain/match.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.ok(patternCovers("image.*", "image.render"));
+ * assert.ok(patternCovers("image.*", "image.render.*"));
+ * assert.ok(!patternCovers("image.render", "image.*"));
+ * ```
+ */
+export function patternCovers(pattern: string, other: string): boolean {
+  if (!pattern.endsWith("*")) return pattern === other;
+  const prefix = pattern.slice(0, -1);
+  return other.endsWith("*") ? other.slice(0, -1).startsWith(prefix) : other.startsWith(prefix);
+}
+
+function metadataMatches(wanted: MatchRule["metadata"], metadata: Metadata | null): boolean {
+  if (wanted === undefined) return true;
+  for (const name in wanted) {
+    if (metadata === null || !Object.hasOwn(metadata.members, name)) return false;
+    const text = scalarText(metadata.members[name]);
+    if (text === null || text !== wanted[name]) return false;
+  }
+  return true;
+}
+
+/** The JavaScript string form of a string, number or boolean; null for values that never match. */
+function scalarText(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : null;
+}

@@ -1,0 +1,32 @@
+// Rows laid over others by key. Most decisions touch two or three rows, so a few entries are kept in plain arrays;
+// a map is made only when there are many, as when a thousand holds lapse at once.
+
+const LISTED_MAX = 8;
+
+/** New values by key, in the order in which the keys came. */
+export class Overlay<Row> {
+  readonly keys: string[] = [];
+  readonly rows: Row[] = [];
+  #places: Map<string, number> | null = null;
+
+  get(key: string): Row | undefined {
+    const place = this.#placeOf(key);
+    return place < 0 ? undefined : this.rows[place];
+  }
+
+  set(key: string, row: Row): void {
+    const known = this.#placeOf(key);
+    if (known >= 0) {
+      this.rows[known] = row;
+      return;
+    }
+    this.keys.push(key);
+    const count = this.rows.push(row);
+    if (this.#places !== null) this.#places.set(key, count - 1);
+    else if (count > LISTED_MAX) this.#places = new Map(this.keys.map((name, place) => [name, place]));
+  }
+
+  #placeOf(key: string): number {
+    return this.#places === null ? this.keys.indexOf(key) : this.#places.get(key) ?? -1;
+  }
+}

@@ -1,0 +1,38 @@
+// Refusals: business answers that are errors on the wire. A decision returns them as values, it never throws
+// them. The list is in order of precedence; what a route refuses before a decision comes first.
+
+/** Every error code, in order of precedence. Specification, "Errors"; section 1 of the decisions. */
+export const REFUSAL_CODES = [
+  "unavailable",
+  "invalid_key",
+  "not_found",
+  "method_not_allowed",
+  "requires_secret_key",
+  "forbidden",
+  "rate_limited",
+  "payload_too_large",
+  "invalid_request",
+  "idempotency_conflict",
+  "not_implemented",
+  "workspace_limit_reached",
+  "test_quota_exceeded",
+  "reservation_not_pending",
+  "already_canceled",
+  "catalog_in_use",
+  "limit_reached",
+  "internal_error",
+] as const;
+
+export type RefusalCode = (typeof REFUSAL_CODES)[number];
+
+/** An error answer: a code, a message that names the field at fault, and details where the code has some. */
+export interface Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+  readonly details?: unknown;
+}
+
+/** A refusal value. */
+export function refusal(code: RefusalCode, message: string, details?: unknown): Refusal {
+  return details === undefined ? { code, message } : { code, message, details };
+}

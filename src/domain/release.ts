@@ -1,0 +1,49 @@
+// Release and expiry: both give back what a hold took, in the window where it was taken. A release also leaves a
+// feed row that counts nowhere. Specification, "POST /v1/release" and "States"; section 5 of the decisions.
+
+import type { Context, ReleaseInput, Result } from "domain/command.ts";
+import { answered, refused } from "domain/command.ts";
+import { eventQuantity, notPending, unknownReservation } from "domain/commit.ts";
+import type { Draft } from "domain/draft.ts";
+import { type Reservation, TRANSITIONS } from "domain/reservation.ts";
+import { refundLines } from "domain/settle_lines.ts";
+
+/** Decides a release of a reservation that belongs to this user. */
+export function release(
+  draft: Draft,
+  input: ReleaseInput,
+  context: Context,
+): Result<Record<never, never>> {
+  const row = draft.reservation(input.reservationId);
+  if (row === undefined) return refused(unknownReservation());
+  const transition = TRANSITIONS[row.status].release;
+  if (typeof transition === "string") return refused(notPending(row));
+
+  refundLines(draft, row);
+  draft.appendEvent({
+    id: context.ids.next("event"),
+    userKey: row.userKey,
+    realm: draft.user.realm,
+    type: row.event,
+    quantity: eventQuantity(row, row.amounts.seconds),
+    costCents: 0n,
+    matchStatus: "released",
+    createdAt: context.now,
+    metadata: row.metadata,
+    reservationId: row.id,
+    reason: input.reason,
+    errorCode: input.errorCode,
+    lines: [],
+    uncovered: {},
+  });
+  draft.putReservation({ ...row, status: transition.next, settledAt: context.now });
+  return answered({});
+}
+
+/** Lapses an open hold at its expiry; its amounts stay on the row for a late commit. */
+export function expire(draft: Draft, row: Reservation): void {
+  const transition = TRANSITIONS[row.status].expire;
+  if (typeof transition === "string") return;
+  refundLines(draft, row);
+  draft.putReservation({ ...row, status: transition.next, settledAt: row.expiresAt });
+}

@@ -1,0 +1,37 @@
+// The lines of a reservation against its counters: what a settlement changes on each, and how the counters of
+// the hold's window read afterwards. Shared by commit, release and expiry.
+
+import type { Amount } from "domain/amount.ts";
+import type { Context } from "domain/command.ts";
+import { counted } from "domain/counter.ts";
+import type { Draft } from "domain/draft.ts";
+import type { Line, Reservation } from "domain/reservation.ts";
+import { standingOf } from "domain/standing.ts";
+import { quotaOf } from "domain/subscription.ts";
+
+/** Gives back everything that a hold took, in the window where it was taken. */
+export function refundLines(draft: Draft, row: Reservation): void {
+  for (const line of row.lines) draft.putCounter(counted(draft.counter(line), -line.taken));
+}
+
+/** Adds a delta and a cost to the counter of a line; answers its count afterwards. */
+export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
+  const counter = counted(draft.counter(line), delta);
+  draft.putCounter({ ...counter, costCents: counter.costCents + costCents });
+  return counter.count;
+}
+
+/**
+ * The present quota of each line's group: the primary row's while its plan is held, else the catalog's. 0 where
+ * the catalog no longer has the group.
+ */
+export function quotasOf(draft: Draft, context: Context, lines: readonly Line[]): Amount[] {
+  const standing = standingOf(draft, context);
+  return lines.map((line) => {
+    const held = standing?.plan.id === line.planId;
+    const plan = held ? standing.plan : context.catalog.plans.get(line.planId);
+    const group = plan?.groups.find(({ id }) => id === line.groupId);
+    if (group === undefined) return 0n;
+    return held ? quotaOf(standing.row, group) : group.quota;
+  });
+}

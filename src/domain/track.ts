@@ -1,0 +1,61 @@
+// Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
+// the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
+
+import type { Context, CounterReading, Result, TrackAnswer, TrackInput } from "domain/command.ts";
+import { answered, refused } from "domain/command.ts";
+import { eventQuantity } from "domain/commit.ts";
+import type { Draft } from "domain/draft.ts";
+import type { MatchStatus } from "domain/event.ts";
+import { modelOf, trackAmounts } from "domain/pricing.ts";
+import { refusal } from "domain/refusal.ts";
+import { assess, type Assessment } from "domain/room.ts";
+import { chargeLine } from "domain/settle_lines.ts";
+
+/** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
+export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
+  const model = modelOf(context.catalog, input.event, input.metadata);
+  const amounts = trackAmounts(input.size, input.costCents, model);
+  const assessment = assess(draft, context, input.event, input.metadata, amounts, "quota");
+  const matchStatus = statusOf(assessment);
+  const costCents = input.costCents ?? amounts.cents;
+  for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
+
+  const eventId = context.ids.next("event");
+  const { quantity, count } = input.size;
+  const perUnit = model?.amountMode === "per_unit";
+  draft.appendEvent({
+    id: eventId,
+    userKey: draft.user.key,
+    realm: draft.user.realm,
+    type: input.event,
+    quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
+    costCents,
+    matchStatus,
+    createdAt: context.now,
+    metadata: input.metadata?.text ?? null,
+    reservationId: null,
+    reason: null,
+    errorCode: null,
+    lines: assessment.lines,
+    uncovered: {},
+  });
+  if (matchStatus === "blocked") {
+    return refused(refusal("limit_reached", "A limit of the user's plan is reached", { eventId }));
+  }
+  if (matchStatus === "matched") draft.operations += 1;
+  return answered({ eventId, matchStatus, counters: readCounters(draft, assessment) });
+}
+
+function statusOf({ matched, reasons }: Assessment): MatchStatus {
+  if (matched) return reasons.length === 0 ? "matched" : "blocked";
+  return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
+}
+
+function readCounters(draft: Draft, { groups, standing }: Assessment): CounterReading[] {
+  if (standing === null) return [];
+  return groups.map(({ group, quota, window }) => ({
+    group,
+    quota,
+    counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window }),
+  }));
+}

@@ -1,0 +1,130 @@
+// One end user's live state, and `apply`, the only way it changes. A decision reads this state and never writes
+// it; what it decided comes back as changes, here and to the journal alike, so memory and tables can't part.
+
+import type { Counter } from "domain/counter.ts";
+import type { MeteringEvent } from "domain/event.ts";
+import { ExpiryQueue } from "domain/expiry_queue.ts";
+import type { UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
+
+/** The plan that a user entered last, and how its windows are stepped. */
+export interface Entitlement {
+  readonly planId: string;
+  readonly subscriptionId: string;
+  readonly anchor: Millis;
+  readonly startedAt: Millis;
+  /** When it ended without a successor; null while it is in force. */
+  readonly until: Millis | null;
+}
+
+/** The row of a user. It exists from the first change that concerns the user. */
+export interface User {
+  readonly key: UserKey;
+  readonly realm: number;
+  /** The end-user id as the customer chose it. */
+  readonly id: string;
+  readonly entitlement: Entitlement | null;
+  /** Not later than the first moment at which something falls due; null when nothing will. */
+  readonly dueAt: Millis | null;
+}
+
+/**
+ * What a decision yields. `append` adds a row that did not exist; `put` replaces a row by its new value. Rows are
+ * never changed in place.
+ */
+export type Change =
+  | { readonly verb: "put"; readonly table: "users"; readonly row: User }
+  | { readonly verb: "append" | "put"; readonly table: "subscriptions"; readonly row: Subscription }
+  | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
+  | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }
+  | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
+  | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent };
+
+/** The rows from which a user's state is made. */
+export interface UserRows {
+  readonly user: User;
+  /** Whether the tables have the user's row; false for an id that nothing was recorded of yet. */
+  readonly recorded: boolean;
+  readonly aliases: readonly string[];
+  readonly subscriptions: readonly Subscription[];
+  readonly counters: readonly Counter[];
+  readonly reservations: readonly Reservation[];
+}
+
+/** A user's live rows in memory. Read by decisions; changed by `apply`, `admit` and `forget` only. */
+export class UserState {
+  user: User;
+  /** Whether the user's row exists; the first change writes it. */
+  recorded: boolean;
+  readonly aliases: readonly string[];
+  readonly subscriptions = new Map<string, Subscription>();
+  readonly counters = new Map<string, Counter>();
+  /** Open holds, and settled reservations until the tables have them. */
+  readonly reservations = new Map<string, Reservation>();
+  readonly holds = new ExpiryQueue();
+  openHolds = 0;
+
+  constructor(rows: UserRows) {
+    this.user = rows.user;
+    this.recorded = rows.recorded;
+    this.aliases = rows.aliases;
+    for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
+    this.admit(rows);
+  }
+
+  /** Adds older rows that a command names, where memory has no newer value. */
+  admit(rows: Pick<UserRows, "counters" | "reservations">): void {
+    for (const row of rows.counters) {
+      if (!this.counters.has(row.key)) this.counters.set(row.key, row);
+    }
+    for (const row of rows.reservations) {
+      if (!this.reservations.has(row.id)) this.#setReservation(row);
+    }
+  }
+
+  /** Takes over what a decision yielded. */
+  apply(changes: readonly Change[]): void {
+    const openBefore = this.openHolds;
+    for (const change of changes) {
+      switch (change.table) {
+        case "users":
+          this.user = change.row;
+          this.recorded = true;
+          break;
+        case "subscriptions":
+          this.subscriptions.set(change.row.id, change.row);
+          break;
+        case "counters":
+          this.counters.set(change.row.key, change.row);
+          break;
+        case "reservations":
+          this.#setReservation(change.row);
+          break;
+        case "events":
+        case "subscription_events":
+          break;
+      }
+    }
+    if (openBefore >= this.openHolds) this.holds.trim(this.isOpen, this.openHolds);
+  }
+
+  /** Lets go of a settled reservation that the tables have; an open hold stays. */
+  forget(reservationId: string): void {
+    if (!this.isOpen(reservationId)) this.reservations.delete(reservationId);
+  }
+
+  /** Whether an id names an open hold of this user. */
+  readonly isOpen = (reservationId: string): boolean =>
+    this.reservations.get(reservationId)?.status === "held";
+
+  #setReservation(row: Reservation): void {
+    const before = this.reservations.get(row.id);
+    this.reservations.set(row.id, row);
+    if (before?.status === "held") this.openHolds -= 1;
+    if (row.status !== "held") return;
+    this.openHolds += 1;
+    if (before === undefined) this.holds.add(row.expiresAt, row.id);
+  }
+}

@@ -1,0 +1,88 @@
+// Every bound of the service in one place, with its unit in its name. At a bound the answer is `unavailable` 503
+// with Retry-After, or the refusal that the specification names; never a crash.
+
+/** Bounds of the actor runtime. */
+export const RUNTIME_LIMITS = {
+  /** Actors in memory before the longest idle ones are let go. */
+  actorsMax: 50_000,
+  /** An actor without a turn for this long is let go. */
+  actorIdleMs: 300_000,
+  /** How often idle actors are looked for. */
+  passivateEveryMs: 5_000,
+  /** Turns that may wait in one user's mailbox. */
+  mailboxTurnsMax: 10_000,
+  /** Open holds of one user. */
+  openHoldsMax: 1_000_000,
+  /** Users loaded by one query. */
+  loadUsersMax: 500,
+  /** Users waiting to be loaded. */
+  loadQueueMax: 20_000,
+  /** Changes in one journal batch; one turn's changes are never split. */
+  batchChangesMax: 2_000,
+  /** Batches on their way to the journal at a time. */
+  appendsInFlightMax: 4,
+  /** Changes that make a batch worth an append beside others in flight. */
+  batchWorthChanges: 32,
+  /** Changes waiting for the next batches before new turns are refused. */
+  waitingChangesMax: 100_000,
+  /** Changes appended and not yet drained before appends wait. */
+  backlogChangesMax: 250_000,
+  /** Characters of journal appended and not yet drained before appends wait. */
+  backlogBytesMax: 128 * 1024 * 1024,
+  /** Changes written into the tables by one transaction. */
+  drainChangesMax: 80_000,
+  /** A drain starts at this many changes of backlog ... */
+  drainFromChanges: 60_000,
+  /** ... or when the oldest batch is this old. */
+  drainAfterMs: 2_000,
+} as const;
+
+/** Bounds of the lease. */
+export const LEASE_LIMITS = {
+  /** How often a standby tries to become the writer. */
+  tryEveryMs: 500,
+  /** How often an idle writer proves that its session lives. */
+  beatEveryMs: 1_000,
+  /** Without a sign of life for this long the writer answers nothing ... */
+  validMs: 3_000,
+  /** ... and the server ends a session that was silent for this long, which frees the lease. */
+  sessionIdleMs: 8_000,
+  /** A drain of the last writer that keeps its rows locked for this long is ended by the next one. */
+  staleDrainMs: 2_000,
+} as const;
+
+/** Bounds of requests. Section 1 of the decisions. */
+export const REQUEST_LIMITS = {
+  bodyBytesMax: 1024 * 1024,
+  metadataBytesMax: 16 * 1024,
+  idLengthMax: 200,
+  eventLengthMax: 200,
+  amountMax: 1e12,
+  ttlSecondsMin: 10,
+  ttlSecondsMax: 86_400,
+  reasonLengthMax: 500,
+  errorCodeLengthMax: 100,
+  idempotencyKeyLengthMax: 200,
+  feedLimitMax: 100,
+  feedLimitDefault: 20,
+  feedOffsetMax: 10_000,
+  historyRowsMax: 50,
+  keysCachedMax: 10_000,
+} as const;
+
+/** Bounds of sweeps and of what they keep. */
+export const SWEEP_LIMITS = {
+  /** Users settled, or rows removed, by one step. */
+  stepRowsMax: 500,
+  /** How long first answers are kept under their idempotency keys, in real time. */
+  idempotencyKeptMs: 24 * 3_600_000,
+} as const;
+
+/** Bounds of the process. */
+export const PROCESS_LIMITS = {
+  poolConnectionsMax: 6,
+  /** Time for calls in flight to end after SIGTERM; the process ends within 20 s. */
+  stopGraceMs: 10_000,
+  /** Pause before a new attempt after the database was lost. */
+  reconnectMs: 1_000,
+} as const;

@@ -1,0 +1,104 @@
+// The composition root: reads the settings, opens the store, starts the service, answers HTTP, and ends in good
+// order on a signal. Imports everything and is imported by nothing.
+
+import { makeApp } from "routes/app.ts";
+import { systemClock } from "src/clock.ts";
+import { type Config, ConfigError, readConfig } from "src/config.ts";
+import { registerSweeps } from "src/cron.ts";
+import { demoText, makeDemo } from "src/demo/demo.ts";
+import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
+import { makeIdSource } from "src/id_source.ts";
+import { PROCESS_LIMITS } from "src/limits.ts";
+import { log, messageOf } from "src/log.ts";
+import { Service } from "src/service.ts";
+import { openStore } from "src/store.ts";
+import { FolderError } from "storage/embedded_folder.ts";
+import { MigrationError } from "storage/migrate.ts";
+
+const DEMO_FILE = "demo.json";
+const ADMIN_TOKEN_FILE = "admin-token";
+/** How long a stopping process goes on answering new calls with 503. */
+const LINGER_MS = 1_000;
+/** How long the writer then waits for calls in flight before it ends them with 503. */
+const CALLS_MS = 4_000;
+
+async function main(): Promise<void> {
+  const config = readConfig(Deno.env.toObject());
+  const { database } = await openStore(config);
+  const clock = systemClock();
+  const service = new Service(database, makeIdSource(clock), clock);
+  const adminToken = config.adminToken ?? await embeddedAdminToken(config);
+  const server = listen(config, makeApp(service, adminToken).fetch);
+  void service.start();
+  registerSweeps(service);
+  stopOnSignal(service, server, database);
+  const origin = `http://${config.host}:${server.addr.port}`;
+  if (config.databaseUrl === null) await greet(service, config, origin);
+  else console.log(`Holdfast listens on ${origin}`);
+}
+
+/** Listens; a port or host that cannot be had is a bad setting. */
+function listen({ port, host }: Config, handler: Deno.ServeHandler): Deno.HttpServer<Deno.NetAddr> {
+  try {
+    return Deno.serve({ port, hostname: host, onListen: () => {} }, handler);
+  } catch (error) {
+    const name = error instanceof Deno.errors.AddrInUse || error instanceof Deno.errors.PermissionDenied
+      ? "PORT"
+      : "HOLDFAST_HOST";
+    throw new ConfigError(`Cannot start: ${name}: ${messageOf(error)}`);
+  }
+}
+
+/** The embedded store keeps an admin token of its own; with a server the admin API is off without a setting. */
+async function embeddedAdminToken(config: Config): Promise<string | null> {
+  if (config.databaseUrl !== null) return null;
+  return await readSecret(config.dataDir, ADMIN_TOKEN_FILE);
+}
+
+/** Tells a newcomer what to do next; the demo is made on the first start. */
+async function greet(service: Service, config: Config, origin: string): Promise<void> {
+  const serving = await service.ready().catch(() => null);
+  if (serving === null) return;
+  const isShown = await isKept(config.dataDir, DEMO_FILE);
+  const demo = isShown ? null : await makeDemo(serving);
+  if (demo !== null) {
+    await keepSecret(config.dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
+    console.log(demoText(demo, origin));
+  } else if (isShown) {
+    console.log(`The keys of the demo app are in ${config.dataDir}/${DEMO_FILE}`);
+  }
+  console.log(`The admin token is in ${config.dataDir}/${ADMIN_TOKEN_FILE}`);
+  console.log(`Holdfast listens on ${origin}`);
+}
+
+/** Calls in flight end with their answers; what was decided is made durable and drained. */
+function stopOnSignal(service: Service, server: Deno.HttpServer, database: { close(): Promise<void> }): void {
+  let isStopping = false;
+  const stop = async () => {
+    if (isStopping) return;
+    isStopping = true;
+    log("info", "Stopping");
+    service.refuseCalls();
+    const grace = new Promise((resolve) => setTimeout(resolve, PROCESS_LIMITS.stopGraceMs));
+    // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
+    // for a moment in which such calls get their 503.
+    await new Promise((resolve) => setTimeout(resolve, LINGER_MS));
+    const shutdown = server.shutdown();
+    // The term ends after the last call, so that its drain is the last one; a call that hangs must not hold it up.
+    await Promise.race([shutdown, new Promise((resolve) => setTimeout(resolve, CALLS_MS))]);
+    await Promise.race([Promise.all([shutdown, service.stop()]), grace]);
+    await Promise.race([database.close(), grace]);
+    Deno.exit(0);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => void stop());
+}
+
+try {
+  await main();
+} catch (error) {
+  const isExpected = error instanceof ConfigError || error instanceof FolderError ||
+    error instanceof MigrationError;
+  if (!isExpected) throw error;
+  console.error(error.message);
+  Deno.exit(1);
+}

@@ -1,0 +1,32 @@
+// The history of a user's subscriptions, newest first. Section 4 of the decisions.
+
+import type { UserKey } from "domain/ids.ts";
+import type { Database } from "storage/database.ts";
+
+interface HistoryRecord {
+  id: string;
+  type: string;
+  subscription_id: string;
+  plan_id: string;
+  previous_plan_id: string | null;
+  reason: string | null;
+  at_ms: number;
+}
+
+/** The newest history rows of a user. */
+export async function listSubscriptionHistory(database: Database, userKey: UserKey, limit: number) {
+  const records = await database.query<HistoryRecord>(
+    `select * from subscription_events where user_key = $1::bigint
+     order by at_ms desc, id desc limit $2::int`,
+    [userKey, limit],
+  );
+  return records.map((record) => ({
+    id: record.id,
+    type: record.type,
+    subscriptionId: record.subscription_id,
+    planId: record.plan_id,
+    previousPlanId: record.previous_plan_id,
+    reason: record.reason,
+    at: new Date(record.at_ms).toISOString(),
+  }));
+}

@@ -1,0 +1,161 @@
+// The service: waits for the lease as a warm standby, serves as the writer for a term, and starts over when the
+// term ends. Whatever ends a term (a lost session, a failed append or drain) leads to the same path: drop
+// everything in memory, take the lease again, replay the journal, serve.
+
+import { Term } from "actors/term.ts";
+import { Unavailable, type UserStore } from "actors/port.ts";
+import { monthOf } from "actors/budget.ts";
+import type { IdSource } from "domain/ids.ts";
+import type { Clock } from "src/clock.ts";
+import { LEASE_LIMITS, PROCESS_LIMITS } from "src/limits.ts";
+import { log, messageOf } from "src/log.ts";
+import { Registry } from "src/registry.ts";
+import type { Database, PinnedSession } from "storage/database.ts";
+import { type StoreLease, tryLease } from "storage/lease.ts";
+import { loadOperations, loadRegistry } from "storage/registry_store.ts";
+import { openUserStore } from "storage/user_store.ts";
+
+/** What serves requests: the parts of one term. */
+export interface Serving {
+  readonly term: Term;
+  readonly registry: Registry;
+  readonly lease: StoreLease;
+  readonly database: Database;
+  readonly store: UserStore;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+}
+
+export type ServiceState = "starting" | "standby" | "serving" | "stopping";
+
+/** One process's part in serving a database. */
+export class Service {
+  readonly #database: Database;
+  readonly #ids: IdSource;
+  readonly #clock: Clock;
+  #state: ServiceState = "starting";
+  #serving: Serving | null = null;
+  #loop: Promise<void> | null = null;
+  #wake: () => void = () => {};
+
+  constructor(database: Database, ids: IdSource, clock: Clock) {
+    this.#database = database;
+    this.#ids = ids;
+    this.#clock = clock;
+  }
+
+  get state(): ServiceState {
+    return this.#state;
+  }
+
+  /** The running term, or null while this process is not the writer. */
+  get serving(): Serving | null {
+    const serving = this.#serving;
+    return serving !== null && this.#state === "serving" && serving.term.isServing ? serving : null;
+  }
+
+  /** Starts to try for the lease. The promise resolves when the service is stopped. */
+  start(): Promise<void> {
+    return this.#loop ??= this.#run();
+  }
+
+  /** Resolves when this process serves. */
+  async ready(): Promise<Serving> {
+    while (this.serving === null) {
+      if (this.#state === "stopping") throw new Unavailable("The service is stopping");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    return this.serving;
+  }
+
+  /** Answers no new calls; those in flight go on. */
+  refuseCalls(): void {
+    this.#state = "stopping";
+  }
+
+  /** Stops: takes no new calls, makes what was decided durable, lets the lease go. */
+  async stop(): Promise<void> {
+    this.#state = "stopping";
+    const serving = this.#serving;
+    this.#serving = null;
+    this.#wake();
+    if (serving !== null) {
+      await serving.term.close().catch((error) => this.#warn("Stop was not clean", error));
+    }
+    await this.#loop;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isStopping()) {
+      try {
+        await this.#serveOneTerm();
+      } catch (error) {
+        this.#warn("Cannot become the writer", error);
+      }
+      if (!this.#isStopping()) await this.#pause(PROCESS_LIMITS.reconnectMs);
+    }
+  }
+
+  async #serveOneTerm(): Promise<void> {
+    const closed = Promise.withResolvers<Error>();
+    let lease: StoreLease | null = null;
+    const session = await this.#database.pin(() => closed.resolve(new Unavailable("The session closed")));
+    try {
+      lease = await this.#waitForLease(session);
+      if (lease === null) return;
+      const term = await this.#openTerm(lease);
+      if (this.#isStopping()) return await term.close();
+      void closed.promise.then((error) => term.fail(error));
+      log("info", "Serving as the writer");
+      const fault = await term.ended;
+      this.#serving = null;
+      if (!this.#isStopping()) this.#warn("The term ended", fault);
+    } finally {
+      this.#serving = null;
+      await (lease ?? session).close().catch(() => {});
+    }
+  }
+
+  async #waitForLease(session: PinnedSession): Promise<StoreLease | null> {
+    while (!this.#isStopping()) {
+      const lease = await tryLease(this.#database, session);
+      if (lease !== null) return lease;
+      if (this.#state !== "standby") log("info", "Waiting as a standby");
+      this.#state = "standby";
+      await this.#pause(LEASE_LIMITS.tryEveryMs);
+    }
+    return null;
+  }
+
+  async #openTerm(lease: StoreLease): Promise<Term> {
+    const store = openUserStore(this.#database);
+    const registry = new Registry(await loadRegistry(this.#database), this.#clock);
+    const operations = await loadOperations(this.#database, monthOf(this.#clock.now()));
+    const lastUserKey = await store.lastUserKey();
+    const clock = this.#clock;
+    const realNow = () => clock.now();
+    const term = new Term({ lease, store, ids: this.#ids, operations, lastUserKey, realNow });
+    this.#serving = { term, registry, lease, database: this.#database, store, ids: this.#ids, clock };
+    if (!this.#isStopping()) this.#state = "serving";
+    return term;
+  }
+
+  #isStopping(): boolean {
+    return this.#state === "stopping";
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #warn(message: string, error: unknown): void {
+    log("warn", message, { error: messageOf(error) });
+    if (!this.#isStopping()) this.#state = "starting";
+  }
+}

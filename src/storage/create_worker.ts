@@ -1,0 +1,22 @@
+// Makes a fresh embedded store, in a worker of its own: initdb needs several hundred megabytes that a process would
+// keep, and a worker gives them back when it ends.
+
+import { openLite } from "storage/durable_files.ts";
+
+/** What the worker answers: null when the store is made, else what went wrong. */
+export type CreateAnswer = { readonly error: string | null };
+
+const worker = self as unknown as {
+  onmessage: (event: MessageEvent<string>) => void;
+  postMessage(answer: CreateAnswer): void;
+};
+
+worker.onmessage = async ({ data: folder }) => {
+  try {
+    const { lite } = await openLite(folder, (error) => worker.postMessage({ error: error.message }));
+    await lite.close();
+    worker.postMessage({ error: null });
+  } catch (error) {
+    worker.postMessage({ error: String(error) });
+  }
+};

@@ -1,0 +1,72 @@
+// The one small interface to SQL. Two stores stand behind it, a PostgreSQL server and the embedded PGlite, and
+// every statement in this code base runs on both. int8 comes back as a number (every bigint column holds values
+// below 2^53), numeric as its exact text.
+
+/** A value that can be bound to a statement. */
+export type Param = string | number | boolean | null | readonly (string | number)[];
+
+/** Runs statements one after another on one connection. */
+export interface Session {
+  /** Runs one statement with $1-style parameters. */
+  query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
+  /** COPY into a table: chunks of PostgreSQL's text format, each line ended by a line feed. */
+  copy(table: string, columns: readonly string[], chunks: Iterable<string>): Promise<void>;
+}
+
+/** A connection of its own that is never silently replaced: session state (locks, settings) lives as long as it does. */
+export interface PinnedSession extends Session {
+  /** Runs statements in one transaction on this connection; rolled back when the work throws. */
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** A database: short statements from a pool, transactions, and pinned sessions. */
+export interface Database {
+  readonly kind: "postgres" | "embedded";
+  query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
+  /** Opens a pinned session; `onClose` is called when its connection is gone, for whatever reason. */
+  pin(onClose: () => void): Promise<PinnedSession>;
+  /** What a server does by itself and the embedded store needs to be told: checkpoints and vacuum, when due. */
+  maintain(): Promise<void>;
+  /** Runs a script of several statements without parameters. */
+  script(text: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Text of a value for COPY: NULL as \N, control characters and backslashes escaped. */
+export function copyText(value: string | number | boolean | null): string {
+  if (value === null) return "\\N";
+  if (typeof value !== "string") return value === true ? "t" : value === false ? "f" : String(value);
+  return NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, (char) => ESCAPES[char] as string) : value;
+}
+
+const NEEDS_ESCAPE = /[\\\n\r\t]/;
+const ESCAPED = /[\\\n\r\t]/g;
+const ESCAPES: Record<string, string> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** The text of a PostgreSQL array of these values, to be bound as text and cast. */
+export function arrayText(values: readonly (string | number | boolean | null)[]): string {
+  let text = "{";
+  for (let index = 0; index < values.length; index++) {
+    if (index > 0) text += ",";
+    const value = values[index] as string | number | boolean | null;
+    text += value === null ? "NULL" : typeof value === "string" ? quoteElement(value) : String(value);
+  }
+  return text + "}";
+}
+
+function quoteElement(value: string): string {
+  return PLAIN_ELEMENT.test(value) ? `"${value}"` : `"${value.replace(QUOTED_CHARS, "\\$&")}"`;
+}
+
+const PLAIN_ELEMENT = /^[^"\\]*$/;
+const QUOTED_CHARS = /["\\]/g;
+
+/** Lets other work of the event loop run: long encodings are cut into pieces around it. */
+export function yieldToLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** PostgreSQL type numbers that both stores must read the same way. */
+export const TYPE_OID = { int8: 20, numeric: 1700 } as const;

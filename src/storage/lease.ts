@@ -1,0 +1,206 @@
+// The writer's lease and its journal. On a server the lease is a session-level advisory lock on the very
+// connection that appends: when that session dies, the lock and the ability to write go together. postgres.js
+// would open a new connection unasked, so each append also proves that its session is the one that took the
+// lock: the seq of the last append is a setting of that session and of no other, and an append writes only where
+// it finds the seq before its own. The same chain keeps appends that are in flight together a prefix: one that
+// fails takes all later ones with it. On the embedded store the folder's lock has already kept other processes
+// out, and the same statements run.
+
+import { type AppendedBatch, type Journal, type Lease, type RowChange, Unavailable } from "actors/port.ts";
+import { LEASE_LIMITS } from "src/limits.ts";
+import type { Database, PinnedSession, Session } from "storage/database.ts";
+import { type DrainBatch, drainBatches, prepareDrain } from "storage/drain.ts";
+import { MIGRATION_LOCK } from "storage/migrate.ts";
+import { encodeChange } from "storage/rows.ts";
+
+const LEASE_LOCK = MIGRATION_LOCK + 1;
+/** Batches that one term can append; the terms share the numbers below 2^53. */
+const SEQ_PER_TERM = 2 ** 33;
+const REPLAY_BATCHES = 200;
+/** SQLSTATE of a lock that was not to be had in time. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+/** A lease on a SQL store, with the fenced transactions of the admin side. */
+export interface StoreLease extends Lease {
+  /** Runs statements on the writer's own session: they fail once the lease is lost. */
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
+}
+
+/** Tries once to become the writer; null while another process is. What the last writer left is replayed first. */
+export async function tryLease(database: Database, session: PinnedSession): Promise<StoreLease | null> {
+  const [lock] = await session.query<{ locked: boolean }>(
+    "select pg_try_advisory_lock($1::bigint) as locked",
+    [LEASE_LOCK],
+  );
+  if (lock?.locked !== true) return null;
+  const [row] = await session.query<{ term: number }>(
+    `insert into lease (term) values (1) on conflict (one) do update set term = lease.term + 1 returning term`,
+  );
+  const term = row?.term as number;
+  await session.query("select set_config('holdfast.seq', $1, false)", [String(firstSeq(term))]);
+  if (database.kind === "postgres") {
+    await session.query(`set idle_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
+    await session.query(`set idle_in_transaction_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
+  }
+  const drainSession = await database.pin(() => {});
+  try {
+    await prepareDrain(drainSession);
+    await replay(drainSession);
+  } catch (error) {
+    await drainSession.close().catch(() => {});
+    throw error;
+  }
+  return new HeldLease(database, session, drainSession, term);
+}
+
+/** The seq before the first append of a term. */
+function firstSeq(term: number): number {
+  return term * SEQ_PER_TERM;
+}
+
+/**
+ * Drains what is left in the journal. Waits for a drain of the last writer that is still at work, but not for one
+ * that stands still: a stopped process, or one behind a broken line, would keep its rows locked for good.
+ */
+async function replay(drainSession: PinnedSession): Promise<void> {
+  while (true) {
+    let left: number;
+    try {
+      left = await drainSession.transaction(replaySome);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+      await endStaleDrains(drainSession);
+      continue;
+    }
+    if (left < REPLAY_BATCHES) {
+      const [rest] = await drainSession.query<{ seq: number }>("select seq from journal limit 1");
+      if (rest === undefined) return;
+    }
+  }
+}
+
+async function replaySome(session: Session): Promise<number> {
+  await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
+  const rows = await session.query<{ seq: number; payload: string }>(
+    "select seq, payload from journal order by seq limit $1::int for update",
+    [REPLAY_BATCHES],
+  );
+  if (rows.length > 0) await drainBatches(session, rows);
+  return rows.length;
+}
+
+/** Ends the sessions that still have a transaction on the journal. None of them is the writer's any more. */
+async function endStaleDrains(session: Session): Promise<void> {
+  await session.query(
+    `select pg_terminate_backend(pid) from pg_locks
+     where locktype = 'relation' and relation = 'journal'::regclass and mode = 'RowExclusiveLock' and granted
+       and database = (select oid from pg_database where datname = current_database())
+       and pid <> pg_backend_pid()`,
+  );
+}
+
+/** A batch that is durable, with its changes as the drain wants them. */
+type EncodedBatch = AppendedBatch & DrainBatch;
+
+/** The encoded changes of a batch, a line each. */
+function encodeChanges(changes: readonly RowChange[]): string {
+  let payload = "";
+  for (const change of changes) payload += (payload === "" ? "" : "\n") + encodeChange(change);
+  return payload;
+}
+
+class HeldLease implements StoreLease, Journal {
+  readonly journal: Journal = this;
+  readonly lost: Promise<Error>;
+  readonly #session: PinnedSession;
+  readonly #drainSession: PinnedSession;
+  /** The seq of the last append that was sent. */
+  #seq: number;
+  #lose!: (reason: Error) => void;
+  #isLost = false;
+  #provenAt = performance.now();
+  #beat: ReturnType<typeof setInterval> | null = null;
+
+  constructor(database: Database, session: PinnedSession, drainSession: PinnedSession, term: number) {
+    this.#session = session;
+    this.#drainSession = drainSession;
+    this.#seq = firstSeq(term);
+    this.lost = new Promise((resolve) => {
+      this.#lose = (reason) => {
+        this.#isLost = true;
+        resolve(reason);
+      };
+    });
+    if (database.kind === "postgres") {
+      this.#beat = setInterval(() => this.#prove(), LEASE_LIMITS.beatEveryMs);
+    }
+  }
+
+  isHeld(): boolean {
+    if (this.#isLost) return false;
+    return this.#beat === null || performance.now() - this.#provenAt < LEASE_LIMITS.validMs;
+  }
+
+  async append(changes: readonly RowChange[]): Promise<AppendedBatch> {
+    const payload = encodeChanges(changes);
+    const before = this.#seq++;
+    const seq = this.#seq;
+    const sentAt = performance.now();
+    const rows = await this.#session.query(
+      `insert into journal (seq, payload) select $1::bigint, $2::text
+       where case when current_setting('holdfast.seq', true) = $3::text
+         then set_config('holdfast.seq', $4::text, false) is not null else false end
+       returning seq`,
+      [seq, payload, String(before), String(seq)],
+    );
+    if (rows.length !== 1) throw this.#fail();
+    this.#provenAt = sentAt;
+    const batch: EncodedBatch = { seq, changes: changes.length, bytes: payload.length, payload };
+    return batch;
+  }
+
+  drain(batches: readonly AppendedBatch[]): Promise<void> {
+    const work = batches as readonly EncodedBatch[];
+    return this.#drainSession.transaction((session) => drainBatches(session, work));
+  }
+
+  transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#session.transaction(async (session) => {
+      await this.#check(session);
+      return work(session);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#isLost = true;
+    if (this.#beat !== null) clearInterval(this.#beat);
+    await Promise.all([this.#drainSession.close(), this.#session.close()]);
+  }
+
+  async #check(session: Session): Promise<void> {
+    const [row] = await session.query<{ seq: string | null }>(
+      "select current_setting('holdfast.seq', true) as seq",
+    );
+    if (!row?.seq) throw this.#fail();
+  }
+
+  /** Shows that the session lives. An answer that comes late counts from when the question was asked. */
+  async #prove(): Promise<void> {
+    const askedAt = performance.now();
+    const silentMs = askedAt - this.#provenAt;
+    if (silentMs < LEASE_LIMITS.beatEveryMs / 2) return;
+    if (silentMs > LEASE_LIMITS.sessionIdleMs) this.#lose(new Unavailable("The database is silent"));
+    try {
+      await this.#check(this.#session);
+      this.#provenAt = Math.max(this.#provenAt, askedAt);
+    } catch (error) {
+      this.#lose(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  #fail(): Error {
+    const error = new Unavailable("The writer's session was lost");
+    this.#lose(error);
+    return error;
+  }
+}

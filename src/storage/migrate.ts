@@ -1,0 +1,57 @@
+// Migrations: each once, in order, under a lock, with the checksum of its text kept. A text that changed after it
+// was applied stops the start, since the tables are then not what the code believes.
+
+import { createHash } from "node:crypto";
+import type { Migration } from "sql/migrations.ts";
+import type { Database, Session } from "storage/database.ts";
+
+/** Any number that no other program on the same database uses; the writer's lease uses the next one. */
+export const MIGRATION_LOCK = 4_614_206_521;
+
+/** The tables are newer than the program, or an applied migration's text has changed. */
+export class MigrationError extends Error {}
+
+/** Applies what is missing, each in a transaction of its own; answers the names applied. */
+export async function migrate(database: Database, migrations: readonly Migration[]): Promise<string[]> {
+  await database.transaction(async (session) => {
+    await session.query("select pg_advisory_xact_lock($1::bigint)", [MIGRATION_LOCK]);
+    await session.query(`create table if not exists migrations (
+      name text primary key, checksum text not null, applied_at timestamptz not null default now())`);
+  });
+  const applied: string[] = [];
+  for (const migration of migrations) {
+    if (await database.transaction((session) => applyOne(session, migration))) applied.push(migration.name);
+  }
+  await refuseUnknown(database, migrations);
+  return applied;
+}
+
+async function applyOne(session: Session, { name, sql }: Migration): Promise<boolean> {
+  await session.query("select pg_advisory_xact_lock($1::bigint)", [MIGRATION_LOCK]);
+  const checksum = createHash("sha256").update(sql).digest("hex");
+  const [known] = await session.query<{ checksum: string }>(
+    "select checksum from migrations where name = $1",
+    [name],
+  );
+  if (known !== undefined) {
+    if (known.checksum === checksum) return false;
+    throw new MigrationError(`Cannot use this database: migration "${name}" was applied with another text`);
+  }
+  for (const statement of statementsOf(sql)) await session.query(statement);
+  await session.query("insert into migrations (name, checksum) values ($1, $2)", [name, checksum]);
+  return true;
+}
+
+async function refuseUnknown(database: Database, migrations: readonly Migration[]): Promise<void> {
+  const names = new Set(migrations.map(({ name }) => name));
+  const rows = await database.query<{ name: string }>("select name from migrations order by name");
+  const unknown = rows.find(({ name }) => !names.has(name));
+  if (unknown === undefined) return;
+  throw new MigrationError(`Cannot use this database: a newer program applied migration "${unknown.name}"`);
+}
+
+/** The statements of a migration: our files hold no semicolon inside a literal or a comment's line. */
+function statementsOf(sql: string): string[] {
+  const bare = sql.split("\n").filter((line) => !line.startsWith("--")).join("\n");
+  return bare.split(/;\s*$/m).map((text) => text.trim()).filter((text) => text !== "");
+}

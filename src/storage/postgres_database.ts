@@ -1,0 +1,228 @@
+// The database interface over a PostgreSQL server, with postgres.js. Connections of the pool come and go; a
+// pinned session is one client with one connection that is never renewed by age, and whoever holds it is told
+// when it closes.
+
+import postgres from "postgres";
+import { Buffer } from "node:buffer";
+import { createConnection, type NetConnectOpts, type Socket } from "node:net";
+import { finished } from "node:stream/promises";
+import { Unavailable } from "actors/port.ts";
+import {
+  type Database,
+  type Param,
+  type PinnedSession,
+  type Session,
+  TYPE_OID,
+  yieldToLoop,
+} from "storage/database.ts";
+
+// deno-lint-ignore no-explicit-any -- postgres.js types its results by registered custom types; ours are read by column.
+type Client = postgres.Sql<any>;
+// deno-lint-ignore no-explicit-any -- as above
+type Transaction = postgres.TransactionSql<any>;
+
+const CONNECT_TIMEOUT_S = 5;
+/** How long a COPY may take after its last chunk. */
+const COPY_STALL_MS = 8_000;
+
+/**
+ * Opens a pool to a server. Nothing is connected until the first statement. postgres.js brings a closed connection
+ * back under a transaction that still runs on it: what is left of the transaction would go on without its begin,
+ * or be written to a socket that is gone, which ends the process. So a client that lost a connection is never used
+ * again: it is ended, which refuses what still runs on it, and the next statement makes another.
+ */
+export function openPostgres(url: string, poolConnectionsMax: number): Database {
+  let current: Client | null = null;
+  const pool = (): Client => {
+    if (current !== null) return current;
+    const client = connect(url, { max: poolConnectionsMax }, () => {
+      if (current === client) current = null;
+    });
+    return current = client;
+  };
+  return {
+    kind: "postgres",
+    query: (text, params) => run(pool(), text, params),
+    transaction: (work) => transact(pool(), work),
+    pin: (onClose) => pin(url, onClose),
+    maintain: () => Promise.resolve(),
+    script: async (text) => {
+      await pool().unsafe(text);
+    },
+    close: async () => {
+      await current?.end({ timeout: 5 });
+    },
+  };
+}
+
+async function pin(url: string, onClose: () => void): Promise<PinnedSession> {
+  const client = connect(url, { max: 1 }, onClose);
+  try {
+    await run(client, "select 1");
+  } catch (error) {
+    void client.end({ timeout: 0 });
+    throw error;
+  }
+  return {
+    ...sessionOf(client),
+    transaction: (work) => transact(client, work),
+    close: () => client.end({ timeout: 1 }),
+  };
+}
+
+/** A client whose connections live until one of them is lost; it then ends, with time for statements on the others. */
+function connect(
+  url: string,
+  options: postgres.Options<Record<string, postgres.PostgresType>>,
+  onClose: () => void,
+): Client {
+  const client = postgres(url, {
+    connect_timeout: CONNECT_TIMEOUT_S,
+    idle_timeout: 0,
+    max_lifetime: null,
+    onnotice: () => {},
+    // An option that the driver has and its types lack.
+    ...{ socket: openSocket },
+    types: { int8: { to: TYPE_OID.int8, from: [TYPE_OID.int8], serialize: String, parse: Number } },
+    ...options,
+    onclose: () => {
+      onClose();
+      void client.end({ timeout: options.max === 1 ? 0 : 5 });
+    },
+  });
+  return client;
+}
+
+/** Where postgres.js wants to connect: a path, or the hosts to try in order. */
+interface SocketTarget {
+  readonly path: string | false;
+  readonly host: readonly string[];
+  readonly port: readonly number[];
+}
+
+/**
+ * Connects without Nagle's algorithm, which would hold a statement back until the server has acknowledged the one
+ * before it: appends in flight together, and the end of a COPY, would each wait for nothing.
+ */
+async function openSocket({ path, host, port }: SocketTarget): Promise<Socket> {
+  const targets = path
+    ? [{ path }]
+    : host.map((name, index) => ({ host: name, port: port[index] as number }));
+  let fault: unknown;
+  for (const target of targets) {
+    try {
+      return await connectSocket(target);
+    } catch (error) {
+      fault = error;
+    }
+  }
+  throw fault;
+}
+
+function connectSocket(target: NetConnectOpts): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(target);
+    socket.setTimeout(CONNECT_TIMEOUT_S * 1000, () => socket.destroy(new Error("The server did not answer")));
+    socket.once("error", reject);
+    socket.once("connect", () => {
+      socket.off("error", reject);
+      socket.setTimeout(0);
+      socket.setNoDelay(true);
+      resolve(socket);
+    });
+  });
+}
+
+/**
+ * Runs a transaction. When its connection is lost, postgres.js would still write the next statement, the rollback
+ * or the commit to the socket that is gone, which ends the process. So the work stands still from then on; `begin`
+ * rejects by itself.
+ */
+async function transact<T>(client: Client, work: (session: Session) => Promise<T>): Promise<T> {
+  let isLost = false;
+  const standStill = () => new Promise<never>(() => {});
+  const guard =
+    <Args extends unknown[], R>(call: (...args: Args) => Promise<R>) => (...args: Args): Promise<R> =>
+      isLost ? standStill() : call(...args);
+  try {
+    return await client.begin(async (inner) => {
+      const { query, copy } = sessionOf(inner);
+      try {
+        const result = await work({ query: guard(query) as Session["query"], copy: guard(copy) });
+        return isLost ? standStill() : result;
+      } catch (error) {
+        if (isLost || isFarewell(error)) return standStill();
+        throw error;
+      }
+    }) as T;
+  } catch (error) {
+    isLost = true;
+    throw faultOf(error);
+  }
+}
+
+/** Whether an error says that its connection is gone or about to be closed by the server. */
+function isFarewell(error: unknown): boolean {
+  const origin = error instanceof Unavailable ? error.cause : error;
+  if (!(origin instanceof postgres.PostgresError)) return isLoss(origin);
+  return origin.severity === "FATAL" || origin.severity === "PANIC";
+}
+
+/** A lost connection, or a server that is away, as the fault that it is; other errors as they are. */
+export function faultOf(error: unknown): unknown {
+  if (error instanceof Unavailable) return error;
+  const isAway = error instanceof postgres.PostgresError ? AWAY.test(error.code) : isLoss(error);
+  return isAway ? new Unavailable("The database could not answer", { cause: error }) : error;
+}
+
+/** Whether an error is the driver's or the socket's own: those have a code, such as CONNECTION_CLOSED or EPIPE. */
+function isLoss(error: unknown): boolean {
+  return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
+}
+
+/** SQLSTATEs of a server that is away, ends sessions, or has no room. */
+const AWAY = /^(08...|53...|57...|58...|55000|25P0[34])$/;
+
+function sessionOf(client: Client | Transaction): Session {
+  return {
+    query: (text, params) => run(client, text, params),
+    async copy(table, columns, chunks) {
+      const stream = await client.unsafe(`copy ${table} (${columns.join(", ")}) from stdin`).writable();
+      const done = finished(stream);
+      // It may fail while the next chunk is being made, before anybody waits for it.
+      done.catch(() => {});
+      for (const chunk of chunks) {
+        stream.write(Buffer.from(chunk));
+        await yieldToLoop();
+      }
+      stream.end();
+      await Promise.race([done, stalled(table)]);
+    },
+  };
+}
+
+/**
+ * Rejects after a while. The driver's stream never hears that the server refused a COPY, and the connection takes no
+ * other statement meanwhile; so a COPY that does not end is given up, and with it the session.
+ */
+function stalled(table: string): Promise<never> {
+  return new Promise((_, reject) => {
+    const timer = setTimeout(
+      () => reject(new Unavailable(`A COPY into ${table} did not end`)),
+      COPY_STALL_MS,
+    );
+    Deno.unrefTimer(timer);
+  });
+}
+
+async function run<Row>(
+  client: Client | Transaction,
+  text: string,
+  params: readonly Param[] = [],
+): Promise<Row[]> {
+  try {
+    return await client.unsafe(text, params as never[], { prepare: true }) as unknown as Row[];
+  } catch (error) {
+    throw faultOf(error);
+  }
+}

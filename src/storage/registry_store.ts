@@ -1,0 +1,170 @@
+// The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
+// the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
+
+import type { OperationsRow } from "actors/port.ts";
+import type { Millis } from "domain/period.ts";
+import type {
+  ApiKey,
+  AppliedCatalog,
+  AppRecord,
+  RealmRecord,
+  RegistryRows,
+  Workspace,
+} from "src/registry.ts";
+import { arrayText, type Session } from "storage/database.ts";
+
+type Reader = Pick<Session, "query">;
+
+const MODES = ["live", "test"] as const;
+
+/** Every row of the registry. */
+export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
+  const workspaces = await reader.query<Record<keyof Workspace, string>>(
+    `select id as "workspaceId", name, operation_cap as "operationCap",
+       test_operation_cap as "testOperationCap", ai_budget_cents as "aiBudgetCents",
+       test_credit_balance_cap as "testCreditBalanceCap"
+     from workspaces order by created_at_ms, id`,
+  );
+  const apps = await reader.query<AppRecord>(
+    `select id as "appId", workspace_id as "workspaceId", name, identity_secret as "identitySecret",
+       created_at_ms as "createdAt"
+     from apps order by created_at_ms, id`,
+  );
+  const keys = await reader.query<ApiKey>(
+    `select id as "keyId", app_id as "appId", class, mode, hash, prefix, created_at_ms as "createdAt",
+       revoked_at_ms as "revokedAt"
+     from keys order by created_at_ms, id`,
+  );
+  const catalogs = await reader.query<
+    { appId: string; version: number; document: string; planOrder: string }
+  >(
+    `select app_id as "appId", version, document, plan_order as "planOrder" from catalogs`,
+  );
+  const realms = await reader.query<RealmRecord>(
+    `select realm, app_id as "appId", mode, clock_offset_ms as "clockOffsetMs" from realms`,
+  );
+  return {
+    workspaces: workspaces.map(readWorkspace),
+    apps,
+    keys,
+    realms,
+    catalogs: catalogs.map((row) => ({
+      ...row,
+      document: JSON.parse(row.document),
+      planOrder: JSON.parse(row.planOrder),
+    })),
+  };
+}
+
+function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
+  const cap = (text: string | null) => text === null ? null : Number(text);
+  return {
+    workspaceId: row.workspaceId as string,
+    name: row.name as string,
+    operationCap: cap(row.operationCap),
+    testOperationCap: cap(row.testOperationCap),
+    aiBudgetCents: cap(row.aiBudgetCents),
+    testCreditBalanceCap: cap(row.testCreditBalanceCap),
+  };
+}
+
+/** Operations of one UTC month. */
+export function loadOperations(reader: Reader, month: string): Promise<OperationsRow[]> {
+  return reader.query<OperationsRow>(
+    `select workspace_id as "workspaceId", mode, month, used from operations where month = $1`,
+    [month],
+  );
+}
+
+/** Writes a workspace, new or changed. */
+export async function saveWorkspace(session: Session, row: Workspace, createdAt: Millis): Promise<void> {
+  await session.query(
+    `insert into workspaces (id, name, operation_cap, test_operation_cap, ai_budget_cents,
+       test_credit_balance_cap, created_at_ms)
+     values ($1, $2, $3::numeric, $4::numeric, $5::numeric, $6::numeric, $7::bigint)
+     on conflict (id) do update set name = excluded.name, operation_cap = excluded.operation_cap,
+       test_operation_cap = excluded.test_operation_cap, ai_budget_cents = excluded.ai_budget_cents,
+       test_credit_balance_cap = excluded.test_credit_balance_cap`,
+    [
+      row.workspaceId,
+      row.name,
+      row.operationCap,
+      row.testOperationCap,
+      row.aiBudgetCents,
+      row.testCreditBalanceCap,
+      createdAt,
+    ],
+  );
+}
+
+/** Writes a new app; answers its two realms. */
+export async function insertApp(session: Session, app: AppRecord): Promise<RealmRecord[]> {
+  await session.query(
+    `insert into apps (id, workspace_id, name, identity_secret, created_at_ms)
+     values ($1, $2, $3, $4, $5::bigint)`,
+    [app.appId, app.workspaceId, app.name, app.identitySecret, app.createdAt],
+  );
+  const realms: RealmRecord[] = [];
+  for (const mode of MODES) {
+    const [row] = await session.query<{ realm: number }>(
+      `insert into realms (realm, app_id, mode)
+       select coalesce(max(realm), 0) + 1, $1, $2 from realms returning realm`,
+      [app.appId, mode],
+    );
+    realms.push({ realm: row?.realm as number, appId: app.appId, mode, clockOffsetMs: 0 });
+  }
+  return realms;
+}
+
+/** Writes a key, new or revoked. */
+export async function saveKey(session: Session, key: ApiKey): Promise<void> {
+  await session.query(
+    `insert into keys (id, app_id, class, mode, hash, prefix, created_at_ms, revoked_at_ms)
+     values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint)
+     on conflict (id) do update set revoked_at_ms = excluded.revoked_at_ms`,
+    [key.keyId, key.appId, key.class, key.mode, key.hash, key.prefix, key.createdAt, key.revokedAt],
+  );
+}
+
+/** Writes a catalog as the next version of its app. */
+export async function saveCatalog(session: Session, applied: AppliedCatalog, at: Millis): Promise<void> {
+  await session.query(
+    `insert into catalogs (app_id, version, document, plan_order, applied_at_ms)
+     values ($1, $2::int, $3, $4, $5::bigint)
+     on conflict (app_id) do update set version = excluded.version, document = excluded.document,
+       plan_order = excluded.plan_order, applied_at_ms = excluded.applied_at_ms`,
+    [applied.appId, applied.version, JSON.stringify(applied.document), JSON.stringify(applied.planOrder), at],
+  );
+}
+
+/** Moves a realm's clock, never back. */
+export async function saveClockOffset(session: Session, realm: number, offsetMs: number): Promise<void> {
+  await session.query(
+    "update realms set clock_offset_ms = greatest(clock_offset_ms, $2::bigint) where realm = $1::int",
+    [
+      realm,
+      offsetMs,
+    ],
+  );
+}
+
+/** Those of the plans that have an active subscription in one of the realms. */
+export async function plansInUse(
+  reader: Reader,
+  realms: readonly { realm: number; now: Millis }[],
+  planIds: readonly string[],
+): Promise<string[]> {
+  const rows = await reader.query<{ planId: string }>(
+    `select p.id as "planId" from unnest($1::text::text[]) as p(id)
+     where exists (
+       select 1 from subscriptions s join users u on u.key = s.user_key
+       join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = u.realm
+       where s.plan_id = p.id and not s.ended and (s.ends_at_ms is null or s.ends_at_ms > r.now_ms))`,
+    [
+      arrayText(planIds),
+      arrayText(realms.map(({ realm }) => realm)),
+      arrayText(realms.map(({ now }) => now)),
+    ],
+  );
+  return rows.map(({ planId }) => planId);
+}

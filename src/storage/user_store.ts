@@ -1,0 +1,174 @@
+// Reads of users' rows: many users in one query, live rows only, and older rows when a command names them. Every
+// answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
+// loaded.
+
+import type { IdempotencyRow, LoadedUser, UserRef, UserStore } from "actors/port.ts";
+import type { UserKey } from "domain/ids.ts";
+import type { Counter } from "domain/counter.ts";
+import type { Millis } from "domain/period.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Subscription } from "domain/subscription.ts";
+import type { User } from "domain/user.ts";
+import { arrayText, type Database } from "storage/database.ts";
+import {
+  type CounterRecord,
+  decodeCounter,
+  decodeReservation,
+  decodeSubscription,
+  decodeUser,
+  type ReservationRecord,
+  type SubscriptionRecord,
+  type UserRecord,
+} from "storage/rows.ts";
+
+interface IdempotencyRecord {
+  realm: number;
+  key: string;
+  request_hash: string;
+  status: number;
+  body: string;
+  user_key: number | null;
+  at_ms: number;
+}
+
+/** A user store on a SQL database. */
+export function openUserStore(database: Database): UserStore {
+  return {
+    load: (refs, now) => load(database, refs, now),
+    loadReservation: (owner, id) => loadReservation(database, owner, id),
+    listDue: async (realm, now, limit) => {
+      const rows = await database.query<{ key: number }>(
+        `select key from users where realm = $1::int and due_at_ms <= $2::bigint
+         order by due_at_ms limit $3::int`,
+        [realm, now, limit],
+      );
+      return rows.map(({ key }) => key);
+    },
+    lastUserKey: async () => {
+      const [row] = await database.query<{ key: number }>("select coalesce(max(key), 0) as key from users");
+      return row?.key ?? 0;
+    },
+    loadIdempotency: (keys) => loadIdempotency(database, keys),
+  };
+}
+
+async function load(
+  database: Database,
+  refs: readonly UserRef[],
+  now: Millis,
+): Promise<(LoadedUser | null)[]> {
+  const users = await loadUsers(database, refs);
+  const keys = [...users.values()].map(({ key }) => key);
+  if (keys.length === 0) return refs.map(() => null);
+  // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
+  const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
+  const keyText = arrayText(keys);
+  const [subscriptions, counters, reservations] = await Promise.all([
+    database.query<SubscriptionRecord>(
+      "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
+      [keyText],
+    ),
+    database.query<CounterRecord>(
+      `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
+       or window_end_ms > least($2::bigint, (select min(created_at_ms) from reservations
+         where user_key = any($1::text::bigint[]) and status = 'held')))`,
+      [keyText, from],
+    ),
+    database.query<ReservationRecord>(
+      `select * from reservations where user_key = any($1::text::bigint[]) and status = 'held'
+       order by id`,
+      [keyText],
+    ),
+  ]);
+  const loaded = new Map(keys.map((key) => [key, emptyRows(users.get(key) as User)]));
+  for (const record of subscriptions) {
+    loaded.get(record.user_key)?.subscriptions.push(decodeSubscription(record));
+  }
+  for (const record of counters) loaded.get(record.user_key)?.counters.push(decodeCounter(record));
+  for (const record of reservations) {
+    loaded.get(record.user_key)?.reservations.push(decodeReservation(record));
+  }
+  const byId = new Map([...users.values()].map((user) => [`${user.realm}/${user.id}`, user.key]));
+  return refs.map((ref) => {
+    const key = "key" in ref ? ref.key : byId.get(`${ref.realm}/${ref.id}`);
+    return key === undefined ? null : loaded.get(key) ?? null;
+  });
+}
+
+async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<Map<UserKey, User>> {
+  const keys: number[] = [];
+  const realms: number[] = [];
+  const ids: string[] = [];
+  for (const ref of refs) {
+    if ("key" in ref) keys.push(ref.key);
+    else {
+      realms.push(ref.realm);
+      ids.push(ref.id);
+    }
+  }
+  const byKey = keys.length === 0 ? [] : database.query<UserRecord>(
+    "select * from users where key = any($1::text::bigint[])",
+    [arrayText(keys)],
+  );
+  const byId = ids.length === 0 ? [] : database.query<UserRecord>(
+    `select u.* from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
+     join users u on u.realm = r.realm and u.id = r.id`,
+    [arrayText(realms), arrayText(ids)],
+  );
+  const records = (await Promise.all([byKey, byId])).flat();
+  return new Map(records.map((record) => [record.key, decodeUser(record)]));
+}
+
+interface Rows {
+  readonly user: User;
+  readonly subscriptions: Subscription[];
+  readonly counters: Counter[];
+  readonly reservations: Reservation[];
+}
+
+function emptyRows(user: User): Rows {
+  return { user, subscriptions: [], counters: [], reservations: [] };
+}
+
+async function loadReservation(
+  database: Database,
+  owner: UserKey,
+  id: string,
+): Promise<{ counters: Counter[]; reservations: Reservation[] }> {
+  const [record] = await database.query<ReservationRecord>(
+    "select * from reservations where id = $1 and user_key = $2::bigint",
+    [id, owner],
+  );
+  if (record === undefined) return { counters: [], reservations: [] };
+  const reservation = decodeReservation(record);
+  const starts = reservation.lines.map(({ window }) => window.start);
+  const counters = starts.length === 0 ? [] : await database.query<CounterRecord>(
+    `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
+    [owner, arrayText(starts)],
+  );
+  return { counters: counters.map(decodeCounter), reservations: [reservation] };
+}
+
+async function loadIdempotency(
+  database: Database,
+  keys: readonly { realm: number; key: string }[],
+): Promise<(IdempotencyRow | null)[]> {
+  const records = await database.query<IdempotencyRecord>(
+    `select i.* from unnest($1::text::int[], $2::text::text[]) as r(realm, key)
+     join idempotency i on i.realm = r.realm and i.key = r.key`,
+    [arrayText(keys.map(({ realm }) => realm)), arrayText(keys.map(({ key }) => key))],
+  );
+  const found = new Map(records.map((record) => [`${record.realm}/${record.key}`, record]));
+  return keys.map(({ realm, key }) => {
+    const record = found.get(`${realm}/${key}`);
+    return record === undefined ? null : {
+      realm,
+      key,
+      requestHash: record.request_hash,
+      status: record.status,
+      body: record.body,
+      userKey: record.user_key,
+      at: record.at_ms,
+    };
+  });
+}

@@ -1,0 +1,26 @@
+// Opens the store that the settings name, migrated: a PostgreSQL server, or the embedded one in its folder.
+
+import { MIGRATIONS } from "sql/migrations.ts";
+import { type Config, ConfigError } from "src/config.ts";
+import { PROCESS_LIMITS } from "src/limits.ts";
+import { messageOf } from "src/log.ts";
+import type { Database } from "storage/database.ts";
+import { openEmbedded } from "storage/embedded_folder.ts";
+import { migrate } from "storage/migrate.ts";
+import { openPostgres } from "storage/postgres_database.ts";
+
+/** Opens and migrates; answers the names of the migrations that were applied now. */
+export async function openStore(
+  config: Pick<Config, "databaseUrl" | "dataDir">,
+): Promise<{ database: Database; applied: string[] }> {
+  const database = config.databaseUrl === null
+    ? await openEmbedded(config.dataDir)
+    : openPostgres(config.databaseUrl, PROCESS_LIMITS.poolConnectionsMax);
+  try {
+    await database.query("select 1");
+  } catch (error) {
+    await database.close();
+    throw new ConfigError(`Cannot start: DATABASE_URL: ${messageOf(error)}`);
+  }
+  return { database, applied: await migrate(database, MIGRATIONS) };
+}

@@ -1,0 +1,50 @@
+// Every sweep of the service: what is due of idle users, and first answers that are past their time. Each in
+// bounded steps; Deno.cron, the admin API and `deno task sweep` run the same code.
+
+import { sweepRealm } from "actors/sweep.ts";
+import { SWEEP_LIMITS } from "src/limits.ts";
+import type { Serving } from "src/service.ts";
+
+/** What a run of all sweeps did, by kind. */
+export interface SweepCounts {
+  readonly expiredReservations: number;
+  readonly endedSubscriptions: number;
+  readonly idempotencyRecords: number;
+}
+
+/** Runs every sweep to its end. */
+export async function sweepAll(serving: Serving): Promise<SweepCounts> {
+  const due = await sweepDue(serving);
+  return { ...due, idempotencyRecords: await sweepIdempotency(serving) };
+}
+
+/** Settles lapsed holds, ended subscriptions and promotions of every realm. */
+export async function sweepDue(
+  { term, store, registry }: Serving,
+): Promise<Omit<SweepCounts, "idempotencyRecords">> {
+  let expiredReservations = 0;
+  let endedSubscriptions = 0;
+  for (const realm of registry.realms.values()) {
+    const { holds, subscriptions } = await sweepRealm(term, store, realm, () => term.isServing);
+    expiredReservations += holds;
+    endedSubscriptions += subscriptions;
+  }
+  return { expiredReservations, endedSubscriptions };
+}
+
+/** Removes first answers whose time is over; real time, whatever a test clock says. */
+export async function sweepIdempotency({ term, database, clock }: Serving): Promise<number> {
+  const before = clock.now() - SWEEP_LIMITS.idempotencyKeptMs;
+  let removed = 0;
+  while (term.isServing) {
+    const rows = await database.query(
+      `delete from idempotency where ctid in (
+         select ctid from idempotency where at_ms <= $1::bigint order by at_ms limit $2::int)
+       returning 1`,
+      [before, SWEEP_LIMITS.stepRowsMax],
+    );
+    removed += rows.length;
+    if (rows.length < SWEEP_LIMITS.stepRowsMax) break;
+  }
+  return removed;
+}

@@ -1,0 +1,127 @@
+// The catalog commands of `deno task admin`: show what is in force, apply a file or say what it would change. Faults
+// come from the service, which checks the document as a whole, and are printed with their exact paths.
+
+import type { Command } from "commander";
+import type { CatalogChange } from "src/catalog/check.ts";
+import type { CatalogInput } from "src/catalog/schema.ts";
+import { messageOf } from "src/log.ts";
+import { type AdminAction, type AdminRun, withApp } from "src/tasks/admin_run.ts";
+import { ServiceRefusal } from "src/tasks/admin_client.ts";
+import { EXIT, TaskError, withExample } from "src/tasks/shell.ts";
+import { renderTable } from "src/tasks/table.ts";
+
+interface Applied {
+  readonly version: number;
+  readonly changes: readonly CatalogChange[];
+}
+
+interface ApplyOptions {
+  readonly app?: string;
+  readonly dryRun?: boolean;
+}
+
+type Shown = CatalogInput & { readonly version: number };
+
+/** Adds the commands. */
+export function addCatalogCommands(program: Command, action: AdminAction): void {
+  const group = program.command("catalog").description(
+    "The catalog of an app: plans, packs, models, settings.",
+  );
+  withExample(group, "deno task admin catalog show --app app_1");
+  const show = withApp(
+    group.command("show").description("The catalog in force; the whole document with --json."),
+  )
+    .action(action(async ({ client, show, appId }: AdminRun, { app }: { app?: string }) => {
+      show(await client.call<Shown>("GET", catalogPath(await appId(app))), catalogText);
+    }));
+  withExample(show, "deno task admin catalog show --app app_1 --json > catalog.json");
+  const apply = withApp(group.command("apply").description("Put a catalog document in force."))
+    .argument("<file>", "the whole document as JSON")
+    .option("--dry-run", "only say what would change")
+    .action(action(applyFile));
+  withExample(apply, "deno task admin catalog apply catalog.json --app app_1 --dry-run");
+}
+
+async function applyFile({ client, show, appId, shell }: AdminRun, file: string, options: ApplyOptions) {
+  const text = await readDocument(file);
+  const isDryRun = options.dryRun === true;
+  const path = `${catalogPath(await appId(options.app))}${isDryRun ? "?dryRun=true" : ""}`;
+  try {
+    show(await client.call<Applied>("PUT", path, text), (applied) => appliedText(applied, isDryRun));
+  } catch (error) {
+    // The faults go to standard error like every other trouble; with --json the refusal is printed as well.
+    const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
+    if (faults.length > 0) shell.note(renderTable(["PATH", "FAULT"], faults));
+    throw error;
+  }
+}
+
+async function readDocument(file: string): Promise<string> {
+  let text: string;
+  try {
+    text = await Deno.readTextFile(file);
+  } catch (error) {
+    throw new TaskError(`Cannot read "${file}": ${messageOf(error)}`, EXIT.usage);
+  }
+  try {
+    JSON.parse(text);
+    return text;
+  } catch (error) {
+    throw new TaskError(`"${file}" is not JSON: ${messageOf(error)}`, EXIT.refused);
+  }
+}
+
+function catalogPath(appId: string): string {
+  return `/apps/${encodeURIComponent(appId)}/catalog`;
+}
+
+function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
+  if (changes.length === 0) return `No changes: version ${version} stays in force`;
+  const title = isDryRun ? `Dry run: version ${version} stays in force` : `Version ${version} is in force`;
+  return `${title}\n${renderTable(["PATH", "CHANGE"], changes.map(({ path, change }) => [path, change]))}`;
+}
+
+/** Path and message of each fault; other refusals have details of another kind. */
+function faultsOf(details: unknown): [string, string][] {
+  const list = (Array.isArray(details) ? details : []) as { path?: unknown; message?: unknown }[];
+  return list.flatMap(({ path, message }) =>
+    typeof path === "string" && typeof message === "string" ? [[path, message]] : []
+  );
+}
+
+function catalogText(catalog: Shown): string {
+  if (catalog.version === 0) return "No catalog was applied yet";
+  const { models = [], plans = [], packs = [], composeTypes = [] } = catalog;
+  const sections = [`Version ${catalog.version}`];
+  const add = (titles: string[], rows: (string | number | undefined)[][]) => {
+    if (rows.length > 0) sections.push(renderTable(titles, rows));
+  };
+  add(
+    ["PLAN", "NAME", "RANK", "PERIOD", "ON PLAN CHANGE", "ARCHIVED"],
+    plans.map((plan) => [
+      plan.id,
+      plan.name,
+      plan.rank,
+      `${plan.period.type}, ${plan.period.anchor}`,
+      plan.onPlanChange ?? "carry",
+      plan.archived === true ? "yes" : "no",
+    ]),
+  );
+  add(
+    ["PLAN", "LIMIT GROUP", "UNIT", "QUOTA", "EVENTS"],
+    plans.flatMap((plan) =>
+      plan.limits.map((limit) => [plan.id, limit.id, limit.unit, limit.quota, eventsOf(limit.matches)])
+    ),
+  );
+  add(["MODEL", "MODE", "MODALITY"], models.map((model) => [model.id, model.amountMode, model.modality]));
+  add(
+    ["PACK", "NAME", "KIND", "ITEMS"],
+    packs.map((pack) => [pack.id, pack.name, pack.kind, pack.items.length]),
+  );
+  add(["COMPOSE TYPE", "MODEL"], composeTypes.map((type) => [type.name, type.model]));
+  return sections.join("\n\n");
+}
+
+function eventsOf(matches: readonly { readonly event: string }[]): string {
+  return [...new Set(matches.map(({ event }) => event))].join(", ");
+}

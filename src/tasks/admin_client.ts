@@ -1,0 +1,111 @@
+// Speaks the admin API of a running service over HTTP: one call, its data or the refusal, told apart from a service
+// that cannot be reached. Section 3 of the decisions.
+
+import { readConfig } from "src/config.ts";
+import { messageOf } from "src/log.ts";
+import { EXIT, serviceUrl, settings, type Shell, TaskError } from "src/tasks/shell.ts";
+import { safeText } from "src/tasks/table.ts";
+
+/** Variables that the task reads. */
+export const ADMIN_VARIABLES = [
+  "PORT",
+  "HOLDFAST_HOST",
+  "HOLDFAST_DATA_DIR",
+  "HOLDFAST_ADMIN_TOKEN",
+] as const;
+
+const TOKEN_FILE = "admin-token";
+const CALL_TIMEOUT_MS = 60_000;
+
+/** The service answered with an error. */
+export class ServiceRefusal extends TaskError {
+  /** The error as the service wrote it. */
+  readonly error: { readonly code: string; readonly message: string; readonly details: unknown };
+
+  constructor(error: ServiceRefusal["error"]) {
+    super(`Refused (${error.code}): ${safeText(error.message)}`, EXIT.refused);
+    this.error = error;
+  }
+}
+
+/** The admin API. */
+export interface AdminClient {
+  call<Data>(method: string, path: string, body?: unknown): Promise<Data>;
+}
+
+/** A client of the service that the options and settings name. */
+export async function openAdminClient(url: string | undefined, shell: Shell): Promise<AdminClient> {
+  const base = serviceUrl(url, shell);
+  const token = await adminToken(shell);
+  return { call: (method, path, body) => call(base, token, method, path, body) };
+}
+
+async function adminToken(shell: Shell): Promise<string> {
+  const { HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR } = shell.variables;
+  const { dataDir, adminToken } = settings(() => readConfig({ HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR }));
+  const token = adminToken ?? await readToken(`${dataDir}/${TOKEN_FILE}`);
+  // The token would otherwise stand in the message of a header that cannot be made.
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new TaskError("The admin token has characters that a header cannot carry", EXIT.usage);
+}
+
+async function readToken(file: string): Promise<string> {
+  try {
+    return (await Deno.readTextFile(file)).trim();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) {
+      throw new TaskError(
+        `No admin token: set HOLDFAST_ADMIN_TOKEN to the service's (there is no "${file}" either)`,
+        EXIT.usage,
+      );
+    }
+    throw new TaskError(`Cannot read "${file}": ${messageOf(error)}`, EXIT.usage);
+  }
+}
+
+async function call<Data>(
+  base: string,
+  token: string,
+  method: string,
+  path: string,
+  body: unknown,
+): Promise<Data> {
+  const headers: Record<string, string> = { authorization: `Bearer ${token}` };
+  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) };
+  if (body !== undefined) {
+    headers["content-type"] = "application/json";
+    init.body = typeof body === "string" ? body : JSON.stringify(body);
+  }
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(`${base}/api/admin/v1${path}`, init);
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    throw new TaskError(`Cannot reach the service at ${base}: ${messageOf(error)}`, EXIT.unreachable);
+  }
+  return dataOf<Data>(base, status, text);
+}
+
+function dataOf<Data>(base: string, status: number, text: string): Data {
+  const answer = parse(text);
+  if (answer?.ok === true) return answer.data as Data;
+  const error = answer?.error as { code?: unknown; message?: unknown; details?: unknown } | undefined;
+  if (typeof error?.code === "string" && typeof error.message === "string") {
+    throw new ServiceRefusal({ code: error.code, message: error.message, details: error.details });
+  }
+  throw new TaskError(
+    `Cannot reach the service at ${base}: something else answers there (${status})`,
+    EXIT.unreachable,
+  );
+}
+
+function parse(text: string): { ok?: unknown; data?: unknown; error?: unknown } | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+}

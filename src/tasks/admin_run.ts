@@ -1,0 +1,52 @@
+// How an admin command runs: its client, its output for people or programs, and the app that it is about. Refusals
+// become one line, or JSON where the caller is a program.
+
+import type { Command } from "commander";
+import { type AdminClient, openAdminClient, ServiceRefusal } from "src/tasks/admin_client.ts";
+import { EXIT, type Shell, TaskError } from "src/tasks/shell.ts";
+
+/** What a command works with. */
+export interface AdminRun {
+  readonly shell: Shell;
+  readonly client: AdminClient;
+  /** Prints the data for programs, or what a person reads. */
+  show<Data>(data: Data, text: (data: Data) => string): void;
+  /** The app that is named, or the only one. */
+  appId(given: string | undefined): Promise<string>;
+}
+
+/** Makes an action of commander from work on the service; refusals become text or JSON. */
+export type AdminAction = <Args extends unknown[]>(
+  work: (run: AdminRun, ...args: Args) => Promise<void>,
+) => (...args: Args) => Promise<void>;
+
+/** Makes actions of a program; its options count wherever they stand on the line. */
+export function actionsOf(program: Command, shell: Shell): AdminAction {
+  return (work) => async (...args) => {
+    const { url, json } = program.opts<{ url?: string; json?: boolean }>();
+    try {
+      const client = await openAdminClient(url, shell);
+      const show: AdminRun["show"] = (data, text) =>
+        shell.print(json === true ? JSON.stringify(data, null, 2) : text(data));
+      await work({ shell, client, show, appId: (given) => appIdOf(client, given) }, ...args);
+    } catch (error) {
+      if (json !== true || !(error instanceof ServiceRefusal)) throw error;
+      shell.print(JSON.stringify({ error: error.error }, null, 2));
+      throw new TaskError("", error.exitCode);
+    }
+  };
+}
+
+async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
+  if (given !== undefined) return given;
+  const apps = await client.call<{ appId: string }[]>("GET", "/apps");
+  const [only, ...others] = apps;
+  if (only !== undefined && others.length === 0) return only.appId;
+  const what = only === undefined ? "there is no app yet" : `there are ${apps.length} apps`;
+  throw new TaskError(`--app: is needed, since ${what} (see "deno task admin apps list")`, EXIT.usage);
+}
+
+/** The option that names an app. */
+export function withApp(command: Command): Command {
+  return command.option("--app <id>", "the app (default: the only one there is)");
+}

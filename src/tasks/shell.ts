@@ -1,0 +1,131 @@
+// What every command-line task shares: its exit codes, what it sees of the outside (variables, terminal), and how
+// a commander program runs. Commander neither writes nor exits by itself: the codes below hold for every task, and
+// tests run a task as a function.
+
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { ConfigError, readConfig } from "src/config.ts";
+
+/** Exit statuses; `interrupted` is what shells use for Ctrl-C. */
+export const EXIT = { ok: 0, refused: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;
+
+/** Ends a task with one clear line on standard error. */
+export class TaskError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** What a task sees of the outside. */
+export interface Shell {
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Whether a person can be asked. */
+  readonly isInteractive: boolean;
+  /** Writes to standard output, for results. */
+  print(text: string): void;
+  /** Writes to standard error, for everything else. */
+  note(text: string): void;
+  /** Asks a person for a line. */
+  ask(question: string): string;
+}
+
+/** The real surroundings. Only the named variables are read: the task's permissions name the same ones. */
+export function openShell(names: readonly string[]): Shell {
+  return {
+    variables: Object.fromEntries(names.map((name) => [name, Deno.env.get(name)])),
+    isInteractive: Deno.stdin.isTerminal() && Deno.stderr.isTerminal(),
+    print: (text) => console.log(text),
+    note: (text) => console.error(text),
+    ask: askOnTerminal,
+  };
+}
+
+/** A program whose messages go through the shell; subcommands inherit that. */
+export function makeProgram(shell: Shell, name: string, description: string): Command {
+  return new Command(name)
+    .description(description)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => shell.print(text.trimEnd()),
+      writeErr: (text) => shell.note(text.trimEnd()),
+      outputError: (text, write) => write(sentence(text.replace(/^error: /, "").replace(/\.\s*$/, ""))),
+      // Colors would make commander read variables that the task has no permission for.
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+      getOutHelpWidth: () => 110,
+      getErrHelpWidth: () => 110,
+    });
+}
+
+/** An example at the end of a command's help. */
+export function withExample(command: Command, ...lines: readonly string[]): Command {
+  return command.addHelpText("after", ["\nExample:", ...lines.map((line) => `  ${line}`)].join("\n"));
+}
+
+/** Runs a program to its exit status. */
+export async function runProgram(program: Command, args: readonly string[], shell: Shell): Promise<number> {
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return EXIT.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      return error.code === "commander.helpDisplayed" ? EXIT.ok : EXIT.usage;
+    }
+    if (!(error instanceof TaskError)) throw error;
+    if (error.message !== "") shell.note(error.message);
+    return error.exitCode;
+  }
+}
+
+/** The base URL of the service, without a final slash: as given, else where the settings make one listen. */
+export function serviceUrl(given: string | undefined, shell: Shell): string {
+  if (given === undefined) {
+    const { PORT, HOLDFAST_HOST } = shell.variables;
+    const { host, port } = settings(() => readConfig({ PORT, HOLDFAST_HOST }));
+    return `http://${reachable(host)}:${port}`;
+  }
+  if (!URL.canParse(given) || !["http:", "https:"].includes(new URL(given).protocol)) {
+    throw new TaskError(`--url: must be a URL such as http://127.0.0.1:8000, not "${given}"`, EXIT.usage);
+  }
+  return given.replace(/\/+$/, "");
+}
+
+/** Reads settings; bad ones are wrong usage of the task. */
+export function settings<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new TaskError(sentence(error.message.replace(/^Cannot start: /, "")), EXIT.usage);
+  }
+}
+
+/** A parser of whole numbers for an option. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+    if (value >= min && value <= max) return value;
+    throw new InvalidArgumentError(`Must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+/** A host that a server listens on as one that a client can call. */
+function reachable(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The question goes to standard error, so that standard output stays the result alone. */
+function askOnTerminal(question: string): string {
+  Deno.stderr.writeSync(new TextEncoder().encode(question));
+  const line = new Uint8Array(1024);
+  const length = Deno.stdin.readSync(line) ?? 0;
+  return new TextDecoder().decode(line.subarray(0, length)).trim();
+}

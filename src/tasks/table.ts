@@ -1,0 +1,47 @@
+// Aligned tables for people. A column of numbers stands to the right; control characters in a cell cannot reach the
+// terminal, since names come from whoever made them.
+
+/** A cell; null shows as "-". */
+export type Cell = string | number | null | undefined;
+
+const GAP = "  ";
+const UNSAFE = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** A table with a line of titles, without a final line break. */
+export function renderTable(titles: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const isRight = titles.map((_, column) => rows.length > 0 && rows.every((row) => isNumeric(row[column])));
+  const texts = [titles, ...rows.map((row) => titles.map((_, column) => cellText(row[column])))];
+  const widths = titles.map((_, column) => Math.max(...texts.map((line) => lengthOf(line[column] ?? ""))));
+  return texts.map((line) => {
+    const cells = line.map((text, column) => pad(text, widths[column] ?? 0, isRight[column] === true));
+    return cells.join(GAP).trimEnd();
+  }).join("\n");
+}
+
+/** A number with its thousands set apart. */
+export function numberText(value: number): string {
+  return value.toLocaleString("en-US", { maximumFractionDigits: 6 });
+}
+
+/** Text without what could steer a terminal. */
+export function safeText(text: string): string {
+  return text.replace(UNSAFE, "\u{fffd}");
+}
+
+function cellText(cell: Cell): string {
+  if (cell === null || cell === undefined || cell === "") return "-";
+  return typeof cell === "number" ? numberText(cell) : safeText(cell);
+}
+
+function isNumeric(cell: Cell): boolean {
+  return cell === null || typeof cell === "number";
+}
+
+function pad(text: string, width: number, isRight: boolean): string {
+  const space = " ".repeat(width - lengthOf(text));
+  return isRight ? space + text : text + space;
+}
+
+function lengthOf(text: string): number {
+  return [...text].length;
+}

@@ -1,0 +1,73 @@
+// Metering operations: exact under the cap, by mode and UTC month, and kept over a crash.
+
+import assert from "node:assert/strict";
+import { Budget, monthOf } from "actors/budget.ts";
+import { startRuntime } from "tests/actors/runtime.ts";
+import { sizeOf } from "tests/domain/scene.ts";
+import { MemoryStore } from "tests/support/memory_store.ts";
+
+const CAPS = { workspaceId: "ws_1", operationCap: 3, testOperationCap: 1 };
+
+Deno.test("only a workspace that has used its cap is refused, each mode by its own", () => {
+  const budget = new Budget([], () => Date.UTC(2026, 0, 31, 23, 59));
+  assert.equal(budget.refusal(CAPS, "live"), null);
+  budget.take("ws_1", "live", 2);
+  assert.equal(budget.refusal(CAPS, "live"), null);
+  budget.take("ws_1", "live", 5);
+  assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
+  assert.equal(budget.refusal(CAPS, "test"), null);
+  budget.take("ws_1", "test", 1);
+  assert.equal(budget.refusal(CAPS, "test")?.code, "test_quota_exceeded");
+  assert.equal(budget.refusal({ ...CAPS, workspaceId: "ws_2" }, "live"), null);
+  assert.equal(budget.refusal({ ...CAPS, operationCap: null }, "live"), null);
+  assert.equal(
+    budget.refusal({ ...CAPS, workspaceId: "ws_3", operationCap: 0 }, "live")?.code,
+    "workspace_limit_reached",
+  );
+});
+
+Deno.test("a new UTC month starts at nothing", () => {
+  let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
+  const budget = new Budget([{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }], () => now);
+  assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
+  now += 1;
+  assert.equal(monthOf(now), "2027-01");
+  assert.equal(budget.refusal(CAPS, "live"), null);
+  assert.deepEqual(budget.take("ws_1", "live", 1), {
+    workspaceId: "ws_1",
+    mode: "live",
+    month: "2027-01",
+    used: 1,
+  });
+});
+
+Deno.test("parallel calls of many users share one cap exactly, and a crash keeps the count", async () => {
+  const store = new MemoryStore();
+  const cap = { operationCap: 7 };
+  const first = await startRuntime(store, cap);
+  const users = [...Array(5).keys()].map((index) => `u${index}`);
+  await Promise.all(users.map((user) => first.subscribe(user)));
+  const track = { event: "x.make", metadata: null, size: sizeOf({ count: 1 }), costCents: null };
+  const results = await Promise.all(
+    users.flatMap((user) => [1, 2, 3].map(() => first.call(user, "track", track, { isCapped: true }))),
+  );
+  assert.equal(results.filter(({ ok }) => ok).length, 7);
+  assert.equal(first.term.budget.used("ws_1", "live"), 7);
+  first.term.fail(new Error("a crash"));
+  const second = await startRuntime(store, cap);
+  assert.equal(second.term.budget.used("ws_1", "live"), 7);
+  const refused = await second.call("u0", "track", track, { isCapped: true });
+  assert.equal(refused.ok ? "ok" : refused.refusal.code, "workspace_limit_reached");
+  second.term.fail(new Error("end"));
+});
+
+Deno.test("an unmatched event costs nothing", async () => {
+  const runtime = await startRuntime(new MemoryStore(), { operationCap: 1 });
+  await runtime.subscribe("u");
+  const track = { event: "y", metadata: null, size: sizeOf(), costCents: null };
+  for (let times = 0; times < 3; times++) {
+    assert.equal((await runtime.call("u", "track", track, { isCapped: true })).ok, true);
+  }
+  assert.equal(runtime.term.budget.used("ws_1", "live"), 0);
+  runtime.term.fail(new Error("end"));
+});

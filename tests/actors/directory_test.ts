@@ -1,0 +1,154 @@
+// The directory: one actor for each user, whatever it is called and however often, and only as long as needed.
+
+import assert from "node:assert/strict";
+import { reservationOwner } from "domain/ids.ts";
+import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
+import { sizeOf } from "tests/domain/scene.ts";
+import { MemoryStore } from "tests/support/memory_store.ts";
+
+function ownerOf(reservationId: string | null): number {
+  return reservationOwner(reservationId as string) as number;
+}
+
+Deno.test("many callers of one unknown user start one actor with one load", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  await Promise.all(Array.from({ length: 50 }, () => runtime.subscribe("u")));
+  assert.deepEqual(store.loads, [1]);
+  assert.equal(runtime.term.directory.size, 1);
+  assert.equal(store.tables.users().length + store.journal.size > 0, true);
+  await runtime.term.flush();
+  assert.equal(store.tables.users().length, 1);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("many users load in few calls, and ids are exact and case-sensitive", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  await Promise.all(["a", "A", "a ", "ä", "a\u0308", "b"].map((id) => runtime.subscribe(id)));
+  assert.equal(runtime.term.directory.size, 6);
+  assert.deepEqual(store.loads.reduce((sum, size) => sum + size, 0), 6);
+  assert.ok(store.loads.length <= 2);
+  await runtime.term.flush();
+  assert.equal(new Set(store.tables.users().map(({ key }) => key)).size, 6);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a user that is asked for by id and by key at the same time has one actor", async () => {
+  const store = new MemoryStore();
+  const first = await startRuntime(store);
+  await first.subscribe("u");
+  const id = await first.reserve("u", 4);
+  first.term.fail(new Error("a crash"));
+  const second = await startRuntime(store);
+  const { wait, open } = barrier();
+  store.hooks.loaded = () => wait;
+  const settled = second.settle("release", id as string, ownerOf(id));
+  const read = second.count("u");
+  await settleLoop();
+  open();
+  assert.equal(await settled, "ok");
+  assert.ok([0n, 4_000_000n].includes(await read));
+  assert.equal(await second.count("u"), 0n);
+  assert.equal(second.term.directory.size, 1);
+  second.term.fail(new Error("end"));
+});
+
+Deno.test("an id that only was looked at leaves no row, and its number may go to another user", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  assert.equal(await runtime.count("looked-at"), 0n);
+  assert.equal(await runtime.reserve("refused", 1), null);
+  await runtime.subscribe("u");
+  await runtime.term.flush();
+  assert.deepEqual(store.tables.users().map(({ id }) => id), ["u"]);
+  runtime.passivate();
+  assert.equal(runtime.term.directory.size, 0);
+  await runtime.subscribe("looked-at");
+  await runtime.term.flush();
+  assert.equal(new Set(store.tables.users().map(({ key }) => key)).size, 2);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a key of no user, or of a user of another realm, is nobody's", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  await runtime.subscribe("u");
+  const id = await runtime.reserve("u", 1);
+  assert.equal(await runtime.settle("commit", id as string, 99), "nobody");
+  const call = {
+    realm: { ...runtime.realm, realm: 2 },
+    name: "release",
+    input: { reservationId: id as string, reason: null, errorCode: null },
+    reservationId: id as string,
+  } as const;
+  assert.equal(await runtime.term.directory.runByKey(ownerOf(id), call), null);
+  assert.equal(await runtime.count("u"), 1_000_000n);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("an actor leaves memory only when the tables have everything of it", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  const { wait, open } = barrier();
+  store.hooks.drain = () => wait;
+  await runtime.subscribe("u");
+  runtime.passivate();
+  assert.equal(runtime.term.directory.size, 1);
+  const flushed = runtime.term.flush();
+  assert.equal(await isSettled(flushed), false);
+  runtime.passivate();
+  assert.equal(runtime.term.directory.size, 1);
+  open();
+  await flushed;
+  runtime.passivate();
+  assert.equal(runtime.term.directory.size, 0);
+  assert.notEqual(await runtime.reserve("u", 1), null);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("an actor stays while a load of the same user by another name is on its way", async () => {
+  const store = new MemoryStore();
+  const first = await startRuntime(store);
+  await first.subscribe("u");
+  const id = await first.reserve("u", 4);
+  first.term.fail(new Error("a crash"));
+  const second = await startRuntime(store);
+  await second.count("u");
+  second.passivate();
+  const { wait, open } = barrier();
+  store.hooks.loaded = () => wait;
+  const byKey = second.settle("commit", id as string, ownerOf(id));
+  const byId = second.reserve("u", 6);
+  await settleLoop();
+  open();
+  assert.equal(await byKey, "ok");
+  assert.notEqual(await byId, null);
+  assert.equal(await second.reserve("u", 1), null);
+  second.term.fail(new Error("end"));
+});
+
+Deno.test("a load that fails fails its callers alone, and the next call loads again", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  store.hooks.loaded = () => Promise.reject(new Error("The database is away"));
+  await assert.rejects(runtime.count("u"), /load failed/);
+  delete store.hooks.loaded;
+  assert.equal(await runtime.count("u"), 0n);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a bug in one user's turn is that user's alone, and its state is loaded again", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  await runtime.subscribe("u");
+  await runtime.subscribe("other");
+  const bad = { event: null as never, metadata: null, size: sizeOf(), ttlMs: null };
+  await assert.rejects(runtime.call("u", "reserve", bad));
+  assert.notEqual(await runtime.reserve("other", 1), null);
+  await runtime.term.flush();
+  await settleLoop();
+  assert.notEqual(await runtime.reserve("u", 10), null);
+  assert.equal(await runtime.reserve("u", 1), null);
+  runtime.term.fail(new Error("end"));
+});

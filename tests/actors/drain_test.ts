@@ -1,0 +1,127 @@
+// When the drain runs: at once for a reader, with a bounded backlog, and never past a fault.
+
+import assert from "node:assert/strict";
+import { Drain } from "actors/drain.ts";
+import { Batch } from "actors/gate.ts";
+import { type AppendedBatch, Unavailable } from "actors/port.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+import { barrier, isSettled, startRuntime } from "tests/actors/runtime.ts";
+import { MemoryStore } from "tests/support/memory_store.ts";
+
+function makeDrain() {
+  const drained: number[][] = [];
+  const faults: Error[] = [];
+  const hook: { before?: () => Promise<void> } = {};
+  const journal = {
+    append: () => Promise.reject(new Error("not here")),
+    drain: async (batches: readonly AppendedBatch[]) => {
+      await hook.before?.();
+      drained.push(batches.map(({ seq }) => seq));
+    },
+  };
+  const drain = new Drain(journal, (error) => faults.push(error));
+  let seq = 0;
+  const add = (changes: number): Batch => {
+    const batch = new Batch();
+    drain.add(batch, { seq: seq++, changes, bytes: changes * 10 });
+    return batch;
+  };
+  return { drain, drained, faults, hook, add };
+}
+
+Deno.test("a flush drains what was added before it, and is done at once when there is nothing", async () => {
+  const { drain, drained, add } = makeDrain();
+  await drain.flush();
+  const batches = [add(1), add(2)];
+  await drain.flush();
+  assert.deepEqual(drained.flat(), [0, 1]);
+  assert.ok(batches.every(({ isDrained }) => isDrained));
+  assert.equal(drain.backlogChanges, 0);
+  assert.equal(drain.backlogBytes, 0);
+  drain.close(new Error("end"));
+});
+
+Deno.test("what is added during a drain goes with the next one, in order", async () => {
+  const { drain, drained, hook, add } = makeDrain();
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  add(1);
+  const first = drain.flush();
+  add(1);
+  add(1);
+  const all = drain.flush();
+  open();
+  await first;
+  await all;
+  assert.deepEqual(drained, [[0], [1, 2]]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("one transaction takes a bounded number of changes, and at least one batch", async () => {
+  const { drain, drained, hook, add } = makeDrain();
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  const most = RUNTIME_LIMITS.drainChangesMax;
+  add(1);
+  const first = drain.flush();
+  for (const changes of [most - 1, 1, 1, most * 3, 1]) add(changes);
+  const all = drain.flush();
+  open();
+  await first;
+  await all;
+  assert.deepEqual(drained, [[0], [1, 2], [3], [4], [5]]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("a full backlog has no room until a drain made some", async () => {
+  const { drain, hook, add } = makeDrain();
+  assert.equal(drain.room(), null);
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  add(RUNTIME_LIMITS.backlogChangesMax);
+  const room = drain.room();
+  assert.ok(room !== null);
+  assert.equal(await isSettled(room), false);
+  open();
+  await room;
+  assert.equal(drain.room(), null);
+  drain.close(new Error("end"));
+});
+
+Deno.test("a fault ends the drain: flushes and waits for room fail, and nothing is tried again", async () => {
+  const { drain, drained, faults, hook, add } = makeDrain();
+  hook.before = () => Promise.reject(new Error("The database is away"));
+  const batch = add(RUNTIME_LIMITS.backlogChangesMax);
+  const room = drain.room() as Promise<void>;
+  const flushed = drain.flush();
+  flushed.catch(() => {});
+  await isSettled(flushed);
+  assert.ok(faults[0] instanceof Unavailable);
+  drain.close(faults[0]);
+  await assert.rejects(flushed, Unavailable);
+  await assert.rejects(room, Unavailable);
+  await assert.rejects(drain.flush(), Unavailable);
+  assert.equal(batch.isDrained, false);
+  assert.deepEqual(drained, []);
+});
+
+Deno.test("the gate holds answers back while the backlog is full, and loses none", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  const limits = RUNTIME_LIMITS as { backlogChangesMax: number };
+  const before = limits.backlogChangesMax;
+  const { wait, open } = barrier();
+  store.hooks.drain = () => wait;
+  limits.backlogChangesMax = 3;
+  try {
+    await runtime.subscribe("u");
+    const late = runtime.reserve("u", 1);
+    assert.equal(await isSettled(late), false);
+    open();
+    assert.notEqual(await late, null);
+    assert.equal(await runtime.count("u"), 1_000_000n);
+  } finally {
+    limits.backlogChangesMax = before;
+    runtime.term.fail(new Error("end"));
+  }
+});

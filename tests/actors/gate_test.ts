@@ -1,0 +1,117 @@
+// The output gate: no answer before what it rests on is durable, and none at all once that is in doubt.
+
+import assert from "node:assert/strict";
+import { Unavailable } from "actors/port.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
+import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
+import { MemoryStore } from "tests/support/memory_store.ts";
+
+async function withUser() {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store);
+  await runtime.subscribe("u");
+  return { store, runtime };
+}
+
+Deno.test("an answer waits until its changes are in the journal", async () => {
+  const { store, runtime } = await withUser();
+  const { wait, open } = barrier();
+  store.hooks.append = () => wait;
+  const answer = runtime.reserve("u", 1);
+  assert.equal(await isSettled(answer), false);
+  open();
+  assert.notEqual(await answer, null);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("refusals and reads wait for the hold that they could have seen; other users do not", async () => {
+  const { store, runtime } = await withUser();
+  await runtime.count("other");
+  const { wait, open } = barrier();
+  store.hooks.append = () => wait;
+  const allowed = runtime.reserve("u", 10);
+  const refused = runtime.reserve("u", 1);
+  const read = runtime.count("u");
+  assert.equal(await isSettled(Promise.any([allowed, refused, read])), false);
+  assert.equal(await runtime.count("other"), 0n);
+  open();
+  assert.equal(await refused, null);
+  assert.equal(await read, 10_000_000n);
+  runtime.term.fail(new Error("end"));
+});
+
+for (const when of ["append", "appended"] as const) {
+  Deno.test(`a failed write (${when}) fails every waiter, ends the term, and nothing runs on`, async () => {
+    const { store, runtime } = await withUser();
+    const { wait, fail } = barrier();
+    store.hooks[when] = () => wait;
+    const waiting = [runtime.reserve("u", 1), runtime.reserve("u", 2), runtime.count("u")];
+    await settleLoop();
+    waiting.push(runtime.reserve("u", 3));
+    fail(new Error("The connection was lost"));
+    const outcomes = await Promise.allSettled(waiting);
+    for (const outcome of outcomes) {
+      assert.ok(outcome.status === "rejected" && outcome.reason instanceof Unavailable);
+    }
+    assert.ok(await runtime.term.ended instanceof Unavailable);
+    assert.equal(runtime.term.isServing, false);
+    await assert.rejects(runtime.count("u"), Unavailable);
+    delete store.hooks[when];
+    // The next term knows exactly what the journal has: nothing of the batch, or all of it.
+    const next = await startRuntime(store);
+    assert.equal(await next.count("u"), when === "append" ? 0n : 3_000_000n);
+    next.term.fail(new Error("end"));
+  });
+}
+
+Deno.test("a lease that is lost in silence answers nothing more", async () => {
+  const { runtime } = await withUser();
+  runtime.lease.lose(new Error("The session is gone"));
+  await assert.rejects(runtime.count("u"), Unavailable);
+  assert.equal(runtime.term.isServing, false);
+});
+
+Deno.test("an old writer can't append once another has the lease", async () => {
+  const { store, runtime } = await withUser();
+  const next = await startRuntime(store);
+  await assert.rejects(runtime.reserve("u", 1), Unavailable);
+  assert.equal(await next.count("u"), 0n);
+  next.term.fail(new Error("end"));
+});
+
+Deno.test("turns that come while an append is under way leave together", async () => {
+  const { store, runtime } = await withUser();
+  const { wait, open } = barrier();
+  store.hooks.append = () => wait;
+  const first = runtime.reserve("u", 0.1);
+  await settleLoop();
+  const rest = Array.from({ length: 10 }, () => runtime.reserve("u", 0.1));
+  const before = store.appends.length;
+  open();
+  await Promise.all([first, ...rest]);
+  assert.equal(store.appends.length - before, 2);
+  assert.equal(await runtime.count("u"), 1_100_000n);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("past the bound of waiting changes a turn is refused as unavailable and changes nothing", async () => {
+  const { store, runtime } = await withUser();
+  const limits = RUNTIME_LIMITS as { waitingChangesMax: number };
+  const before = limits.waitingChangesMax;
+  const { wait, open } = barrier();
+  store.hooks.append = () => wait;
+  limits.waitingChangesMax = 6;
+  try {
+    const first = runtime.reserve("u", 1);
+    await settleLoop();
+    const outcomes = Promise.allSettled(Array.from({ length: 8 }, () => runtime.reserve("u", 1)));
+    open();
+    const allowed = (await outcomes).filter(({ status }) => status === "fulfilled").length;
+    assert.ok(allowed > 0 && allowed < 8, String(allowed));
+    await first;
+    assert.equal(await runtime.count("u"), BigInt(allowed + 1) * 1_000_000n);
+  } finally {
+    limits.waitingChangesMax = before;
+    runtime.term.fail(new Error("end"));
+  }
+});

@@ -1,0 +1,122 @@
+// First answers by key: kept, replayed, waited for, and never mixed up.
+
+import assert from "node:assert/strict";
+import { Batch } from "actors/gate.ts";
+import { Idempotency, type WireAnswer } from "actors/idempotency.ts";
+import type { IdempotencyRow } from "actors/port.ts";
+import { barrier, isSettled } from "tests/actors/runtime.ts";
+
+const ANSWER: WireAnswer = { status: 200, body: "first" };
+const CALL = { realm: 1, key: "k", requestHash: "h" };
+const DAY_MS = 24 * 3_600_000;
+
+function make() {
+  const stored: IdempotencyRow[] = [];
+  const clock = { now: 1_000 };
+  const find = ({ realm, key }: { realm: number; key: string }) =>
+    stored.find((row) => row.realm === realm && row.key === key) ?? null;
+  const store = {
+    loadIdempotency: (keys: readonly { realm: number; key: string }[]) => Promise.resolve(keys.map(find)),
+  };
+  const idempotency = new Idempotency(store, () => clock.now);
+  const row: IdempotencyRow = { ...CALL, ...ANSWER, userKey: 1, at: clock.now };
+  return { idempotency, stored, clock, row };
+}
+
+/** A batch whose changes are in the journal. */
+function durable(): Batch {
+  const batch = new Batch();
+  batch.open();
+  return batch;
+}
+
+const never = () => Promise.reject(new Error("must not run"));
+
+Deno.test("the first call runs; the same one again gets its answer, from memory or from the tables", async () => {
+  const { idempotency, stored, row } = make();
+  const batch = durable();
+  const first = await idempotency.run(CALL, () => {
+    idempotency.remember(row, batch);
+    return Promise.resolve(ANSWER);
+  });
+  assert.equal(first.kind, "first");
+  const again = await idempotency.run(CALL, never);
+  assert.ok(again.kind === "replayed");
+  assert.equal(again.answer.body, "first");
+  stored.push(row);
+  batch.isDrained = true;
+  idempotency.remember({ ...row, key: "other" }, new Batch());
+  assert.equal((await idempotency.run(CALL, never)).kind, "replayed");
+});
+
+Deno.test("a first answer that is not durable yet is told to nobody", async () => {
+  const { idempotency, row } = make();
+  const batch = new Batch();
+  idempotency.remember(row, batch);
+  const again = idempotency.run(CALL, never);
+  assert.equal(await isSettled(again), false);
+  batch.open();
+  assert.equal((await again).kind, "replayed");
+});
+
+Deno.test("another call under the key is a conflict, in flight and later", async () => {
+  const { idempotency, stored, row } = make();
+  const { wait, open } = barrier();
+  const first = idempotency.run(CALL, () => wait.then(() => ANSWER));
+  assert.deepEqual(await idempotency.run({ ...CALL, requestHash: "x" }, never), { kind: "conflict" });
+  open();
+  await first;
+  stored.push(row);
+  assert.deepEqual(await idempotency.run({ ...CALL, requestHash: "x" }, never), { kind: "conflict" });
+});
+
+Deno.test("a twin in flight waits for the first answer", async () => {
+  const { idempotency, row } = make();
+  const { wait, open } = barrier();
+  const first = idempotency.run(CALL, async () => {
+    await wait;
+    idempotency.remember(row, durable());
+    return ANSWER;
+  });
+  const twins = [idempotency.run(CALL, never), idempotency.run(CALL, never)];
+  assert.equal(await isSettled(Promise.any(twins)), false);
+  open();
+  assert.equal((await first).kind, "first");
+  for (const twin of twins) assert.equal((await twin).kind, "replayed");
+});
+
+Deno.test("after a first call that failed without an answer, one twin takes its place", async () => {
+  const { idempotency, row } = make();
+  const { wait, fail } = barrier();
+  let runs = 0;
+  const run = () =>
+    idempotency.run(CALL, async () => {
+      if (runs++ === 0) await wait;
+      idempotency.remember(row, durable());
+      return ANSWER;
+    });
+  const calls = [run(), run(), run()];
+  fail(new Error("unavailable"));
+  const outcomes = await Promise.allSettled(calls);
+  assert.equal(outcomes[0]?.status, "rejected");
+  const kinds = outcomes.slice(1).map((each) => each.status === "fulfilled" && each.value.kind);
+  assert.deepEqual(kinds.sort(), ["first", "replayed"]);
+  assert.equal(runs, 2);
+});
+
+Deno.test("keys of two realms, and keys that differ in case, are apart", async () => {
+  const { idempotency, stored, row } = make();
+  stored.push(row);
+  for (const other of [{ ...CALL, realm: 2 }, { ...CALL, key: "K" }]) {
+    assert.equal((await idempotency.run(other, () => Promise.resolve(ANSWER))).kind, "first");
+  }
+});
+
+Deno.test("a first answer holds for 24 hours to the millisecond", async () => {
+  const { idempotency, stored, clock, row } = make();
+  stored.push(row);
+  clock.now = row.at + DAY_MS - 1;
+  assert.equal((await idempotency.run(CALL, never)).kind, "replayed");
+  clock.now += 1;
+  assert.equal((await idempotency.run(CALL, () => Promise.resolve(ANSWER))).kind, "first");
+});

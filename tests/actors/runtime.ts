@@ -1,0 +1,132 @@
+// A term on a store in memory, for tests of the runtime: no server, no timer that a test would have to wait for.
+
+import type { Call, Realm } from "actors/actor.ts";
+import type { WorkspaceCaps } from "actors/budget.ts";
+import type { Directory } from "actors/directory.ts";
+import { Term } from "actors/term.ts";
+import { compileCatalog } from "domain/catalog.ts";
+import type { CommandName, Commands, Result } from "domain/command.ts";
+import { makeIdSource } from "src/id_source.ts";
+import { planOf, sizeOf } from "tests/domain/scene.ts";
+import type { MemoryLease, MemoryStore } from "tests/support/memory_store.ts";
+
+export const NOW = Date.UTC(2026, 2, 10, 12);
+export const QUOTA = 10;
+
+/** A runtime in which one test's calls run. */
+export interface Runtime {
+  readonly term: Term;
+  readonly lease: MemoryLease;
+  readonly realm: Realm;
+  /** Moves the clock. */
+  advance(ms: number): void;
+  call<Name extends CommandName>(
+    userId: string,
+    name: Name,
+    input: Commands[Name]["input"],
+    more?: Partial<Call<Name>>,
+  ): Promise<Result<Commands[Name]["answer"]>>;
+  subscribe(userId: string): Promise<void>;
+  /** Reserves; the reservation's id, or null where it was not allowed. */
+  reserve(userId: string, count: number): Promise<string | null>;
+  settle(name: "commit" | "release", reservationId: string, owner: number): Promise<string>;
+  count(userId: string): Promise<bigint>;
+  /** Lets idle actors go as if all had been idle for long. */
+  passivate(): void;
+}
+
+/** Starts a term that replays what the last one left. */
+export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = {}): Promise<Runtime> {
+  const lease = store.takeLease();
+  let now = NOW;
+  const clock = { now: () => now };
+  const realm: Realm = {
+    realm: 1,
+    mode: "live",
+    catalog: compileCatalog({ plans: [planOf("plan_a", { g: QUOTA })] }, 1),
+    caps: { workspaceId: "ws_1", operationCap: null, testOperationCap: null, ...caps },
+    now: () => now,
+  };
+  const term = new Term({
+    lease,
+    store,
+    ids: makeIdSource(clock),
+    operations: store.tables.operations(),
+    lastUserKey: await store.lastUserKey(),
+    realNow: () => now,
+  });
+  const call: Runtime["call"] = (userId, name, input, more = {}) =>
+    term.directory.runById(userId, { realm, name, input, ...more });
+  return {
+    term,
+    lease,
+    realm,
+    call,
+    advance: (ms) => now += ms,
+    subscribe: async (userId) => {
+      const result = await call(userId, "subscribe", {
+        plan: "plan_a",
+        provider: null,
+        externalId: null,
+        customLimits: undefined,
+        startsAt: null,
+        endsAt: null,
+        cycleStart: undefined,
+      });
+      if (!result.ok) throw new Error(result.refusal.code);
+    },
+    reserve: async (userId, count) => {
+      const input = { event: "x.make", metadata: null, size: sizeOf({ count }), ttlMs: null };
+      const result = await call(userId, "reserve", input, { isCapped: true });
+      if (!result.ok) throw new Error(result.refusal.code);
+      return result.answer.hold?.reservationId ?? null;
+    },
+    settle: async (name, reservationId, owner) => {
+      const input = { reservationId, extra: {}, actual: {}, costCents: null, reason: null, errorCode: null };
+      const result = await term.directory.runByKey(owner, { realm, name, input, reservationId });
+      return result === null ? "nobody" : result.ok ? "ok" : result.refusal.code;
+    },
+    count: async (userId) => {
+      const result = await call(userId, "usage", { event: null });
+      if (!result.ok) throw new Error(result.refusal.code);
+      return result.answer.counters[0]?.counter.count ?? 0n;
+    },
+    passivate: () => passivateIdle(term.directory),
+  };
+}
+
+let idleDays = 0;
+
+/** Lets every idle actor go, as if none had had a turn for days; all within one turn of the event loop. */
+export function passivateIdle(directory: Directory): void {
+  const { now } = performance;
+  performance.now = () => now.call(performance) + idleDays * 24 * 3_600_000;
+  try {
+    // One look notes who had a turn since the last one, the next one finds that to be long ago.
+    for (let look = 0; look < 2; look++) {
+      idleDays += 1;
+      directory.passivate();
+    }
+  } finally {
+    performance.now = now;
+  }
+}
+
+/** A promise that a test opens or breaks. */
+export function barrier(): { wait: Promise<void>; open: () => void; fail: (error: Error) => void } {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  promise.catch(() => {});
+  return { wait: promise, open: resolve, fail: reject };
+}
+
+/** Lets everything run that waits for nothing. */
+export async function settleLoop(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Whether a promise has settled. */
+export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  await settleLoop();
+  const open = Symbol();
+  return await Promise.race([promise.catch(() => {}), Promise.resolve(open)]) !== open;
+}

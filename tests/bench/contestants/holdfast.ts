@@ -1,0 +1,151 @@
+// Holdfast itself: the real service as a child on the scratch database, set up as a customer would do it, through the
+// admin API (workspace, app, catalog) and with one subscription a user.
+import { type Bench, type Contestant, Skipped } from "../contestant.ts";
+import { userId, USERS } from "../load_plan.ts";
+import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
+
+const READY_MS = 30_000;
+const SEED_CONNECTIONS = 64;
+const PLAN_ID = "plan_bench";
+
+const CATALOG = {
+  settings: { reservationTtlSeconds: 600 },
+  models: [],
+  plans: [{
+    id: PLAN_ID,
+    name: "Bench",
+    rank: 0,
+    period: { type: "monthly", anchor: "calendar" },
+    onPlanChange: "carry",
+    limits: [
+      limit("lg_bench_images", "Images", "count", "image.*"),
+      limit("lg_bench_tokens", "Chat tokens", "tokens", "chat.*"),
+    ],
+  }],
+  packs: [],
+  composeTypes: [],
+};
+
+function limit(id: string, label: string, unit: string, event: string) {
+  return { id, label, unit, quota: 1_000_000_000, matches: [{ event }] };
+}
+
+/** The service: reserve, and reserve + commit. */
+export const holdfast: Contestant = {
+  name: "holdfast",
+  commits: true,
+  start: async (bench) => {
+    const adminToken = crypto.randomUUID().replaceAll("-", "");
+    const base = await startService(bench, adminToken);
+    const key = await setUp(base, adminToken);
+    bench.progress(`holdfast: subscribing ${USERS} users`);
+    await subscribeAll(base, key);
+    return {
+      port: Number(new URL(base).port),
+      authorization: `Bearer ${key}`,
+      metricsUrl: `${base}/metrics`,
+    };
+  },
+};
+
+async function startService(bench: Bench, adminToken: string): Promise<string> {
+  const program = new URL("src/main.ts", ROOT);
+  await Deno.stat(program).catch(() => {
+    throw new Skipped("src/main.ts does not exist");
+  });
+  const folder = await Deno.makeTempDir({ dir: TEMP, prefix: "holdfast_bench_data_" });
+  bench.cleanup.add(`remove ${folder}`, () => Deno.remove(folder, { recursive: true }));
+  const port = freePort();
+  const args = ["run", "--quiet", "--no-prompt", "--unstable-cron", ...permissions(folder), program.pathname];
+  const child = Child.start(bench.cleanup, "holdfast", "deno", args, {
+    PORT: String(port),
+    HOLDFAST_HOST: "127.0.0.1",
+    DATABASE_URL: bench.databaseUrl,
+    HOLDFAST_ADMIN_TOKEN: adminToken,
+    HOLDFAST_DATA_DIR: folder,
+  });
+  child.drainStdout();
+  const base = `http://127.0.0.1:${port}`;
+  await waitUntilReady(base, child);
+  return base;
+}
+
+function permissions(folder: string): string[] {
+  // Reading: npm packages and the program's own assets. Writing: the data folder only.
+  return [
+    "--allow-net=127.0.0.1,localhost",
+    "--allow-env",
+    "--allow-sys",
+    "--allow-read",
+    `--allow-write=${folder}`,
+  ];
+}
+
+async function waitUntilReady(base: string, child: Child): Promise<void> {
+  const deadline = Date.now() + READY_MS;
+  let last = "no answer yet";
+  while (Date.now() < deadline && !child.ended) {
+    try {
+      const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
+      last = `${answer.status} ${(await answer.text()).slice(0, 200)}`;
+      if (answer.status === 200) return;
+    } catch (error) {
+      last = messageOf(error);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`the service did not become ready (${last}); its last output:\n${child.tail}`);
+}
+
+/** Makes workspace, app and catalog, and returns the secret live key. */
+async function setUp(base: string, adminToken: string): Promise<string> {
+  const admin = (method: string, path: string, body: unknown) =>
+    call(method, `${base}/api/admin/v1/${path}`, adminToken, body);
+  const { workspaceId } = await admin("POST", "workspaces", { name: "Bench" });
+  const { appId, keys } = await admin("POST", "apps", { name: "Bench", workspaceId });
+  await admin("PUT", `apps/${appId}/catalog`, CATALOG);
+  const found = (keys as { key: string; class: string; mode: string }[])
+    .find((each) => each.class === "secret" && each.mode === "live");
+  if (found === undefined) throw new Error("the new app came without a secret live key");
+  return found.key;
+}
+
+async function subscribeAll(base: string, key: string): Promise<void> {
+  let next = 0;
+  const connection = async () => {
+    while (next < USERS) {
+      const body = { userId: userId(next++), planId: PLAN_ID };
+      await call("POST", `${base}/api/v1/subscriptions`, key, body);
+    }
+  };
+  await Promise.all(Array.from({ length: SEED_CONNECTIONS }, connection));
+}
+
+/** The `data` of an answer, or an error with what the service said. */
+async function call(
+  method: string,
+  url: string,
+  token: string,
+  body: unknown,
+): Promise<Record<string, unknown>> {
+  const answer = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(15_000),
+  });
+  const text = await answer.text();
+  const envelope = parsed(text);
+  if (!answer.ok || envelope.ok !== true) {
+    throw new Error(`${method} ${new URL(url).pathname}: ${answer.status} ${text.slice(0, 500)}`);
+  }
+  return envelope.data as Record<string, unknown>;
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}

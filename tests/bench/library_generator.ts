@@ -1,0 +1,118 @@
+// The load generator over autocannon, told and reporting the same as our own (generator.ts). It takes several times
+// the processor time for a request, so that on a small machine it, not the server, is what limits the echo: the
+// ratios to the echo are then those of the design's first measurements, and milder than the default's.
+import library from "autocannon";
+import { callReport, Histogram } from "./histogram.ts";
+import { EVENT, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
+
+/** What a pair of calls keeps between them on its connection. */
+interface PairContext {
+  reservationId?: string;
+}
+
+/** The parts of the library that are used here; it brings no types of its own. */
+interface LibraryRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly setupRequest: (request: object, context: PairContext) => object;
+  readonly onResponse: (status: number, body: string, context: PairContext) => void;
+}
+
+interface Instance {
+  on(
+    event: "response",
+    listener: (client: object, status: number, bytes: number, responseTimeMs: number) => void,
+  ): void;
+}
+
+const autocannon = library as unknown as (
+  options: object,
+  done: (error: Error | null, result: { readonly duration: number }) => void,
+) => Instance;
+
+/** What one run counted. */
+class Counts {
+  readonly reserve = new Histogram();
+  readonly commit = new Histogram();
+  readonly failures: Record<string, number> = {};
+  firstFailure: string | null = null;
+
+  fail(kind: string, detail: string): void {
+    this.failures[kind] = (this.failures[kind] ?? 0) + 1;
+    this.firstFailure ??= `${kind}: ${detail.slice(0, 300)}`;
+  }
+}
+
+/** The requests that every connection goes round. */
+function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
+  const headers = { authorization: plan.authorization, "content-type": "application/json" };
+  const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
+  const bodies = Array.from(order, (n) => JSON.stringify({ userId: userId(n), event: EVENT, count: 1 }));
+  let next = 0;
+  const reserve: LibraryRequest = {
+    method: "POST",
+    path: "/api/v1/reserve",
+    headers,
+    setupRequest: (request) => ({ ...request, body: bodies[next++ % bodies.length] as string }),
+    onResponse: (status, body, context) => {
+      if (status !== 200) return counts.fail(String(status), body);
+      if (!body.includes('"allowed":true')) return counts.fail("refused", body);
+      if (plan.pair) context.reservationId = JSON.parse(body).data.reservationId;
+    },
+  };
+  if (!plan.pair) return [reserve];
+  const commit: LibraryRequest = {
+    method: "POST",
+    path: "/api/v1/commit",
+    headers,
+    setupRequest: (request, context) => ({
+      ...request,
+      body: JSON.stringify({ reservationId: context.reservationId }),
+    }),
+    onResponse: (status, body) => {
+      if (status !== 200) counts.fail(String(status), body);
+    },
+  };
+  return [reserve, commit];
+}
+
+/** Runs for a time; answers the seconds that it took. */
+function run(plan: LoadPlan, counts: Counts, ms: number): Promise<number> {
+  const answers = new WeakMap<object, number>();
+  return new Promise((resolve, reject) => {
+    const instance = autocannon({
+      url: `http://127.0.0.1:${plan.port}`,
+      connections: plan.connections,
+      duration: Math.max(1, Math.round(ms / 1000)),
+      requests: requestsOf(plan, counts),
+    }, (error, result) => error ? reject(error) : resolve(result.duration));
+    instance.on("response", (client, status, _bytes, responseTimeMs) => {
+      const answered = answers.get(client) ?? 0;
+      answers.set(client, answered + 1);
+      if (status !== 200) return;
+      const isCommit = plan.pair && answered % 2 === 1;
+      (isCommit ? counts.commit : counts.reserve).record(responseTimeMs * 1000);
+    });
+  });
+}
+
+if (import.meta.main) {
+  const plan: LoadPlan = JSON.parse(await new Response(Deno.stdin.readable).text());
+  await run(plan, new Counts(), plan.warmupMs);
+  const counts = new Counts();
+  const seconds = await run(plan, counts, plan.measureMs);
+  const all = new Histogram();
+  all.add(counts.reserve);
+  all.add(counts.commit);
+  const report: LoadReport = {
+    seconds,
+    reserve: callReport(counts.reserve, seconds),
+    commit: plan.pair ? callReport(counts.commit, seconds) : null,
+    all: callReport(all, seconds),
+    failures: counts.failures,
+    firstFailure: counts.firstFailure,
+  };
+  console.log(JSON.stringify(report));
+  Deno.exit(0);
+}

@@ -1,0 +1,223 @@
+// From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
+// document. Nothing here measures.
+import { type DrainReport } from "./drain_watch.ts";
+import { type CallReport, type Spread } from "./load_plan.ts";
+import { type Measured } from "./schedule.ts";
+
+/** Facts about where the numbers come from. */
+export interface Machine {
+  cores: number;
+  cpu: string;
+  memoryGiB: number;
+  os: string;
+  deno: string;
+  postgres: string;
+  synchronousCommit: string;
+  fsync: string;
+}
+
+/** One line of the table. */
+export interface Row {
+  contestant: string;
+  /** "reserve", "reserve + commit" (all calls), or one of the two calls of such a pair. */
+  calls: string;
+  users: Spread;
+  requestsPerSecond: number;
+  p50Ms: number;
+  p99Ms: number;
+  ratioToEcho: number | null;
+  ratioToTransaction: number | null;
+  failures: Record<string, number>;
+  /** Requests a second of each run that the median was taken from. */
+  runs: number[];
+}
+
+/** The drain while and after one row's load. */
+export interface DrainRow {
+  calls: string;
+  users: Spread;
+  drain: DrainReport | null;
+}
+
+/** Everything that a run of the benchmark says. */
+export interface Report {
+  machine: Machine;
+  options: { seconds: number; rounds: number; connections: number };
+  rows: Row[];
+  drain: DrainRow[];
+  /** The largest difference between two echo runs, as a share of the fastest: how quiet the machine was. */
+  echoDrift: number | null;
+  targets: { what: string; users: Spread; value: number; atLeast: number; met: boolean }[];
+  absent: { contestant: string; outcome: "skipped" | "failed"; reason: string }[];
+}
+
+/** Builds rows, drain and targets from all runs. */
+export function summarize(runs: Measured[]): Pick<Report, "rows" | "drain" | "echoDrift" | "targets"> {
+  const rows = ratios(rowsOf(runs));
+  return { rows, drain: drainRows(runs), echoDrift: echoDrift(runs), targets: targets(rows) };
+}
+
+function rowsOf(runs: Measured[]): Row[] {
+  const rows: Row[] = [];
+  for (const same of grouped(runs)) {
+    const [{ contestant, users, pair }] = same as [Measured];
+    const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
+      rows.push(rowOf({ contestant, calls, users }, same, pick));
+    if (!pair) {
+      row("reserve", (run) => run.load.reserve);
+    } else {
+      row("reserve + commit", (run) => run.load.all);
+      row("  its reserve", (run) => run.load.reserve);
+      row("  its commit", (run) => run.load.commit);
+    }
+  }
+  return rows;
+}
+
+function grouped(runs: Measured[]): Measured[][] {
+  return [...Map.groupBy(runs, (run) => `${run.contestant} ${run.pair} ${run.users}`).values()];
+}
+
+function rowOf(
+  which: Pick<Row, "contestant" | "calls" | "users">,
+  same: Measured[],
+  pick: (run: Measured) => CallReport | null,
+): Row {
+  const reports = same.map(pick).filter((report) => report !== null);
+  const failures: Record<string, number> = {};
+  for (const [kind, count] of same.flatMap((run) => Object.entries(run.load.failures))) {
+    failures[kind] = (failures[kind] ?? 0) + count;
+  }
+  return {
+    ...which,
+    requestsPerSecond: median(reports.map((report) => report.requestsPerSecond)),
+    p50Ms: median(reports.map((report) => report.p50Ms)),
+    p99Ms: median(reports.map((report) => report.p99Ms)),
+    ratioToEcho: null,
+    ratioToTransaction: null,
+    failures,
+    runs: reports.map((report) => Math.round(report.requestsPerSecond)),
+  };
+}
+
+function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? 0)) / 2;
+}
+
+function ratios(rows: Row[]): Row[] {
+  const base = (contestant: string, users: Spread) =>
+    rows.find((row) => row.contestant === contestant && row.users === users)?.requestsPerSecond ?? 0;
+  return rows.map((row) => {
+    const echo = base("echo", row.users);
+    const transaction = base("transaction", row.users);
+    return {
+      ...row,
+      ratioToEcho: echo > 0 ? row.requestsPerSecond / echo : null,
+      ratioToTransaction: transaction > 0 ? row.requestsPerSecond / transaction : null,
+    };
+  });
+}
+
+function drainRows(runs: Measured[]): DrainRow[] {
+  return runs.filter((run) => run.contestant === "holdfast").map((run) => ({
+    calls: run.pair ? "reserve + commit" : "reserve",
+    users: run.users,
+    drain: run.drain,
+  }));
+}
+
+function echoDrift(runs: Measured[]): number | null {
+  const speeds = runs.filter((run) => run.contestant === "echo").map((run) =>
+    run.load.reserve.requestsPerSecond
+  );
+  if (speeds.length < 2) return null;
+  const fastest = Math.max(...speeds);
+  return (fastest - Math.min(...speeds)) / fastest;
+}
+
+function targets(rows: Row[]): Report["targets"] {
+  const found: Report["targets"] = [];
+  const add = (what: string, users: Spread, value: number | null, atLeast: number) => {
+    if (value !== null) found.push({ what, users, value, atLeast, met: value >= atLeast });
+  };
+  for (const row of rows) {
+    if (row.contestant !== "holdfast" || row.calls !== "reserve") continue;
+    add("holdfast reserve to echo", row.users, row.ratioToEcho, 0.3);
+    add("holdfast reserve to transaction", row.users, row.ratioToTransaction, 6);
+  }
+  return found;
+}
+
+/** The report as text for a terminal. */
+export function table(report: Report): string {
+  const { machine, options } = report;
+  const lines = [
+    `${machine.cores} cores (${machine.cpu}), ${machine.memoryGiB} GiB, ${machine.os}, Deno ${machine.deno}, ` +
+    `PostgreSQL ${machine.postgres}, synchronous_commit=${machine.synchronousCommit}, fsync=${machine.fsync}; ` +
+    `${options.connections} connections, ${options.rounds} x ${options.seconds} s`,
+    "",
+    ...aligned([
+      ["contestant", "calls", "users", "requests/s", "p50 ms", "p99 ms", "x echo", "x transaction", "failed"],
+      ...report.rows.map(cells),
+    ]),
+    "",
+  ];
+  for (const { contestant, outcome, reason } of report.absent) {
+    lines.push(`${outcome}: ${contestant}: ${reason}`);
+  }
+  lines.push(...report.drain.map(drainLine));
+  if (report.echoDrift !== null) {
+    lines.push(
+      `echo runs differ by ${(report.echoDrift * 100).toFixed(1)} %${report.echoDrift > 0.15 ? NOISY : ""}`,
+    );
+  }
+  for (const { what, users, value, atLeast, met } of report.targets) {
+    lines.push(
+      `target ${met ? "met" : "MISSED"}: ${what}, ${users}: ${value.toFixed(2)} (at least ${atLeast})`,
+    );
+  }
+  return lines.join("\n");
+}
+
+const NOISY = ": something else is using this machine; the ratios are not to be trusted";
+
+function cells(row: Row): string[] {
+  const failed = Object.entries(row.failures).map(([kind, count]) => `${count} ${kind}`).join(", ");
+  return [
+    row.contestant,
+    row.calls,
+    row.users,
+    Math.round(row.requestsPerSecond).toLocaleString("en-US"),
+    row.p50Ms.toFixed(2),
+    row.p99Ms.toFixed(2),
+    row.ratioToEcho?.toFixed(3) ?? "-",
+    row.ratioToTransaction?.toFixed(2) ?? "-",
+    failed === "" ? "0" : failed,
+  ];
+}
+
+function drainLine({ calls, users, drain }: DrainRow): string {
+  if (drain === null) return `drain, ${calls}, ${users}: n/a`;
+  const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  const emptied = drain.secondsToEmpty === null
+    ? "not empty within a minute"
+    : `empty ${drain.secondsToEmpty.toFixed(1)} s later`;
+  return `drain, ${calls}, ${users}: backlog at most ${drain.maxChanges} changes, ${
+    mebibytes(drain.maxBytes)
+  }; ` +
+    `at the end ${drain.endChanges}, ${mebibytes(drain.endBytes)}; ${emptied}`;
+}
+
+const TEXT_COLUMNS = 3;
+
+function aligned(rows: string[][]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) =>
+    row.map((cell, column) =>
+      column < TEXT_COLUMNS ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)
+    ).join("  ").trimEnd()
+  );
+}

@@ -1,0 +1,256 @@
+// The auditor: compares what the clients know with what the service answers and with what its tables hold. A list
+// of faults is the result, so that a test shows all of them at once.
+
+import type { Database } from "storage/database.ts";
+import { type Call, type Hold, type Record } from "tests/crash/record.ts";
+import type { Load } from "tests/crash/load.ts";
+import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS } from "tests/crash/stage.ts";
+import { answerOf, Wire } from "tests/crash/wire.ts";
+
+const FEED_PAGES = 10;
+const FEED_PAGE = 100;
+/** Of the newest events that the pages hold, this many must be the newest that were acknowledged. */
+const FEED_ACKED = 300;
+
+type Line = [plan: string, group: string, start: number, end: number | null, unit: string, taken: string];
+
+interface ReservationRow {
+  readonly id: string;
+  readonly user_key: number;
+  readonly status: string;
+  readonly metadata: string;
+  readonly lines: string;
+}
+
+interface EventRow {
+  readonly id: string;
+  readonly user_key: number;
+  readonly match_status: string;
+  readonly metadata: string;
+  readonly reservation_id: string | null;
+  readonly lines: string;
+}
+
+/** By HTTP: the feed, the counters, and holds that must still be known. */
+export async function auditAnswers(load: Load, origin: string, secretKey: string): Promise<string[]> {
+  const wire = new Wire(origin);
+  const get = async (path: string) => {
+    const answer = answerOf(await wire.call({ method: "GET", path: `/api/v1${path}`, bearer: secretKey }));
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body.data;
+  };
+  const faults: string[] = [];
+  try {
+    for (const hold of load.knownHolds().slice(0, 5)) await load.commit(origin, hold);
+    for (const hold of [...load.record.holds.values()].filter(isCommitted).slice(-3)) {
+      const body = { reservationId: hold.id };
+      const again = answerOf(
+        await wire.call({ method: "POST", path: "/api/v1/commit", bearer: secretKey, body }),
+      );
+      if (again.status !== 409) faults.push(`${hold.id} was committed and a commit answers ${again.status}`);
+    }
+    const feed: string[] = [];
+    for (let page = 0; page < FEED_PAGES; page++) {
+      const { events } = await get(`/events?limit=${FEED_PAGE}&offset=${page * FEED_PAGE}`);
+      feed.push(...events.map((event: { id: string }) => event.id));
+    }
+    const seen = new Set(feed);
+    if (seen.size !== feed.length) faults.push(`The feed lists ${feed.length - seen.size} events twice`);
+    for (const id of load.record.eventIds.slice(-FEED_ACKED)) {
+      if (!seen.has(id)) faults.push(`The feed lacks ${id}`);
+    }
+    const tight = await get(`/usage?userId=${TIGHT_USER}`);
+    if (tight.counters[0].count > TIGHT_QUOTA) faults.push(`${TIGHT_USER} is past quota in usage`);
+  } finally {
+    wire.close();
+  }
+  return faults;
+}
+
+/** Counters by HTTP against those of the tables. */
+export async function auditUsage(database: Database, origin: string, secretKey: string): Promise<string[]> {
+  const faults: string[] = [];
+  const wire = new Wire(origin);
+  const rows = await database.query<{ id: string; count: string }>(
+    "select u.id, c.count::text as count from users u join counters c on c.user_key = u.key",
+  );
+  const counts = new Map(rows.map(({ id, count }) => [id, Number(count)]));
+  for (const userId of [TIGHT_USER, ...WIDE_USERS]) {
+    const path = `/api/v1/usage?userId=${userId}`;
+    const usage = answerOf(await wire.call({ method: "GET", path, bearer: secretKey })).body.data;
+    const told = usage.counters[0].count;
+    if (told !== (counts.get(userId) ?? 0)) {
+      faults.push(`${userId}: usage ${told}, table ${counts.get(userId)}`);
+    }
+  }
+  wire.close();
+  return faults;
+}
+
+/** By SQL: every row against every call. The service must have drained and no client may be at work. */
+export async function auditTables(record: Record, database: Database): Promise<string[]> {
+  const reservations = await database.query<ReservationRow>("select * from reservations");
+  const events = await database.query<EventRow>("select * from events");
+  const settled = Map.groupBy(
+    events.filter((row) => row.reservation_id !== null),
+    (row) => row.reservation_id,
+  );
+  return [
+    ...record.faults,
+    ...checkCalls(record, "reserve", reservations),
+    ...checkCalls(record, "track", events.filter((row) => row.reservation_id === null)),
+    ...[...record.holds.values()].flatMap((hold) =>
+      checkHold(hold, reservations, settled.get(hold.id) ?? [])
+    ),
+    ...checkSettled(reservations, settled),
+    ...await checkCounters(database, reservations, events),
+    ...await checkRest(record, database, events),
+  ].slice(0, 40);
+}
+
+/** Each call made at most one row; an acknowledged one exactly that which its answer named; a refused one none. */
+function checkCalls(
+  record: Record,
+  kind: Call["kind"],
+  rows: readonly { id: string; metadata: string }[],
+): string[] {
+  const faults: string[] = [];
+  const made = Map.groupBy(rows, ({ metadata }) => JSON.parse(metadata).call as string);
+  for (const [tag, twins] of made) {
+    const call = record.calls.get(tag);
+    if (call?.kind !== kind) faults.push(`A ${kind} that nobody sent made ${twins[0]?.id}`);
+    else if (twins.length > 1) faults.push(`${kind} ${tag} made ${twins.map(({ id }) => id).join(", ")}`);
+    else if (call.fate === "refused") faults.push(`${kind} ${tag} was refused and made ${twins[0]?.id}`);
+  }
+  for (const call of record.calls.values()) {
+    if (call.kind !== kind || call.fate !== "acked") continue;
+    const id = made.get(call.tag)?.[0]?.id;
+    if (id !== call.id) faults.push(`${kind} ${call.tag} was told ${call.id}, the table has ${id}`);
+  }
+  return faults;
+}
+
+const rowsById = new WeakMap<readonly ReservationRow[], Map<string, ReservationRow>>();
+
+function rowOf(rows: readonly ReservationRow[], id: string): ReservationRow | undefined {
+  let map = rowsById.get(rows);
+  if (map === undefined) rowsById.set(rows, map = new Map(rows.map((row) => [row.id, row])));
+  return map.get(id);
+}
+
+/** A hold stands as its acknowledged settlement says, or as one whose outcome nobody knows may have left it. */
+function checkHold(
+  hold: Hold,
+  reservations: readonly ReservationRow[],
+  events: readonly EventRow[],
+): string[] {
+  const row = rowOf(reservations, hold.id);
+  if (row === undefined) return [`${hold.id} is lost`];
+  const acked = hold.settlements.find(({ fate }) => fate === "acked");
+  const possible = acked === undefined
+    ? [null, ...hold.settlements.filter(({ fate }) => fate === "unknown")]
+    : [acked];
+  const taken = takenOf(row);
+  const fits = possible.some((settlement) => {
+    if (settlement === null) return row.status === "held" && taken === hold.call.count && events.length === 0;
+    const [event] = events;
+    if (events.length !== 1 || event === undefined) return false;
+    if (settlement.kind === "release") return row.status === "released" && event.match_status === "released";
+    if (settlement.eventId !== null && settlement.eventId !== event.id) return false;
+    const final = hold.call.count + settlement.extra;
+    return row.status === "committed" && taken === final && takenOf(event) === final;
+  });
+  if (fits) return [];
+  const known = JSON.stringify(hold.settlements);
+  return [
+    `${hold.id} of ${hold.call.count} is ${row.status} with ${taken} and ${events.length} events: ${known}`,
+  ];
+}
+
+/** A settled row has one event, an open one none, and no event stands alone. */
+function checkSettled(
+  reservations: readonly ReservationRow[],
+  settled: ReadonlyMap<string | null, readonly EventRow[]>,
+): string[] {
+  const faults: string[] = [];
+  for (const row of reservations) {
+    const count = settled.get(row.id)?.length ?? 0;
+    if (count !== (row.status === "held" ? 0 : 1)) {
+      faults.push(`${row.id} is ${row.status} with ${count} events`);
+    }
+  }
+  for (const id of settled.keys()) {
+    if (rowOf(reservations, id as string) === undefined) faults.push(`Events of ${id}, which is lost`);
+  }
+  return faults;
+}
+
+/** counter = open holds + events + adjusted, for every counter. */
+async function checkCounters(
+  database: Database,
+  reservations: readonly ReservationRow[],
+  events: readonly EventRow[],
+): Promise<string[]> {
+  const sums = new Map<string, number>();
+  const add = (userKey: number, lines: string) => {
+    for (const [plan, group, start, , , taken] of JSON.parse(lines) as Line[]) {
+      const name = `${userKey} ${plan} ${group} ${start}`;
+      sums.set(name, (sums.get(name) ?? 0) + Number(taken));
+    }
+  };
+  for (const row of reservations) if (row.status === "held") add(row.user_key, row.lines);
+  for (const row of events) add(row.user_key, row.lines);
+  const faults: string[] = [];
+  const counters = await database.query<
+    {
+      user_key: number;
+      plan_id: string;
+      group_id: string;
+      window_start_ms: number;
+      count: string;
+      adjusted: string;
+    }
+  >("select * from counters");
+  for (const row of counters) {
+    const name = `${row.user_key} ${row.plan_id} ${row.group_id} ${row.window_start_ms}`;
+    const sum = (sums.get(name) ?? 0) + Number(row.adjusted);
+    if (sum !== Number(row.count)) faults.push(`Counter ${name} is ${row.count}, its parts are ${sum}`);
+    if (row.plan_id === "plan_tight" && Number(row.count) > TIGHT_QUOTA) {
+      faults.push(`Past quota: ${row.count}`);
+    }
+    sums.delete(name);
+  }
+  for (const [name, sum] of sums) if (sum !== 0) faults.push(`No counter ${name} for ${sum}`);
+  return faults;
+}
+
+/** Operations, first answers and the journal. */
+async function checkRest(record: Record, database: Database, events: readonly EventRow[]): Promise<string[]> {
+  const faults: string[] = [];
+  const [operations] = await database.query<{ used: number }>(
+    "select coalesce(sum(used), 0)::bigint as used from operations",
+  );
+  const counted = events.filter((row) => row.match_status === "matched").length;
+  if (operations?.used !== counted) {
+    faults.push(`${operations?.used} operations for ${counted} counted events`);
+  }
+  const keys = new Set(
+    (await database.query<{ key: string }>("select key from idempotency")).map((row) => row.key),
+  );
+  for (const { idempotencyKey, fate } of record.calls.values()) {
+    if (idempotencyKey !== null && fate === "acked" && !keys.has(idempotencyKey)) {
+      faults.push(`The first answer of ${idempotencyKey} is lost`);
+    }
+  }
+  const [journal] = await database.query<{ left: number }>("select count(*)::bigint as left from journal");
+  if (journal?.left !== 0) faults.push(`${journal?.left} batches are left in the journal`);
+  return faults;
+}
+
+function isCommitted({ settlements }: Hold): boolean {
+  return settlements.some(({ kind, fate }) => kind === "commit" && fate === "acked");
+}
+
+function takenOf({ lines }: { readonly lines: string }): number {
+  return (JSON.parse(lines) as Line[]).reduce((sum, line) => sum + Number(line[5]), 0);
+}

@@ -1,0 +1,99 @@
+// The cable between the program and its database: a relay that a test can cut, which breaks connections at once and
+// in the middle of anything, without the farewell that a server sends when it ends a session; or leave cut.
+
+import { pause } from "tests/crash/program.ts";
+
+/** A relay in front of a server. */
+export class Cable implements AsyncDisposable {
+  readonly port: number;
+  readonly #listener: Deno.TcpListener;
+  readonly #target: { hostname: string; port: number };
+  readonly #open = new Set<Deno.TcpConn>();
+  readonly #running: Promise<unknown>;
+  #isCut = false;
+
+  constructor(url: string) {
+    const { hostname, port } = new URL(url);
+    this.#target = { hostname, port: Number(port || 5432) };
+    this.#listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    this.port = this.#listener.addr.port;
+    this.#running = this.#serve();
+  }
+
+  /** The URL of a database as it is reached through the cable. */
+  through(url: string): string {
+    const relayed = new URL(url);
+    relayed.hostname = "127.0.0.1";
+    relayed.port = String(this.port);
+    return relayed.href;
+  }
+
+  /** Breaks every connection. */
+  cut(): void {
+    for (const connection of this.#open) close(connection);
+    this.#open.clear();
+  }
+
+  /** Breaks every connection, and new ones at once, for a while. */
+  async cutFor(ms: number): Promise<void> {
+    this.#isCut = true;
+    this.cut();
+    await pause(ms);
+    this.#isCut = false;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isCut = true;
+    this.#listener.close();
+    this.cut();
+    await this.#running;
+  }
+
+  async #serve(): Promise<void> {
+    const relays: Promise<void>[] = [];
+    try {
+      for await (const connection of this.#listener) {
+        if (this.#isCut) close(connection);
+        else relays.push(this.#relay(connection));
+      }
+    } catch {
+      // The listener was closed.
+    }
+    await Promise.all(relays);
+  }
+
+  async #relay(near: Deno.TcpConn): Promise<void> {
+    let far: Deno.TcpConn;
+    try {
+      far = await Deno.connect(this.#target);
+    } catch {
+      return close(near);
+    }
+    this.#open.add(near).add(far);
+    await Promise.all([carry(near, far), carry(far, near)]);
+    this.#open.delete(near);
+    this.#open.delete(far);
+  }
+}
+
+/** Carries bytes until either side ends, then ends both. */
+async function carry(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+  const buffer = new Uint8Array(64 * 1024);
+  try {
+    for (let got = await from.read(buffer); got !== null; got = await from.read(buffer)) {
+      for (let sent = 0; sent < got;) sent += await to.write(buffer.subarray(sent, got));
+    }
+  } catch {
+    // It was cut.
+  }
+  close(from);
+  close(to);
+}
+
+function close(connection: Deno.TcpConn): void {
+  try {
+    connection.close();
+  } catch {
+    // It was closed already.
+  }
+}

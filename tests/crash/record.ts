@@ -1,0 +1,63 @@
+// What the clients of a crash test know: every call with what became of it. Nothing here looks at the service; the
+// auditor compares the two.
+
+/**
+ * `acked`: answered 200. `refused`: answered that nothing was done, or never sent. `unknown`: no answer, or 503, so
+ * that it may or may not have been done.
+ */
+export type Fate = "open" | "acked" | "refused" | "unknown";
+
+/** A reserve or a track. Its tag stands in the metadata of the row that it makes. */
+export interface Call {
+  readonly tag: string;
+  readonly kind: "reserve" | "track";
+  readonly userId: string;
+  readonly count: number;
+  readonly idempotencyKey: string | null;
+  fate: Fate;
+  /** The reservation or event that an answer named; a blocked track names one too. */
+  id: string | null;
+  isBlocked: boolean;
+}
+
+/** A commit or release of a hold. */
+export interface Settlement {
+  readonly kind: "commit" | "release";
+  readonly extra: number;
+  readonly idempotencyKey: string | null;
+  fate: Fate;
+  eventId: string | null;
+}
+
+/** A hold that a client was told of. */
+export interface Hold {
+  readonly id: string;
+  readonly call: Call;
+  readonly settlements: Settlement[];
+}
+
+/** Everything that the clients know. */
+export class Record {
+  readonly calls = new Map<string, Call>();
+  readonly holds = new Map<string, Hold>();
+  /** Answers that contradict what was known, found by the clients themselves. */
+  readonly faults: string[] = [];
+  /** Ids of acknowledged events, in the order of their answers. */
+  readonly eventIds: string[] = [];
+  /** How many answers came, by status. */
+  readonly answers = new Map<number | string, number>();
+
+  count(outcome: number | string): void {
+    this.answers.set(outcome, (this.answers.get(outcome) ?? 0) + 1);
+  }
+
+  fault(text: string): void {
+    if (this.faults.length < 50) this.faults.push(text);
+  }
+
+  summary(): string {
+    const fates = Map.groupBy(this.calls.values(), ({ fate }) => fate);
+    const counts = [...fates].map(([fate, calls]) => `${calls.length} ${fate}`);
+    return `${counts.join(", ")}; answers ${JSON.stringify(Object.fromEntries(this.answers))}`;
+  }
+}

@@ -1,0 +1,133 @@
+// Settings of a real process: a bad one stops the start with one line that names it and exit status 1; an empty one
+// counts as unset; a folder has one process.
+
+import assert from "node:assert/strict";
+import { Program } from "tests/crash/program.ts";
+import { ADMIN_TOKEN, Stage } from "tests/crash/stage.ts";
+import { answerOf, once } from "tests/crash/wire.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+
+const EXIT_MS = 30_000;
+const isServer = testServerUrl() !== null;
+
+async function assertRefused(program: Program, ...words: readonly string[]): Promise<void> {
+  try {
+    const { code } = await program.exit(EXIT_MS);
+    assert.equal(code, 1, program.stderr);
+    const lines = program.stderr.trim().split("\n");
+    assert.equal(lines.length, 1, program.stderr);
+    for (const word of words) assert.ok(lines[0]?.includes(word), `"${word}" in: ${lines[0]}`);
+    assert.equal(program.stdout, "");
+  } finally {
+    await program.kill();
+  }
+}
+
+const BAD: readonly Readonly<Record<string, string>>[] = [
+  { PORT: "abc" },
+  { PORT: "70000" },
+  { PORT: "-1" },
+  { DATABASE_URL: "foo" },
+  { DATABASE_URL: "http://127.0.0.1/x" },
+  { DATABASE_URL: "postgres://postgres@127.0.0.1:1/none" },
+  { DATABASE_URL: "postgres://postgres@localhost:1/none" },
+  { HOLDFAST_ADMIN_TOKEN: "short" },
+  { HOLDFAST_HOST: "999.1.1.1" },
+];
+
+for (const settings of BAD) {
+  const [[name, value] = ["", ""]] = Object.entries(settings);
+  Deno.test(`${name}="${value}" stops the start with one line that names it`, async () => {
+    await using stage = await Stage.open();
+    const program = stage.start(settings);
+    await assertRefused(program, name, "Cannot start");
+  });
+}
+
+Deno.test("a port in use stops the start with one line that names PORT", async () => {
+  await using stage = await Stage.open();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  await assertRefused(stage.start({ PORT: String(listener.addr.port) }), "PORT");
+});
+
+Deno.test({
+  name: "a second process on one folder stops with one line and leaves the first one serving",
+  ignore: isServer,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const { origin } = await stage.startReady();
+    await assertRefused(stage.start(), "Cannot start", stage.folder);
+    assert.equal(answerOf(await once(origin, { method: "GET", path: "/readyz" })).status, 200);
+  },
+});
+
+Deno.test({
+  name: "a folder that cannot be used stops the start with one line that names it",
+  ignore: isServer,
+  fn: async () => {
+    await using stage = await Stage.open();
+    await Deno.writeTextFile(`${stage.folder}/file`, "");
+    await assertRefused(stage.start({ HOLDFAST_DATA_DIR: `${stage.folder}/file` }), "HOLDFAST_DATA_DIR");
+  },
+});
+
+Deno.test({
+  name: "empty variables count as unset: the embedded store keeps an admin token of its own",
+  ignore: isServer,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const { origin } = await stage.startReady({ DATABASE_URL: "", HOLDFAST_ADMIN_TOKEN: "" });
+    const kept = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();
+    assert.equal(await adminStatus(origin, kept), 200);
+    assert.equal(await adminStatus(origin, ADMIN_TOKEN), 401);
+    const { mode } = await Deno.stat(`${stage.folder}/admin-token`);
+    assert.equal((mode ?? 0) & 0o777, 0o600);
+  },
+});
+
+Deno.test({
+  name: "a kill during the first start leaves a folder whose demo and token are whole after the next one",
+  ignore: isServer,
+  fn: async () => {
+    for (let round = 0; round < 3; round++) {
+      await using stage = await Stage.open();
+      const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
+      const isMade = () => first.stderr.includes("Serving as the writer") || first.hasEnded;
+      const deadline = performance.now() + 30_000;
+      while (!isMade() && performance.now() < deadline) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await new Promise((resolve) => setTimeout(resolve, round * 4));
+      await first.kill();
+      const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
+      const token = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();
+      assert.ok(token.length >= 16);
+      assert.equal(await adminStatus(origin, token), 200);
+      const demo = JSON.parse(await Deno.readTextFile(`${stage.folder}/demo.json`));
+      const bearer = demo.keys.find((key: { class: string; mode: string }) =>
+        key.class === "secret" && key.mode === "live"
+      ).key;
+      const body = { userId: demo.userId, event: "image.render" };
+      const answer = answerOf(await once(origin, { method: "POST", path: "/api/v1/reserve", bearer, body }));
+      assert.equal(answer.body.data?.allowed, true, JSON.stringify(answer.body));
+    }
+  },
+});
+
+Deno.test({
+  name: "without an admin token a server has no admin API",
+  ignore: !isServer,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
+    for (const token of [ADMIN_TOKEN, "", "null", "undefined"]) {
+      assert.equal(await adminStatus(origin, token), 401);
+    }
+    const answer = answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces" }));
+    assert.equal(answer.body.error.code, "invalid_key");
+  },
+});
+
+async function adminStatus(origin: string, bearer: string): Promise<number> {
+  return answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces", bearer })).status;
+}

@@ -1,0 +1,151 @@
+// A stage for one test: a store that outlives the processes on it, the processes, and an app with subscribed users.
+// Whatever happens, its children end and its store is removed.
+
+import type { Database } from "storage/database.ts";
+import { openEmbedded } from "storage/embedded_folder.ts";
+import { openPostgres } from "storage/postgres_database.ts";
+import { Program, until, within } from "tests/crash/program.ts";
+import { answerOf, once, type WireCall, type WireResponse } from "tests/crash/wire.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+
+export const ADMIN_TOKEN = "crash-admin-token-0123456789";
+export const TIGHT_QUOTA = 40;
+/** The user whose quota is nearly always used up. */
+export const TIGHT_USER = "tight";
+/** Everyone else, the hot one first. */
+export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
+
+const READY_MS = 60_000;
+const CLEANUP_MS = 20_000;
+
+const CATALOG = {
+  plans: [plan("plan_wide", "lg_wide", 1e9), plan("plan_tight", "lg_tight", TIGHT_QUOTA)],
+};
+
+function plan(id: string, group: string, quota: number) {
+  const limit = { id: group, label: "Images", unit: "count", quota, matches: [{ event: "image.*" }] };
+  return {
+    id,
+    name: id,
+    rank: 1,
+    period: { type: "lifetime", anchor: "subscription_start" },
+    limits: [limit],
+  };
+}
+
+/** The store under test and everything that runs on it. */
+export class Stage implements AsyncDisposable {
+  readonly programs: Program[] = [];
+  readonly #folder: string | null;
+  readonly #server: Database | null;
+  readonly #name: string;
+  readonly #url: string | null;
+  secretKey = "";
+
+  private constructor(
+    parts: { folder: string | null; server: Database | null; name: string; url: string | null },
+  ) {
+    this.#folder = parts.folder;
+    this.#server = parts.server;
+    this.#name = parts.name;
+    this.#url = parts.url;
+  }
+
+  /** Makes an empty store: a scratch database where a server is set, else a folder. */
+  static async open(): Promise<Stage> {
+    const server = testServerUrl();
+    if (server === null) {
+      const folder = await Deno.makeTempDir({ prefix: "holdfast_crash_" });
+      return new Stage({ folder, server: null, name: "", url: null });
+    }
+    const name = `holdfast_crash_${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
+    const admin = openPostgres(server, 2);
+    await admin.script(`create database ${name}`);
+    const url = new URL(server);
+    url.pathname = `/${name}`;
+    return new Stage({ folder: null, server: admin, name, url: url.href });
+  }
+
+  /** The scratch database's name and a connection beside it, on a server. */
+  get server(): { readonly admin: Database; readonly name: string; readonly url: string } {
+    if (this.#server === null || this.#url === null) throw new Error("This stage has no server");
+    return { admin: this.#server, name: this.#name, url: this.#url };
+  }
+
+  get folder(): string {
+    if (this.#folder === null) throw new Error("This stage has no folder");
+    return this.#folder;
+  }
+
+  get isEmbedded(): boolean {
+    return this.#folder !== null;
+  }
+
+  /** Starts the program on the store. */
+  start(settings: Readonly<Record<string, string>> = {}): Program {
+    const store: Record<string, string> = this.#folder === null
+      ? { DATABASE_URL: this.server.url }
+      : { HOLDFAST_DATA_DIR: this.#folder };
+    const program = new Program({ ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings });
+    this.programs.push(program);
+    return program;
+  }
+
+  /** Starts the program and waits until it serves; answers where. */
+  async startReady(
+    settings: Readonly<Record<string, string>> = {},
+  ): Promise<{ program: Program; origin: string }> {
+    const program = this.start(settings);
+    const origin = await program.origin();
+    await untilReady(origin, READY_MS);
+    return { program, origin };
+  }
+
+  /** Makes the app, its catalog and its users. */
+  async populate(origin: string): Promise<void> {
+    const admin = (method: string, path: string, body: unknown) =>
+      must(origin, { method, path: `/api/admin/v1${path}`, bearer: ADMIN_TOKEN, body });
+    const { workspaceId } = (await admin("POST", "/workspaces", { name: "Crash" })).body.data;
+    const app = (await admin("POST", "/apps", { name: "Crash", workspaceId })).body.data;
+    await admin("PUT", `/apps/${app.appId}/catalog`, CATALOG);
+    this.secretKey =
+      app.keys.find((key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live")
+        .key;
+    for (const userId of [TIGHT_USER, ...WIDE_USERS]) {
+      const planId = userId === TIGHT_USER ? "plan_tight" : "plan_wide";
+      const body = { userId, planId };
+      await must(origin, { method: "POST", path: "/api/v1/subscriptions", bearer: this.secretKey, body });
+    }
+  }
+
+  /** Opens the store beside or, on the embedded one, in place of the program. */
+  async openDatabase(): Promise<Database> {
+    if (this.#folder === null) return openPostgres(this.server.url, 2);
+    return await openEmbedded(this.#folder);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await within(Promise.all(this.programs.map((program) => program.kill())), CLEANUP_MS, () => "clean-up");
+    if (this.#folder !== null) await Deno.remove(this.#folder, { recursive: true });
+    if (this.#server === null) return;
+    await this.#server.script(`drop database if exists ${this.#name} with (force)`);
+    await this.#server.close();
+  }
+}
+
+/** Waits until a process serves. */
+export async function untilReady(origin: string, limitMs: number): Promise<void> {
+  await until(`${origin} serves`, limitMs, async () => await readiness(origin) === 200 ? true : null);
+}
+
+/** The status of `/readyz`, or null when nobody answers. */
+export async function readiness(origin: string, timeoutMs = 2_000): Promise<number | null> {
+  const outcome = await once(origin, { method: "GET", path: "/readyz" }, timeoutMs);
+  return outcome.kind === "answer" ? outcome.answer.status : null;
+}
+
+async function must(origin: string, call: WireCall): Promise<WireResponse> {
+  const answer = answerOf(await once(origin, call));
+  if (answer.status !== 200) throw new Error(`${call.path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer;
+}

@@ -1,0 +1,104 @@
+// SIGTERM and SIGINT: every call in flight ends as 200 or 503 and none is cut off, what was decided is in the tables,
+// and the exit status is 0 within 20 s.
+
+import assert from "node:assert/strict";
+import { auditTables } from "tests/crash/audit.ts";
+import { Load } from "tests/crash/load.ts";
+import { pause, until } from "tests/crash/program.ts";
+import { readiness, Stage, WIDE_USERS } from "tests/crash/stage.ts";
+import { type Outcome, Wire } from "tests/crash/wire.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+
+const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 3);
+const EXIT_MS = 20_000;
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  Deno.test(`on ${signal} under load no call is cut off and everything is drained`, async () => {
+    await using stage = await Stage.open();
+    let { program, origin } = await stage.startReady();
+    await stage.populate(origin);
+    const load = new Load(origin, stage.secretKey);
+    for (let round = 0; round < ROUNDS; round++) {
+      load.start();
+      await pause(200 + Math.random() * 800);
+      program.signal(signal);
+      const status = await program.exit(EXIT_MS);
+      await load.stop();
+      assert.equal(status.code, 0, program.stderr);
+      assert.equal(load.record.answers.get("cut") ?? 0, 0, `${load.record.summary()}\n${program.stderr}`);
+      const database = await stage.openDatabase();
+      const [journal] = await database.query<{ left: number }>(
+        "select count(*)::bigint as left from journal",
+      );
+      assert.equal(journal?.left, 0, "the journal is drained");
+      await database.close();
+      ({ program, origin } = await stage.startReady());
+      load.origins = [origin];
+      await load.finish(origin);
+    }
+    program.signal(signal);
+    assert.equal((await program.exit(EXIT_MS)).code, 0);
+    const database = await stage.openDatabase();
+    const faults = await auditTables(load.record, database);
+    await database.close();
+    assert.deepEqual(faults, [], load.record.summary());
+    console.log(`${ROUNDS} stops by ${signal}: ${load.record.summary()}`);
+  });
+}
+
+Deno.test("on SIGTERM calls that were sent on idle connections and at once on many are answered", async () => {
+  await using stage = await Stage.open();
+  const { program, origin } = await stage.startReady();
+  await stage.populate(origin);
+  const wires = Array.from({ length: 200 }, () => new Wire(origin));
+  const call = (wire: Wire) =>
+    wire.call({
+      method: "POST",
+      path: "/api/v1/track",
+      bearer: stage.secretKey,
+      body: { userId: WIDE_USERS[0], event: "image.x" },
+    });
+  await Promise.all(wires.map(call));
+  const asked = wires.map(call);
+  program.signal("SIGTERM");
+  const kinds = Map.groupBy(await Promise.all(asked), nameOf);
+  wires.forEach((wire) => wire.close());
+  assert.equal((await program.exit(EXIT_MS)).code, 0);
+  for (const kind of kinds.keys()) {
+    assert.ok(["200", "503"].includes(kind), `${kind}: ${kinds.get(kind)?.length}`);
+  }
+});
+
+Deno.test({
+  name: "a standby ends by SIGTERM with status 0",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const writer = await stage.startReady();
+    const standby = stage.start();
+    const origin = await standby.origin();
+    await until("it waits", EXIT_MS, () => standby.stderr.includes("Waiting as a standby") || null);
+    assert.equal(await readiness(origin), 503);
+    standby.signal("SIGTERM");
+    assert.equal((await standby.exit(EXIT_MS)).code, 0);
+    assert.equal(await readiness(writer.origin), 200);
+  },
+});
+
+Deno.test("SIGTERM at any moment of a start ends the process in time", async () => {
+  await using stage = await Stage.open();
+  for (let round = 0; round < ROUNDS; round++) {
+    const program = stage.start();
+    await pause(Math.random() * 1_500);
+    program.signal("SIGTERM");
+    const { code, signal } = await program.exit(EXIT_MS);
+    assert.ok(code === 0 || signal === "SIGTERM", `${code} ${signal}: ${program.stderr}`);
+  }
+  const { program } = await stage.startReady();
+  program.signal("SIGTERM");
+  assert.equal((await program.exit(EXIT_MS)).code, 0);
+});
+
+function nameOf(outcome: Outcome): string {
+  return outcome.kind === "answer" ? String(outcome.answer.status) : outcome.kind;
+}

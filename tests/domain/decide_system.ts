@@ -1,0 +1,442 @@
+// The pure domain dressed up as a system that the model's workload can drive: users' states, `decide`, `apply`, and
+// answers in the wire's shape. Ids and clock are deterministic. Every decision is checked on its way: it changed
+// nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
+
+import assert from "node:assert/strict";
+import { amountOf, numberOf } from "domain/amount.ts";
+import { type Catalog, compileCatalog } from "domain/catalog.ts";
+import type { CommandName, Commands, Correction, Decision, GroupReading } from "domain/command.ts";
+import { decide } from "domain/decide.ts";
+import { matchedGroupIds, type MeteringEvent } from "domain/event.ts";
+import { ID_PREFIX, type IdKind, type IdSource, reservationId, reservationOwner } from "domain/ids.ts";
+import type { Metadata } from "domain/match.ts";
+import type { Millis } from "domain/period.ts";
+import type { CallSize } from "domain/pricing.ts";
+import type { SubscriptionEvent } from "domain/subscription.ts";
+import { UserState } from "domain/user.ts";
+import { STATUS } from "routes/errors.ts";
+import { showCounter, showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
+import { encodeChange } from "storage/rows.ts";
+import { Auditor } from "tests/domain/auditor.ts";
+import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
+import { MemoryTables } from "tests/support/memory_store.ts";
+
+export interface DecideOptions {
+  readonly catalog: CatalogDocument;
+  /** Settles what falls due at its own moment, for every user, in place of at the next call. */
+  readonly eager?: boolean;
+  /** Makes a user's state anew from the tables before every so many calls. */
+  readonly reloadEvery?: number;
+}
+
+/** Ids by kind and user: the same calls give the same ids, however calls of other users lie between them. */
+export function countedIds(user: number): IdSource {
+  const made = new Map<string, number>();
+  const next = (kind: IdKind): string => {
+    const number = (made.get(kind) ?? 0) + 1;
+    made.set(kind, number);
+    return String(number).padStart(8, "0");
+  };
+  return {
+    next: (kind) => `${ID_PREFIX[kind]}${user}_${next(kind)}`,
+    nextReservation: (owner) => reservationId(owner, next("reservation").padStart(20, "0")),
+  };
+}
+
+/** Users behind `decide`. */
+export class DecideSystem {
+  readonly catalog: Catalog;
+  readonly tables = new MemoryTables();
+  readonly auditor = new Auditor();
+  readonly states = new Map<string, UserState>();
+  readonly events: MeteringEvent[] = [];
+  readonly history = new Map<number, SubscriptionEvent[]>();
+  operations = 0;
+  readonly #options: DecideOptions;
+  readonly #ids = new Map<number, IdSource>();
+  readonly #names = new Map<number, string>();
+  #calls = 0;
+
+  constructor(options: DecideOptions) {
+    this.#options = options;
+    this.catalog = compileCatalog(options.catalog, 1);
+  }
+
+  /** Answers a request at a moment. */
+  send({ op, input }: ModelRequest, now: Millis): ModelReply {
+    if (this.#options.eager) this.settleEagerly(now);
+    const { reloadEvery = 0 } = this.#options;
+    if (reloadEvery > 0 && ++this.#calls % reloadEvery === 0) {
+      for (const userId of this.states.keys()) this.#load(userId, now);
+    }
+    switch (op) {
+      case "events":
+        return this.#listEvents(input);
+      case "event":
+        return this.#showEvent(input);
+      case "users":
+        return this.#showUser(input, now);
+      default:
+        return this.#call(op, input, now);
+    }
+  }
+
+  /** Settles everything that falls due up to a moment, each at its own. */
+  settleEagerly(now: Millis): void {
+    for (const id of this.states.keys()) {
+      while (((this.states.get(id) as UserState).user.dueAt ?? Infinity) <= now) {
+        this.run(id, "settle", {}, (this.states.get(id) as UserState).user.dueAt as Millis);
+      }
+    }
+  }
+
+  /** Puts a command to a user and takes over what it yields. */
+  run<Name extends CommandName>(
+    userId: string,
+    name: Name,
+    input: Commands[Name]["input"],
+    now: Millis,
+  ): Decision<Commands[Name]["answer"]>["result"] {
+    const state = this.#stateOf(userId, now);
+    const before = referencesOf(state);
+    const { key } = state.user;
+    const ids = this.#ids.get(key) as IdSource;
+    const first = decide(state, name, input, { now, catalog: this.catalog, ids: throwawayIds() });
+    const again = decide(state, name, input, { now, catalog: this.catalog, ids: throwawayIds() });
+    assert.deepEqual(again, first, "the same inputs give another decision");
+    const { result, changes, operations } = decide(state, name, input, { now, catalog: this.catalog, ids });
+    assertSame(referencesOf(state), before);
+    for (const change of changes) deepFreeze(change);
+    state.apply(changes);
+    if (changes.length > 0) this.tables.write(changes.map(encodeChange).join("\n"));
+    this.auditor.take(changes);
+    this.auditor.checkUser(state);
+    this.operations += operations;
+    for (const change of changes) {
+      if (change.table === "events") this.events.push(change.row);
+      if (change.table === "subscription_events") this.history.get(key)?.push(change.row);
+    }
+    return result;
+  }
+
+  #stateOf(userId: string, now: Millis): UserState {
+    return this.states.get(userId) ?? this.#load(userId, now);
+  }
+
+  /** A user's state from the tables, as an actor starts. */
+  #load(userId: string, now: Millis): UserState {
+    const known = this.states.get(userId);
+    const rows = this.tables.load({ realm: 1, id: userId }, now);
+    const key = known?.user.key ?? this.states.size + 1;
+    const user = { key, realm: 1, id: userId, entitlement: null, dueAt: null };
+    const none = { user, subscriptions: [], counters: [], reservations: [] };
+    const state = new UserState({ ...(rows ?? none), recorded: rows !== null, aliases: [] });
+    if (known === undefined) {
+      this.#ids.set(key, countedIds(key));
+      this.#names.set(key, userId);
+      this.history.set(key, []);
+    }
+    this.states.set(userId, state);
+    return state;
+  }
+
+  #call(op: ModelRequest["op"], input: Input, now: Millis): ModelReply {
+    switch (op) {
+      case "reserve": {
+        const ttlMs = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] * 1000 : null;
+        return this.#ask(userOf(input), "reserve", { ...callOf(input), ttlMs }, now, (answer) => ({
+          allowed: answer.allowed,
+          matched: answer.matched,
+          ...(answer.hold && {
+            reservationId: answer.hold.reservationId,
+            expiresAt: new Date(answer.hold.expiresAt).toISOString(),
+          }),
+          reasons: answer.reasons,
+          groups: answer.groups.map(showGroup),
+        }));
+      }
+      case "canUse":
+        return this.#ask(
+          userOf(input),
+          "canUse",
+          callOf(input),
+          now,
+          ({ allowed, matched, reasons, groups }) => ({
+            allowed,
+            matched,
+            reasons,
+            details: groups.map(({ group, quota, counter, window }) => ({
+              groupId: group.id,
+              current: numberOf(counter.count),
+              quota: numberOf(quota),
+              resetsAt: window.end === null ? null : new Date(window.end).toISOString(),
+              creditAvailable: 0,
+              creditPacks: [],
+            })),
+          }),
+        );
+      case "track": {
+        const command = { ...callOf(input), costCents: amountOrNull(input["costCents"]) };
+        return this.#ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
+          eventId,
+          matchStatus,
+          matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
+          counters: counters.map(showCounter),
+        }));
+      }
+      case "commit":
+        return this.#settle(input, "commit", commitOf(input), now, ({ eventId, groups, recharged }) => ({
+          eventId,
+          groups: groups.map((group) => ({
+            ...group,
+            quota: numberOf(group.quota),
+            current: numberOf(group.current),
+          })),
+          recharged,
+        }));
+      case "release": {
+        const cut = (value: unknown, length: number) =>
+          typeof value === "string" ? [...value].slice(0, length).join("") : null;
+        const command = {
+          reservationId: String(input["reservationId"]),
+          reason: cut(input["reason"], 500),
+          errorCode: cut(input["errorCode"], 100),
+        };
+        return this.#settle(input, "release", command, now, () => ({}));
+      }
+      case "subscribe":
+        return this.#ask(
+          userOf(input),
+          "subscribe",
+          subscribeOf(input),
+          now,
+          ({ userId, row }) => showSubscription(userId, row),
+        );
+      case "cancel": {
+        const { provider, externalId } = rowIdsOf(input);
+        const command = {
+          provider,
+          externalId,
+          endsAt: timeOrNull(input["endsAt"]),
+          reason: textOrNull(input["reason"]),
+        };
+        return this.#ask(userOf(input), "cancel", command, now, (answer) => {
+          const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
+          return { subscriptionId, userId, planId, endsAt };
+        });
+      }
+      default:
+        return this.#ask(
+          userOf(input),
+          "usage",
+          { event: textOrNull(input["event"]) },
+          now,
+          (answer) => showUsage(answer, true),
+        );
+    }
+  }
+
+  #ask<Name extends CommandName>(
+    userId: string,
+    name: Name,
+    command: Commands[Name]["input"],
+    now: Millis,
+    show: (answer: Commands[Name]["answer"]) => WireData,
+  ): ModelReply {
+    const result = this.run(userId, name, command, now);
+    if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
+    const { code, details } = result.refusal;
+    return { status: STATUS[code], code, ...(details === undefined ? {} : { details: details as WireData }) };
+  }
+
+  /** A settlement finds its user by the reservation's id; rows that left memory are read again. */
+  #settle<Name extends "commit" | "release">(
+    input: Input,
+    name: Name,
+    command: Commands[Name]["input"],
+    now: Millis,
+    show: (answer: Commands[Name]["answer"]) => WireData,
+  ): ModelReply {
+    const id = String(input["reservationId"]);
+    const owner = reservationOwner(id);
+    const userId = owner === null ? undefined : this.#names.get(owner);
+    if (owner === null || userId === undefined) return { status: 404, code: "not_found" };
+    const state = this.#stateOf(userId, now);
+    if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(owner, id));
+    const reply = this.#ask(userId, name, command, now, show);
+    if (this.#options.reloadEvery !== undefined) state.forget(id);
+    return reply;
+  }
+
+  #listEvents(input: Input): ModelReply {
+    const { userId, eventType, limit = 20, offset = 0 } = input as Record<string, string & number>;
+    const wanted = this.events.toReversed().filter((event) =>
+      (userId === undefined || this.#names.get(event.userKey) === userId) &&
+      (eventType === undefined || event.type === eventType)
+    );
+    const events = wanted.slice(offset, offset + limit).map((event) => this.#listed(event));
+    return { status: 200, data: { events, limit, offset, logPromptsEnabled: this.catalog.promptLogging } };
+  }
+
+  #showEvent(input: Input): ModelReply {
+    const event = this.events.find(({ id }) => id === input["eventId"]);
+    if (event === undefined) return { status: 404, code: "not_found" };
+    return {
+      status: 200,
+      data: {
+        ...this.#listed(event),
+        metadata: event.metadata === null ? null : JSON.parse(event.metadata),
+        matchedGroupIds: matchedGroupIds(event),
+        prompt: null,
+        response: null,
+        errorCode: this.catalog.promptLogging ? event.errorCode : null,
+        reservationId: event.reservationId,
+        reason: event.reason,
+        uncovered: {},
+      },
+    };
+  }
+
+  #listed(event: MeteringEvent): WireData {
+    return {
+      id: event.id,
+      endUserId: this.#names.get(event.userKey),
+      eventType: event.type,
+      quantity: numberOf(event.quantity),
+      costCents: numberOf(event.costCents),
+      matchStatus: event.matchStatus,
+      createdAt: new Date(event.createdAt).toISOString(),
+      hasLog: false,
+      promptPreview: null,
+    };
+  }
+
+  #showUser(input: Input, now: Millis): ModelReply {
+    return this.#ask(userOf(input), "user", {}, now, (answer) => {
+      const history = (this.history.get(answer.userKey) ?? []).toReversed().slice(0, 50);
+      const { period, counters, credits } = showUsage(answer, false);
+      return {
+        userId: answer.userId,
+        aliases: answer.aliases,
+        subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
+        history: history.map(({ userKey: _, at, ...row }) => ({ ...row, at: new Date(at).toISOString() })),
+        period,
+        counters,
+        credits,
+        duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+      };
+    });
+  }
+}
+
+function throwawayIds(): IdSource {
+  return countedIds(0);
+}
+
+/** Everything of a state that a decision could touch, by reference: rows are frozen, so this is all of it. */
+function referencesOf(state: UserState): unknown[][] {
+  return [
+    [state.user, state.recorded, state.openHolds, state.holds.next],
+    [...state.subscriptions].flat(),
+    [...state.counters].flat(),
+    [...state.reservations].flat(),
+  ];
+}
+
+function assertSame(after: unknown[][], before: unknown[][]): void {
+  const isSame = after.every((list, index) => {
+    const known = before[index] as unknown[];
+    return list.length === known.length && list.every((value, place) => Object.is(value, known[place]));
+  });
+  assert.ok(isSame, "a decision changed the state that it read");
+}
+
+/** Freezes a row with all that it holds. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  Object.freeze(value);
+  for (const member of Object.values(value)) deepFreeze(member);
+  return value;
+}
+
+function showGroup({ group, quota, counter, gate }: GroupReading): WireData {
+  return {
+    groupId: group.id,
+    unit: group.unit,
+    quota: numberOf(quota),
+    current: numberOf(counter.count),
+    ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
+  };
+}
+
+function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {
+  const members = input["metadata"] as Record<string, unknown> | null | undefined;
+  return {
+    event: String(input["event"]),
+    metadata: members == null ? null : { text: JSON.stringify(members), members },
+    size: {
+      quantity: amountOrNull(input["quantity"]),
+      count: amountOrNull(input["count"]),
+      inputTokens: amountOrNull(input["inputTokens"]),
+      inputCostCents: amountOrNull(input["inputCostCents"]),
+    },
+  };
+}
+
+function commitOf(input: Input): Commands["commit"]["input"] {
+  const extra = (input["extra"] ?? {}) as Input;
+  const actual = (input["actual"] ?? {}) as Input;
+  return {
+    reservationId: String(input["reservationId"]),
+    costCents: amountOrNull(input["costCents"]),
+    extra: correctionOf({
+      ...extra,
+      tokens: extra["tokens"] ?? extra["outputTokens"],
+      cents: extra["cents"] ?? extra["outputCostCents"],
+    }),
+    actual: correctionOf(actual),
+  };
+}
+
+function correctionOf(members: Input): Correction {
+  const units = (["count", "tokens", "cents", "seconds"] as const).flatMap((unit) => {
+    const amount = amountOrNull(members[unit]);
+    return amount === null ? [] : [[unit, amount]];
+  });
+  return Object.fromEntries(units);
+}
+
+function subscribeOf(input: Input): Commands["subscribe"]["input"] {
+  const limits = input["customLimits"] as Record<string, { quota: number }> | null | undefined;
+  const cycleStart = input["cycleStart"];
+  return {
+    plan: String(input["planId"]),
+    ...rowIdsOf(input),
+    customLimits: limits == null
+      ? limits
+      : Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)])),
+    startsAt: timeOrNull(input["startsAt"]),
+    endsAt: timeOrNull(input["endsAt"]),
+    cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
+  };
+}
+
+function rowIdsOf(input: Input) {
+  return { provider: textOrNull(input["provider"]), externalId: textOrNull(input["externalId"]) };
+}
+
+function userOf(input: Input): string {
+  return String(input["userId"]);
+}
+
+function amountOrNull(value: unknown): bigint | null {
+  return typeof value === "number" ? amountOf(value) : null;
+}
+
+function timeOrNull(value: unknown): Millis | null {
+  return typeof value === "string" ? Date.parse(value) : null;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,82 @@
+// What a call means in each unit.
+
+import assert from "node:assert/strict";
+import { amountOf, numberOf } from "domain/amount.ts";
+import { compileCatalog } from "domain/catalog.ts";
+import { type CallSize, modelOf, reserveAmounts, trackAmounts } from "domain/pricing.ts";
+
+const CATALOG = compileCatalog({
+  models: [
+    { id: "text", modality: "text", amountMode: "per_token", inputCentsPerMillionTokens: 15 },
+    { id: "paint", modality: "image", amountMode: "per_call", centsPerCall: 5 },
+    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 0.333333 },
+    { id: "a.b", modality: "image", amountMode: "per_call", centsPerCall: 1 },
+  ],
+}, 1);
+
+function size(members: Partial<Record<keyof CallSize, number>>): CallSize {
+  const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
+  const { quantity, count, inputTokens, inputCostCents } = members;
+  return {
+    quantity: amount(quantity),
+    count: amount(count),
+    inputTokens: amount(inputTokens),
+    inputCostCents: amount(inputCostCents),
+  };
+}
+
+function shown(amounts: Record<string, bigint>): Record<string, number> {
+  return Object.fromEntries(Object.entries(amounts).map(([unit, amount]) => [unit, numberOf(amount)]));
+}
+
+Deno.test("a price row is the one that metadata names, else the one after the event's first dot", () => {
+  const rows: [event: string, model: unknown, id: string | null][] = [
+    ["chat.text", undefined, "text"],
+    ["chat.text", "paint", "paint"],
+    ["chat.text", "nobody", "text"],
+    ["chat.text", 5, "text"],
+    ["chat.other", "film", "film"],
+    ["x.a.b", undefined, "a.b"],
+    ["text", undefined, null],
+    ["chat.", undefined, null],
+    [".text", undefined, "text"],
+  ];
+  for (const [event, model, id] of rows) {
+    const members = model === undefined ? {} : { model };
+    const found = modelOf(CATALOG, event, { text: JSON.stringify(members), members });
+    assert.equal(found?.id ?? null, id, `${event} ${model}`);
+  }
+});
+
+Deno.test("amounts by unit, for reserve and for track", () => {
+  const rows: [sent: Parameters<typeof size>[0], event: string, reserve: number[], track: number[]][] = [
+    // In the order count, tokens, seconds, cents.
+    [{}, "x", [1, 0, 1, 0], [1, 0, 1, 0]],
+    [{ quantity: 3 }, "x", [1, 0, 3, 0], [3, 3, 3, 0]],
+    [{ quantity: 3, count: 2 }, "x", [2, 0, 3, 0], [2, 3, 3, 0]],
+    [{ quantity: 3, inputTokens: 7 }, "x", [1, 7, 3, 0], [3, 7, 3, 0]],
+    [{ inputTokens: 2_000_000 }, "c.text", [1, 2_000_000, 1, 30], [1, 2_000_000, 1, 30]],
+    [{ quantity: 2_000_000 }, "c.text", [1, 0, 2_000_000, 0], [2_000_000, 2_000_000, 2_000_000, 0]],
+    [{ inputTokens: 1, inputCostCents: 9 }, "c.text", [1, 1, 1, 9], [1, 1, 1, 9]],
+    [{ inputTokens: 0.03 }, "c.text", [1, 0.03, 1, 0], [1, 0.03, 1, 0]],
+    [{ inputTokens: 0.04 }, "c.text", [1, 0.04, 1, 0.000001], [1, 0.04, 1, 0.000001]],
+    [{ quantity: 9 }, "i.paint", [1, 0, 9, 5], [9, 9, 9, 5]],
+    [{ quantity: 3 }, "v.film", [1, 0, 3, 0.999999], [3, 3, 3, 0.999999]],
+    [{}, "v.film", [1, 0, 1, 0.333333], [1, 0, 1, 0.333333]],
+  ];
+  for (const [sent, event, reserve, track] of rows) {
+    const model = modelOf(CATALOG, event, null);
+    const named = ([count, tokens, seconds, cents]: number[]) => ({ count, tokens, seconds, cents });
+    const what = `${event} ${JSON.stringify(sent)}`;
+    assert.deepEqual(shown(reserveAmounts(size(sent), model)), named(reserve), `reserve ${what}`);
+    assert.deepEqual(shown(trackAmounts(size(sent), null, model)), named(track), `track ${what}`);
+  }
+});
+
+Deno.test("the real cost of a tracked event counts toward cents for per_unit rows alone", () => {
+  const cost = amountOf(8);
+  const cents = (event: string) => trackAmounts(size({}), cost, modelOf(CATALOG, event, null)).cents;
+  assert.equal(numberOf(cents("v.film")), 8);
+  assert.equal(numberOf(cents("i.paint")), 5);
+  assert.equal(numberOf(cents("x")), 0);
+});

@@ -1,0 +1,94 @@
+// What entering a plan does to counters and open holds, where the workload gets seldom.
+
+import assert from "node:assert/strict";
+import { numberOf } from "domain/amount.ts";
+import type { LimitGroupDocument, PlanDocument } from "domain/catalog.ts";
+import { planOf, Scene } from "tests/domain/scene.ts";
+
+function group(id: string, ...events: string[]): LimitGroupDocument {
+  return { id, label: id, unit: "count", quota: 10, matches: events.map((event) => ({ event })) };
+}
+
+function withGroups(id: string, limits: readonly LimitGroupDocument[]): PlanDocument {
+  return { ...planOf(id, {}), limits };
+}
+
+function commitOf(reservationId: string) {
+  return { reservationId, extra: {}, actual: {}, costCents: 5_000_000n };
+}
+
+Deno.test("a hold whose two parts were carried onto one counter is charged and shown there once", () => {
+  // first -> h by its rules -> k by its first pattern -> second by its id: both parts then lie on "second".
+  const scene = new Scene([
+    withGroups("plan_a", [group("first", "x.*"), group("second", "x.a", "x.b*")]),
+    withGroups("plan_b", [group("h", "x.*")]),
+    withGroups("plan_c", [group("second", "x.*", "z")]),
+  ]);
+  scene.subscribe("plan_a");
+  const id = scene.reserve(2, { event: "x.b" }) as string;
+  scene.subscribe("plan_b");
+  scene.subscribe("plan_c");
+  scene.subscribe("plan_a");
+  const { groups } = scene.ask("commit", commitOf(id));
+  const { counters } = scene.ask("usage", { event: null });
+  const second = counters.find(({ group }) => group.id === "second");
+  assert.equal(new Set(groups.map(({ groupId }) => groupId)).size, groups.length);
+  assert.equal(numberOf(second?.counter.costCents as bigint), 5);
+});
+
+Deno.test("the usage of a window is found again when another window with the same start took its place", () => {
+  const daily = planOf("plan_a", { g: 10 }, { period: { type: "daily", anchor: "calendar" } });
+  const weekly = planOf("plan_a", { g: 10 }, { period: { type: "weekly", anchor: "calendar" } });
+  const scene = new Scene([daily], "2026-03-09T12:00:00.000Z");
+  scene.subscribe("plan_a");
+  scene.reserve(4, { ttlMs: 86_400_000 });
+  const counterAt = (scene: Scene) => [...scene.state.counters.values()].map((row) => row.windowEnd);
+  assert.deepEqual(counterAt(scene), [Date.parse("2026-03-10T00:00Z")]);
+  scene.catalog = new Scene([weekly]).catalog;
+  scene.reserve(3, { ttlMs: 86_400_000 });
+  // A counter that is loaded only while its window runs must know the end of the window that is counted on.
+  const [week] = scene.ask("usage", { event: null }).counters;
+  assert.equal(week?.counter.windowEnd, Date.parse("2026-03-16T00:00Z"));
+});
+
+Deno.test("carry takes the larger of both sides and leaves nothing behind; a hold follows its usage", () => {
+  const scene = new Scene([planOf("plan_a", { g: 10 }), planOf("plan_b", { g: 20 }, { rank: 2 })]);
+  scene.subscribe("plan_a");
+  const id = scene.reserve(4) as string;
+  scene.subscribe("plan_b");
+  assert.deepEqual(scene.counts(), { g: 4 });
+  scene.ask("release", { reservationId: id, reason: null, errorCode: null });
+  assert.deepEqual(scene.counts(), { g: 0 });
+  scene.subscribe("plan_a");
+  assert.deepEqual(scene.counts(), { g: 0 });
+});
+
+Deno.test("a hold that follows no pairing settles where it was taken", () => {
+  const scene = new Scene([
+    planOf("plan_a", { g: 10 }),
+    planOf("plan_b", { g: 10 }, { onPlanChange: "reset" }),
+    planOf("plan_c", { g: 10 }, { onPlanChange: "block" }),
+  ]);
+  scene.subscribe("plan_a");
+  const id = scene.reserve(4) as string;
+  scene.subscribe("plan_b");
+  assert.deepEqual(scene.counts(), { g: 0 });
+  scene.ask("release", { reservationId: id, reason: null, errorCode: null });
+  assert.deepEqual(scene.counts(), { g: 0 });
+  scene.subscribe("plan_c");
+  assert.deepEqual(scene.counts(), { g: 10 });
+});
+
+Deno.test("an upsert brings a row back when it had ended or takes its end away, not when it moves the end", () => {
+  const scene = new Scene([planOf("plan_a", { g: 10 })]);
+  const typesOf = () =>
+    scene.changes.flatMap((each) => each.table === "subscription_events" ? [each.row.type] : []);
+  scene.subscribe("plan_a", { endsAt: scene.now + 1000 });
+  scene.subscribe("plan_a", { endsAt: scene.now + 2000 });
+  assert.deepEqual(typesOf(), ["created"]);
+  scene.wait(2).ask("settle", {});
+  scene.subscribe("plan_a");
+  scene.ask("cancel", { provider: null, externalId: null, endsAt: scene.now + 1000, reason: null });
+  scene.subscribe("plan_a");
+  assert.deepEqual(typesOf(), ["created", "ended", "reactivated", "canceled", "reactivated"]);
+});

@@ -1,0 +1,133 @@
+// Which request bodies are refused as invalid_request before anything is looked up. Only the rules of
+// the calls that the model knows. (interface.md: Endpoints, Errors; decisions.md 1.)
+
+import type { Input, Operation } from "./document.ts";
+
+const NUMBER_MAX = 1e12;
+const METADATA_BYTES_MAX = 16 * 1024;
+/** Members whose null has a meaning of its own; any other null is the same as leaving it out. */
+const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits"];
+
+/** The input without its meaningless nulls. */
+export function withoutNulls(input: Input): Input {
+  const kept = Object.entries(input).filter(([name, value]) =>
+    value !== undefined && (value !== null || NULL_MEANS_SOMETHING.includes(name))
+  );
+  return Object.fromEntries(kept.map(([name, value]) => {
+    if (name !== "extra" && name !== "actual") return [name, value];
+    if (!isObject(value)) return [name, value];
+    return [name, Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))];
+  }));
+}
+
+export function isValid(op: Operation, input: Input, now: number): boolean {
+  switch (op) {
+    case "reserve":
+      return asksForQuota(input) && optional(input["ttlSeconds"], (value) => isNumber(value, 10, 86400));
+    case "canUse":
+      return asksForQuota(input);
+    case "track":
+      return asksForQuota(input) && optional(input["costCents"], (value) => isNumber(value, 0));
+    case "commit":
+      return isText(input["reservationId"]) && isCorrection(input);
+    case "release":
+      return isText(input["reservationId"]) &&
+        ["reason", "errorCode", "response"].every((name) => optional(input[name], isPlainText));
+    case "usage":
+      return isId(input["userId"]) && optional(input["event"], isPattern);
+    case "users":
+      return isId(input["userId"]);
+    case "subscribe":
+      return isUpsert(input, now);
+    case "cancel":
+      return isId(input["userId"]) && hasBothIdsOrNone(input) && optional(input["reason"], isPlainText) &&
+        optional(input["endsAt"], (value) => isTime(value) && Date.parse(value) >= now);
+    case "events":
+      return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
+        optional(input["limit"], (value) => isNumber(value, 1, 100) && Number.isInteger(value)) &&
+        optional(input["offset"], (value) => isNumber(value, 0, 10000) && Number.isInteger(value));
+    case "event":
+      return isText(input["eventId"]);
+  }
+}
+
+function asksForQuota(input: Input): boolean {
+  return isId(input["userId"]) && isEventName(input["event"]) &&
+    optional(input["metadata"], isMetadata) &&
+    ["quantity", "count"].every((name) =>
+      optional(input[name], (value) => isNumber(value, 0) && value > 0)
+    ) &&
+    ["inputTokens", "inputCostCents"].every((name) => optional(input[name], (value) => isNumber(value, 0)));
+}
+
+function isCorrection(input: Input): boolean {
+  const { extra = {}, actual = {}, costCents } = input as Record<string, Input | undefined>;
+  if (!isObject(extra) || !isObject(actual)) return false;
+  if (!optional(costCents, (value) => isNumber(value, 0))) return false;
+  const extras = ["count", "tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
+  if (!extras.every((name) => optional(extra[name], (value) => isNumber(value, -NUMBER_MAX)))) return false;
+  const actuals = ["count", "tokens", "cents", "seconds"];
+  if (!actuals.every((name) => optional(actual[name], (value) => isNumber(value, 0)))) return false;
+  const tokens = [extra["tokens"], extra["outputTokens"], actual["tokens"]];
+  const cents = [extra["cents"], extra["outputCostCents"], actual["cents"], costCents];
+  const rivals = [tokens, cents, [extra["count"], actual["count"]], [extra["seconds"], actual["seconds"]]];
+  return rivals.every((values) => values.filter((value) => value !== undefined).length <= 1);
+}
+
+function isUpsert(input: Input, now: number): boolean {
+  const { startsAt, endsAt, cycleStart, customLimits } = input;
+  return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
+    optional(startsAt, (value) => isTime(value) && Date.parse(value) <= now) &&
+    optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
+    (cycleStart === null || optional(cycleStart, isTime)) &&
+    (customLimits === null || optional(customLimits, (value) =>
+      isObject(value) &&
+      Object.values(value).every((limit) => isObject(limit) && isNumber(limit["quota"], 0))));
+}
+
+function hasBothIdsOrNone(input: Input): boolean {
+  const { provider, externalId } = input;
+  if (provider === undefined && externalId === undefined) return true;
+  return isId(provider) && isId(externalId);
+}
+
+function optional(value: unknown, check: (value: unknown) => boolean): boolean {
+  return value === undefined || check(value);
+}
+
+function isObject(value: unknown): value is Input {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isNumber(value: unknown, min: number, max = NUMBER_MAX): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= min && value <= max;
+}
+
+function isPlainText(value: unknown): value is string {
+  return typeof value === "string" && !value.includes("\0") && value.isWellFormed();
+}
+
+function isText(value: unknown): value is string {
+  return isPlainText(value) && value.length > 0;
+}
+
+function isId(value: unknown): value is string {
+  return isText(value) && [...value].length <= 200;
+}
+
+function isPattern(value: unknown): value is string {
+  // deno-lint-ignore no-control-regex
+  return isId(value) && !/[\u0000-\u001f\u007f-\u009f]/.test(value);
+}
+
+function isEventName(value: unknown): value is string {
+  return isPattern(value) && !value.includes("*");
+}
+
+function isMetadata(value: unknown): boolean {
+  return isObject(value) && new TextEncoder().encode(JSON.stringify(value)).length <= METADATA_BYTES_MAX;
+}
+
+function isTime(value: unknown): value is string {
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) && !Number.isNaN(Date.parse(value));
+}

@@ -1,0 +1,98 @@
+// Puts a predicted reply beside an observed one: learns the ids that the system chose, and says in
+// words where the two differ. Message texts are not looked at. Lists to which the specification gives
+// no order are compared as sets; an optional member may be left out where it would say nothing.
+
+import type { ModelReply } from "./document.ts";
+
+/** Lists without an order of their own, by the name of the member that holds them. */
+const SETS = ["groups", "counters", "details", "duplicates", "matchedGroupIds", "aliases"];
+/** Optional members, with the value that is the same as leaving them out. */
+const SAYS_NOTHING: Record<string, string> = { reasons: "[]", groups: "[]", recharged: "false" };
+
+/** A pair of values at the same place, neither of which is an object or list on both sides. */
+interface Leaf {
+  path: string;
+  predicted: unknown;
+  observed: unknown;
+}
+
+/** The differences between two replies, in words; empty when they say the same. */
+export function compare(predicted: ModelReply, observed: ModelReply): string[] {
+  return leavesOf(predicted, observed).flatMap(({ path, predicted, observed }) => {
+    if (isPlaceholder(predicted) && typeof observed === "string") {
+      const prefix = predicted.slice(1, -1).split(" ")[0] ?? "";
+      return prefix !== "a" && observed.startsWith(prefix)
+        ? []
+        : [`${path}: expected ${predicted}, observed ${show(observed)}`];
+    }
+    return Object.is(predicted, observed)
+      ? []
+      : [`${path}: expected ${show(predicted)}, observed ${show(observed)}`];
+  });
+}
+
+/** Every placeholder that stands where the observed reply has an id. */
+export function idsLearnt(predicted: ModelReply, observed: ModelReply): [placeholder: string, id: string][] {
+  if (predicted.status !== observed.status || predicted.code !== observed.code) return [];
+  return leavesOf(predicted, observed).flatMap(({ predicted, observed }): [string, string][] =>
+    isPlaceholder(predicted) && typeof observed === "string" ? [[predicted, observed]] : []
+  );
+}
+
+/** A copy of the reply with some texts replaced. */
+export function renamed(reply: ModelReply, names: Map<string, string>): ModelReply {
+  const visit = (value: unknown): unknown => {
+    if (typeof value === "string") return names.get(value) ?? value;
+    if (Array.isArray(value)) return value.map(visit);
+    if (!isRecord(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, visit(each)]));
+  };
+  return visit(reply) as ModelReply;
+}
+
+function leavesOf(predicted: ModelReply, observed: ModelReply): Leaf[] {
+  const { status, code, data, details } = observed;
+  // The details of an error matter only where the model predicts some.
+  const seen = { status, code, data, ...(predicted.details ? { details } : {}) };
+  return walk("", "", { ...predicted }, seen);
+}
+
+function walk(path: string, name: string, predicted: unknown, observed: unknown): Leaf[] {
+  if (Array.isArray(predicted) && Array.isArray(observed)) {
+    const asSet = SETS.includes(name) || path.includes(".filters.");
+    const [a, b] = asSet ? [sorted(predicted), sorted(observed)] : [predicted, observed];
+    const length = Math.max(a.length, b.length);
+    return Array.from({ length }, (_, i) => walk(`${path}[${i}]`, "", a[i], b[i])).flat();
+  }
+  if (isRecord(predicted) && isRecord(observed)) {
+    const names = [...new Set([...Object.keys(predicted), ...Object.keys(observed)])];
+    return names.flatMap((each) =>
+      walk(path === "" ? each : `${path}.${each}`, each, predicted[each], observed[each])
+    );
+  }
+  const silent = SAYS_NOTHING[name];
+  if (
+    silent !== undefined && [predicted, observed].every((each) => (JSON.stringify(each) ?? silent) === silent)
+  ) {
+    return [];
+  }
+  return [{ path, predicted, observed }];
+}
+
+function sorted(list: unknown[]): unknown[] {
+  const key = (value: unknown) =>
+    isRecord(value) ? String(value["groupId"] ?? value["subscriptionId"] ?? "") : String(value);
+  return list.toSorted((a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
+}
+
+function isPlaceholder(value: unknown): value is string {
+  return typeof value === "string" && value.startsWith("«") && value.endsWith("»");
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function show(value: unknown): string {
+  return value === undefined ? "nothing" : JSON.stringify(value);
+}

@@ -1,0 +1,124 @@
+// The shapes that the model speaks: the catalog document as an administrator sends it, the requests
+// and replies at the level of the wire, and the options of a model. Declarations only.
+
+export type Unit = "count" | "tokens" | "seconds" | "cents";
+export const UNITS: readonly Unit[] = ["count", "tokens", "seconds", "cents"];
+
+export interface MatchRule {
+  event: string;
+  metadata?: Record<string, string>;
+}
+
+export interface Headroom {
+  mode: "percent" | "multiplier";
+  value: number;
+}
+
+export interface LimitGroup {
+  id: string;
+  label: string;
+  unit: Unit;
+  quota: number;
+  matches: MatchRule[];
+  headroom?: Headroom;
+}
+
+export interface Period {
+  type: "daily" | "weekly" | "monthly" | "lifetime";
+  anchor: "subscription_start" | "calendar";
+}
+
+export interface Plan {
+  id: string;
+  name: string;
+  rank: number;
+  period: Period;
+  onPlanChange?: "carry" | "reset" | "block";
+  headroom?: Headroom;
+  limits: LimitGroup[];
+  archived?: boolean;
+}
+
+export interface ModelRow {
+  id: string;
+  modality: "text" | "image" | "audio" | "video";
+  amountMode: "per_token" | "per_call" | "per_unit";
+  inputCentsPerMillionTokens?: number;
+  outputCentsPerMillionTokens?: number;
+  centsPerCall?: number;
+  centsPerSecond?: number;
+}
+
+/** The catalog document. Packs and compose types are carried along unread. */
+export interface CatalogDocument {
+  settings?: { promptLogging?: boolean; promptLogRetentionDays?: number; reservationTtlSeconds?: number };
+  models?: ModelRow[];
+  plans: Plan[];
+  packs?: unknown[];
+  composeTypes?: unknown[];
+}
+
+export type Operation =
+  | "reserve"
+  | "commit"
+  | "release"
+  | "track"
+  | "canUse"
+  | "usage"
+  | "users"
+  | "subscribe"
+  | "cancel"
+  | "events"
+  | "event";
+
+/** The members of a wire body or query, flat. `users` takes `userId`, `event` takes `eventId`. */
+export type Input = Record<string, unknown>;
+
+export interface ModelRequest {
+  op: Operation;
+  input: Input;
+}
+
+export type WireData = Record<string, unknown>;
+
+/** An answer without envelope: `data` of a success; `code` and `details` of an error. */
+export interface ModelReply {
+  status: number;
+  code?: string;
+  data?: WireData;
+  details?: WireData;
+}
+
+export interface ModelOptions {
+  /** Decides which code a spent operation cap answers with. Default live. */
+  mode?: "live" | "test";
+  /** The cap that applies to this mode, in operations a UTC month. Null or absent: none. */
+  operationCap?: number | null;
+}
+
+const STATUS_OF_CODE = {
+  invalid_request: 400,
+  not_found: 404,
+  reservation_not_pending: 409,
+  already_canceled: 409,
+  limit_reached: 429,
+  workspace_limit_reached: 429,
+  test_quota_exceeded: 429,
+} as const;
+
+/** A refusal as the wire shows it. */
+export function refusal(code: keyof typeof STATUS_OF_CODE, details?: WireData): ModelReply {
+  return { status: STATUS_OF_CODE[code], code, ...(details ? { details } : {}) };
+}
+
+export function success(data: WireData): ModelReply {
+  return { status: 200, data };
+}
+
+/** Reads a real HTTP answer into the shape that `compare` takes. */
+export function replyFromWire(status: number, body: unknown): ModelReply {
+  const envelope = body as { data?: WireData; error?: { code: string; details?: WireData } };
+  if (!envelope.error) return { status, ...(envelope.data ? { data: envelope.data } : {}) };
+  const { code, details } = envelope.error;
+  return { status, code, ...(details ? { details } : {}) };
+}

@@ -1,0 +1,69 @@
+// Drives one workload against a system at any altitude: sends each request, shows the answer to the
+// model, and stops at the first difference with all that is needed to see it again. The sender alone
+// knows how a request reaches the system.
+
+import type { CatalogDocument, ModelReply, ModelRequest } from "./document.ts";
+import { compare, Model } from "./model.ts";
+import { Workload } from "./workload.ts";
+
+export interface DriveOptions {
+  catalog: CatalogDocument;
+  seed: number;
+  steps: number;
+  users?: number;
+  startMs?: number;
+  invalid?: boolean;
+  mode?: "live" | "test";
+  operationCap?: number | null;
+  /** Sets the system's clock to `nowMs`, sends the request, and reads the answer (`replyFromWire`). */
+  send: (request: ModelRequest, nowMs: number) => ModelReply | Promise<ModelReply>;
+}
+
+/** How often each outcome was seen, by `op` and by what the answer said. */
+export type Outcomes = Map<string, number>;
+
+/** Runs the whole workload; throws at the first difference. */
+export async function drive(options: DriveOptions): Promise<Outcomes> {
+  const workload = new Workload(options);
+  const model = new Model(options.catalog, options);
+  const outcomes: Outcomes = new Map();
+  const recent: string[] = [];
+  for (let n = 0; n < options.steps; n++) {
+    const step = workload.next();
+    const { request, index } = step;
+    const now = workload.nowMs;
+    const observed = await options.send(structuredClone(request), now);
+    const predicted = model.handle(request, now, observed);
+    const differences = compare(predicted, observed);
+    recent.push(
+      `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`,
+    );
+    if (recent.length > 30) recent.shift();
+    if (differences.length > 0) {
+      const head = `seed ${options.seed}, step ${index} (${request.op}): the system and the model differ`;
+      throw new Error(
+        [head, ...differences, `predicted: ${JSON.stringify(predicted)}`, "last steps:", ...recent].join(
+          "\n",
+        ),
+      );
+    }
+    workload.observe(step, observed);
+    for (const outcome of outcomesOf(request, observed)) {
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+    }
+  }
+  return outcomes;
+}
+
+function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelReply): string[] {
+  const found = [`${op} ${code ?? status}`];
+  const note = (word: unknown) => found.push(`${op} ${word}`);
+  for (const reason of (data["reasons"] ?? []) as string[]) note(reason);
+  if (data["recharged"] === true) note("recharged");
+  if (data["matchStatus"] !== undefined) note(data["matchStatus"]);
+  const groups = (data["groups"] ?? []) as { overflow?: boolean }[];
+  if (groups.some((group) => group.overflow)) note("overflow");
+  for (const row of (data["history"] ?? []) as { type: string }[]) note(row.type);
+  if (data["duplicateActiveSubscriptions"]) note("duplicates");
+  return found;
+}

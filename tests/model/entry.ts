@@ -1,0 +1,153 @@
+// What a change of the primary does: entering a plan under its policy (carry, reset, block), and what
+// falls due by the clock alone (lapsed holds, ended subscriptions and the promotions they cause).
+// Everything due is settled one at a time, in the order of its due time and AT its due time.
+// (interface.md: States; decisions.md 4: Primary.)
+
+import type { Plan } from "./document.ts";
+import { atLeastZero, larger, ZERO } from "./decimal.ts";
+import { pairGroups } from "./rules.ts";
+import type { Held, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
+
+/** Settles everything that is due at `now` or before. */
+export function settle(world: World, now: number): void {
+  for (;;) {
+    const next = nextDue(world);
+    if (!next || next.at > now) return;
+    next.settle();
+  }
+}
+
+interface Due {
+  at: number;
+  settle: () => void;
+}
+
+/** The earliest due thing; of equal times holds before subscription ends, then the one made first. */
+function nextDue(world: World): Due | null {
+  let next: Due | null = null;
+  const consider = (at: number, run: () => void) => {
+    if (next === null || at < next.at) next = { at, settle: run };
+  };
+  for (const hold of world.reservations) {
+    if (hold.state !== "held") continue;
+    consider(hold.expiresAt, () => {
+      hold.state = "expired";
+      for (const line of hold.lines) {
+        const counter = world.lineCounter(hold.user, line);
+        counter.count = atLeastZero(counter.count - line.amount);
+      }
+    });
+  }
+  for (const user of world.users.values()) {
+    for (const row of user.subscriptions) {
+      const end = row.endsAt;
+      if (row.ended || end === null) continue;
+      consider(end, () => endRow(world, user, row, end, "ended", null));
+    }
+  }
+  return next;
+}
+
+/** Ends a row at `at`; when it was the primary, the best row that is left takes its place then. */
+export function endRow(
+  world: World,
+  user: User,
+  row: SubscriptionRow,
+  at: number,
+  type: "ended" | "canceled",
+  reason: string | null,
+): void {
+  const wasPrimary = user.held?.row === row && user.held.endedAt === null;
+  row.endsAt = at;
+  row.ended = true;
+  writeHistory(world, user, type, row, at, { reason });
+  if (!wasPrimary) return;
+  const next = world.primary(user, at);
+  // Choice: previousPlanId is null, for the promoted row itself did not change its plan.
+  if (next && next.provider !== null) {
+    writeHistory(world, user, "promoted", next, at);
+    world.countOperation(at);
+  }
+  followPrimary(world, user, at);
+}
+
+export function writeHistory(
+  world: World,
+  user: User,
+  type: HistoryType,
+  row: SubscriptionRow,
+  at: number,
+  more: { previousPlanId?: string; reason?: string | null } = {},
+): void {
+  const { previousPlanId = null, reason = null } = more;
+  const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at };
+  user.history.push(world.name<HistoryRow>("", made));
+}
+
+/**
+ * Brings `held` up to date after rows changed, and applies the policy when a plan is entered from
+ * another one.
+ * Choice: a better row that takes over by an upsert is an entry, but no `promoted` row: nothing ended.
+ */
+export function followPrimary(world: World, user: User, at: number): void {
+  const primary = world.primary(user, at);
+  const old = user.held;
+  if (!primary) {
+    if (old && old.endedAt === null) old.endedAt = at;
+    return;
+  }
+  if (old && old.planId !== primary.planId && stillRuns(world, old, at)) {
+    enterPlan(world, user, old, primary, at);
+  }
+  const { planId, startedAt, cycleAnchorAt } = primary;
+  user.held = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null };
+}
+
+/** Whether the old plan can still be entered from: it is held, or the window of its end still runs. */
+function stillRuns(world: World, old: Held, at: number): boolean {
+  if (old.endedAt === null) return true;
+  const { end } = world.window(old, old.endedAt);
+  return end === null || at < end;
+}
+
+function enterPlan(world: World, user: User, old: Held, primary: SubscriptionRow, at: number): void {
+  const entered: Plan = world.plan(primary.planId);
+  const window = world.window(primary, at);
+  switch (entered.onPlanChange ?? "carry") {
+    case "carry":
+      return carry(world, user, old, primary, at);
+    case "reset":
+      for (const group of entered.limits) {
+        const counter = world.counter(user.id, entered.id, group.id, window);
+        counter.count = ZERO;
+        counter.cost = ZERO;
+      }
+      return;
+    case "block":
+      for (const group of entered.limits) {
+        const counter = world.counter(user.id, entered.id, group.id, window);
+        counter.count = larger(counter.count, world.quota(primary, group));
+      }
+  }
+}
+
+/** Choice: only lines on the moved counter (the old plan's running window) follow the pairing. */
+function carry(world: World, user: User, old: Held, primary: SubscriptionRow, at: number): void {
+  const source = world.window(old, at);
+  const target = world.window(primary, at);
+  for (const { from, to } of pairGroups(world.plan(old.planId), world.plan(primary.planId))) {
+    const moved = world.counter(user.id, old.planId, from.id, source);
+    const own = world.counter(user.id, primary.planId, to.id, target);
+    own.count = larger(own.count, moved.count);
+    own.cost = larger(own.cost, moved.cost);
+    moved.count = ZERO;
+    moved.cost = ZERO;
+    for (const hold of world.reservations) {
+      if (hold.user !== user || hold.state !== "held") continue;
+      for (const line of hold.lines) {
+        const taken = world.lineCounter(user, line) === moved;
+        if (taken) Object.assign(line, { planId: primary.planId, groupId: to.id, window: target });
+      }
+    }
+  }
+}

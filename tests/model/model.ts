@@ -1,0 +1,94 @@
+// The auditor: a slow, obvious model of the service, written from the specification alone. It shares no
+// code with the service and predicts every answer at the level of wire requests. It covers metering
+// without credits, merges, privacy, prompt logs and compose. Before each request it settles what is
+// due, each at its due time; then it validates, checks the operation cap, and lets the call's own file
+// answer from plain lists.
+
+import { isValid, withoutNulls } from "./checks.ts";
+import { compare, idsLearnt, renamed } from "./compare.ts";
+import {
+  type CatalogDocument,
+  type Input,
+  type ModelOptions,
+  type ModelReply,
+  type ModelRequest,
+  type Operation,
+  refusal,
+} from "./document.ts";
+import { settle } from "./entry.ts";
+import { canUse, reserve, track } from "./metering.ts";
+import { event, events, usage, users } from "./reads.ts";
+import { commit, release } from "./settlement.ts";
+import { World } from "./state.ts";
+import { cancel, subscribe } from "./subscriptions.ts";
+
+export { compare };
+
+export class Model {
+  readonly #world: World;
+
+  constructor(catalog: CatalogDocument, options: ModelOptions = {}) {
+    this.#world = new World(structuredClone(catalog), options);
+  }
+
+  /**
+   * Predicts the answer to one request and remembers its effects.
+   * @param now The clock of the mode, in milliseconds; never earlier than at the call before.
+   * @param observed The system's answer, from which the ids it chose are learnt.
+   * @param realNow The real clock, which decides the month of metering operations.
+   */
+  handle(request: ModelRequest, now: number, observed?: ModelReply, realNow = now): ModelReply {
+    const predicted = this.#answer(request, now, realNow);
+    if (!observed) return predicted;
+    const names = new Map<string, string>();
+    for (const [placeholder, id] of idsLearnt(predicted, observed)) {
+      if (!names.has(placeholder)) names.set(placeholder, this.#world.learn(placeholder, id));
+    }
+    return renamed(predicted, names);
+  }
+
+  /** Metering operations of the UTC month that contains `at`. */
+  operationsUsed(at: number): number {
+    return this.#world.operationsUsed(at);
+  }
+
+  #answer(request: ModelRequest, now: number, realNow: number): ModelReply {
+    settle(this.#world, now);
+    const input = withoutNulls(request.input);
+    if (!isValid(request.op, input, now)) return refusal("invalid_request");
+    const { mode = "live", operationCap = null } = this.#world.options;
+    const counts = request.op === "reserve" || request.op === "track";
+    if (counts && operationCap !== null && this.#world.operationsUsed(realNow) >= operationCap) {
+      return refusal(mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded");
+    }
+    return this.#dispatch(request.op, input, now, realNow);
+  }
+
+  #dispatch(op: Operation, input: Input, now: number, realNow: number): ModelReply {
+    const world = this.#world;
+    switch (op) {
+      case "reserve":
+        return reserve(world, input, now);
+      case "commit":
+        return commit(world, input, now, realNow);
+      case "release":
+        return release(world, input, now);
+      case "track":
+        return track(world, input, now, realNow);
+      case "canUse":
+        return canUse(world, input, now);
+      case "usage":
+        return usage(world, input, now);
+      case "users":
+        return users(world, input, now);
+      case "subscribe":
+        return subscribe(world, input, now);
+      case "cancel":
+        return cancel(world, input, now);
+      case "events":
+        return events(world, input);
+      case "event":
+        return event(world, input);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+// The calls that change nothing: usage, users, the events feed and its detail record.
+// Prompt logs are outside this model: it sends none and predicts none. (interface.md: Events feed;
+// decisions.md 4.)
+
+import { type Input, type LimitGroup, type ModelReply, refusal, success } from "./document.ts";
+import { atLeastZero, toNumber } from "./decimal.ts";
+import { covers } from "./rules.ts";
+import { type EventRow, iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
+import { subscriptionRecord } from "./subscriptions.ts";
+import type { Window } from "./windows.ts";
+
+const HISTORY_ROWS_SHOWN = 50;
+const DEFAULT_LIMIT = 20;
+
+export function usage(world: World, input: Input, now: number): ModelReply {
+  const user = world.user(String(input["userId"]));
+  return success(usageOf(world, user, now, (group) => {
+    const event = input["event"];
+    return typeof event !== "string" || group.matches.some((rule) => covers(rule.event, event));
+  }));
+}
+
+export function users(world: World, input: Input, now: number): ModelReply {
+  const user = world.user(String(input["userId"]));
+  const primary = world.primary(user, now);
+  return success({
+    ...usageOf(world, user, now, () => true),
+    aliases: [],
+    subscription: primary ? subscriptionRecord(primary) : null,
+    history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map((row) => ({
+      id: row.id,
+      type: row.type,
+      subscriptionId: row.subscription.id,
+      planId: row.planId,
+      previousPlanId: row.previousPlanId,
+      reason: row.reason,
+      at: iso(row.at),
+    })),
+  });
+}
+
+function usageOf(world: World, user: User, now: number, shown: (group: LimitGroup) => boolean) {
+  const primary = world.primary(user, now);
+  const window = primary && world.window(primary, now);
+  const groups = primary ? world.plan(primary.planId).limits.filter(shown) : [];
+  return {
+    userId: user.id,
+    period: window && { start: iso(window.start), end: isoOrNull(window.end) },
+    counters: primary && window ? groups.map((group) => counterAnswer(world, primary, group, window)) : [],
+    credits: [],
+    duplicateActiveSubscriptions: duplicatesOf(world, user, now),
+  };
+}
+
+/** A counter as usage, users and track show it. */
+export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, window: Window) {
+  const counter = world.counter(row.userId, row.planId, group.id, window);
+  const quota = world.quota(row, group);
+  const filters: Record<string, string[]> = {};
+  for (const rule of group.matches) {
+    for (const [key, value] of Object.entries(rule.metadata ?? {})) {
+      filters[key] = [...new Set([...(filters[key] ?? []), value])];
+    }
+  }
+  return {
+    groupId: group.id,
+    event: group.matches[0]?.event,
+    label: group.label,
+    unit: group.unit,
+    quota: toNumber(quota),
+    count: toNumber(counter.count),
+    remaining: toNumber(atLeastZero(quota - counter.count)),
+    costCents: toNumber(counter.cost),
+    filters,
+  };
+}
+
+function duplicatesOf(world: World, user: User, now: number) {
+  const primary = world.primary(user, now);
+  const others = world.active(user, now).filter((row) => row !== primary);
+  if (!primary || others.length === 0) return null;
+  const entry = (row: SubscriptionRow) => ({
+    subscriptionId: row.id,
+    planId: row.planId,
+    planName: world.plan(row.planId).name,
+    provider: row.provider,
+    externalId: row.externalId,
+    startedAt: iso(row.startedAt),
+    endsAt: isoOrNull(row.endsAt),
+  });
+  return { primary: entry(primary), duplicates: others.map(entry) };
+}
+
+export function events(world: World, input: Input): ModelReply {
+  const limit = typeof input["limit"] === "number" ? input["limit"] : DEFAULT_LIMIT;
+  const offset = typeof input["offset"] === "number" ? input["offset"] : 0;
+  // Newest first; of equal times the later written first, which is the order of writing turned round.
+  const wanted = world.events.toReversed().filter((event) =>
+    (input["userId"] === undefined || event.userId === input["userId"]) &&
+    (input["eventType"] === undefined || event.eventType === input["eventType"])
+  );
+  return success({
+    events: wanted.slice(offset, offset + limit).map(eventAnswer),
+    limit,
+    offset,
+    logPromptsEnabled: world.catalog.settings?.promptLogging ?? false,
+  });
+}
+
+export function event(world: World, input: Input): ModelReply {
+  const row = world.events.find((each) => each.id === input["eventId"]);
+  if (!row) return refusal("not_found");
+  return success({
+    ...eventAnswer(row),
+    metadata: row.metadata,
+    matchedGroupIds: row.matchedGroupIds,
+    prompt: null,
+    response: null,
+    errorCode: world.catalog.settings?.promptLogging ? row.errorCode : null,
+    reservationId: row.reservation?.id ?? null,
+    reason: row.reason,
+    uncovered: {},
+  });
+}
+
+function eventAnswer(row: EventRow) {
+  return {
+    id: row.id,
+    endUserId: row.userId,
+    eventType: row.eventType,
+    quantity: toNumber(row.quantity),
+    costCents: toNumber(row.cost),
+    matchStatus: row.matchStatus,
+    createdAt: iso(row.createdAt),
+    hasLog: false,
+    promptPreview: null,
+  };
+}

@@ -1,0 +1,140 @@
+// Rules over catalog data alone: which rule matches an event, which model row prices it, how much of
+// each unit a call needs, what gate a group has, and how the groups of two plans pair.
+// (decisions.md 4 and 5.)
+
+import type {
+  CatalogDocument,
+  Headroom,
+  Input,
+  LimitGroup,
+  MatchRule,
+  ModelRow,
+  Plan,
+  Unit,
+} from "./document.ts";
+import {
+  atLeastZero,
+  divideDown,
+  divideHalfUp,
+  fromNumber,
+  larger,
+  type Micros,
+  multiply,
+  ONE,
+  ZERO,
+} from "./decimal.ts";
+
+export type Metadata = Record<string, unknown>;
+export type Amounts = Record<Unit, Micros>;
+
+/** Whether a pattern covers a name, or every name of a glob. */
+export function covers(pattern: string, nameOrGlob: string): boolean {
+  if (pattern === nameOrGlob) return true;
+  return pattern.endsWith("*") && nameOrGlob.startsWith(pattern.slice(0, -1));
+}
+
+export function ruleMatches(rule: MatchRule, event: string, metadata: Metadata | null): boolean {
+  if (!covers(rule.event, event)) return false;
+  return Object.entries(rule.metadata ?? {}).every(([key, wanted]) => {
+    if (metadata === null || !Object.hasOwn(metadata, key)) return false;
+    const value = metadata[key];
+    return ["string", "number", "boolean"].includes(typeof value) && String(value) === wanted;
+  });
+}
+
+export function matchedGroups(plan: Plan, event: string, metadata: Metadata | null): LimitGroup[] {
+  return plan.limits.filter((group) => group.matches.some((rule) => ruleMatches(rule, event, metadata)));
+}
+
+/** `metadata.model` when it names a row, else the part of the event name after its first dot. */
+export function modelRowOf(
+  catalog: CatalogDocument,
+  event: string,
+  metadata: Metadata | null,
+): ModelRow | undefined {
+  const rows = catalog.models ?? [];
+  const named = rows.find((row) => row.id === metadata?.["model"]);
+  const dot = event.indexOf(".");
+  return named ?? (dot < 0 ? undefined : rows.find((row) => row.id === event.slice(dot + 1)));
+}
+
+/** An optional number of the input, or null when it was not sent. */
+export function sent(input: Input, name: string): Micros | null {
+  const value = input[name];
+  return typeof value === "number" ? fromNumber(value) : null;
+}
+
+/** What a call needs of each unit, whether or not a group of that unit matches. */
+export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserve" | "track"): Amounts {
+  const tracked = kind === "track";
+  const quantity = sent(input, "quantity");
+  const seconds = quantity ?? ONE;
+  const costCents = tracked && row?.amountMode === "per_unit" ? sent(input, "costCents") : null;
+  return {
+    count: sent(input, "count") ?? (tracked ? quantity : null) ?? ONE,
+    tokens: sent(input, "inputTokens") ?? (tracked ? quantity : null) ?? ZERO,
+    seconds,
+    cents: costCents ?? sent(input, "inputCostCents") ?? derivedCents(input, row, seconds),
+  };
+}
+
+// Choice: cents are derived from `inputTokens` as sent, not from a quantity that stands in for tokens.
+function derivedCents(input: Input, row: ModelRow | undefined, seconds: Micros): Micros {
+  switch (row?.amountMode) {
+    case "per_token": {
+      const tokens = sent(input, "inputTokens") ?? ZERO;
+      return divideHalfUp(tokens * fromNumber(row.inputCentsPerMillionTokens ?? 0), ONE * ONE);
+    }
+    case "per_unit":
+      return multiply(seconds, fromNumber(row.centsPerSecond ?? 0));
+    case "per_call":
+      return fromNumber(row.centsPerCall ?? 0);
+    case undefined:
+      return ZERO;
+  }
+}
+
+/** The headroom setting of a group: its own, else its plan's. */
+export function headroomOf(plan: Plan, group: LimitGroup): Headroom | undefined {
+  return group.headroom ?? plan.headroom;
+}
+
+export function gateOf(quota: Micros, headroom: Headroom | undefined): Micros {
+  if (headroom?.mode !== "percent") return quota;
+  return divideHalfUp(quota * fromNumber(headroom.value), 100n * ONE);
+}
+
+export function roomOf(quota: Micros, current: Micros, headroom: Headroom | undefined): Micros {
+  const room = atLeastZero(gateOf(quota, headroom) - current);
+  return headroom?.mode === "multiplier" ? divideDown(room, larger(fromNumber(headroom.value), ONE)) : room;
+}
+
+/**
+ * The groups of the entered plan with the old group that each takes usage from.
+ * Choice: one to one; first every pair by id (whatever the units), then by rules, then by first event
+ * pattern, in catalog order.
+ */
+export function pairGroups(old: Plan, entered: Plan): { from: LimitGroup; to: LimitGroup }[] {
+  const alike: ((a: LimitGroup, b: LimitGroup) => boolean)[] = [
+    (a, b) => a.id === b.id,
+    (a, b) => a.unit === b.unit && ruleSet(a) === ruleSet(b),
+    (a, b) => a.unit === b.unit && a.matches[0]?.event === b.matches[0]?.event,
+  ];
+  const pairs: { from: LimitGroup; to: LimitGroup }[] = [];
+  for (const same of alike) {
+    for (const to of entered.limits) {
+      if (pairs.some((pair) => pair.to === to)) continue;
+      const from = old.limits.find((group) => same(group, to) && !pairs.some((pair) => pair.from === group));
+      if (from) pairs.push({ from, to });
+    }
+  }
+  return pairs;
+}
+
+/** One text for one set of rules, whatever their order or repetition. */
+function ruleSet(group: LimitGroup): string {
+  const texts = group.matches.map((rule) =>
+    JSON.stringify([rule.event, Object.entries(rule.metadata ?? {}).sort(([a], [b]) => a < b ? -1 : 1)])
+  );
+  return [...new Set(texts)].sort().join("\n");
+}

@@ -1,0 +1,213 @@
+// What the model remembers: plain lists of users, subscription rows, reservations and events, and the
+// counters as explicit numbers. Also the ids that the system chooses: until one is learnt, a row has a
+// placeholder in guillemets, which works as an id and which `compare` accepts for any fresh id.
+
+import type { CatalogDocument, LimitGroup, ModelOptions, Plan, Unit } from "./document.ts";
+import { fromNumber, type Micros, ZERO } from "./decimal.ts";
+import { type Anchors, type Window, windowAt } from "./windows.ts";
+import type { Amounts, Metadata } from "./rules.ts";
+
+export interface Named {
+  id: string;
+}
+
+export interface SubscriptionRow extends Named, Anchors {
+  /** Order of creation, which stands for the order of ids. */
+  no: number;
+  userId: string;
+  planId: string;
+  provider: string | null;
+  externalId: string | null;
+  endsAt: number | null;
+  customLimits: Map<string, Micros>;
+  ended: boolean;
+}
+
+export type HistoryType = "created" | "plan_changed" | "canceled" | "reactivated" | "ended" | "promoted";
+
+export interface HistoryRow extends Named {
+  type: HistoryType;
+  subscription: SubscriptionRow;
+  planId: string;
+  previousPlanId: string | null;
+  reason: string | null;
+  at: number;
+}
+
+/** The plan that the user's primary has, or had when the last one ended. */
+export interface Held extends Anchors {
+  row: SubscriptionRow;
+  planId: string;
+  endedAt: number | null;
+}
+
+export interface User {
+  id: string;
+  subscriptions: SubscriptionRow[];
+  /** Oldest first. */
+  history: HistoryRow[];
+  held: Held | null;
+}
+
+export interface Counter {
+  count: Micros;
+  cost: Micros;
+}
+
+/** One group's part of a hold: where it was taken (or carried to) and how much. */
+export interface Line {
+  planId: string;
+  groupId: string;
+  unit: Unit;
+  window: Window;
+  amount: Micros;
+}
+
+export interface Reservation extends Named {
+  user: User;
+  event: string;
+  metadata: Metadata | null;
+  state: "held" | "committed" | "released" | "expired";
+  expiresAt: number;
+  lines: Line[];
+  /** Every unit, also those without a line: the event's cost and quantity need them. */
+  reserved: Amounts;
+  perUnit: boolean;
+  quantity: Micros;
+}
+
+export interface EventRow extends Named {
+  userId: string;
+  eventType: string;
+  quantity: Micros;
+  cost: Micros;
+  matchStatus: "matched" | "unmatched" | "blocked" | "no_subscription" | "released";
+  createdAt: number;
+  metadata: Metadata | null;
+  matchedGroupIds: string[];
+  reservation: Reservation | null;
+  reason: string | null;
+  errorCode: string | null;
+}
+
+/** Everything a model knows, and the few look-ups that all of its parts share. */
+export class World {
+  readonly users = new Map<string, User>();
+  readonly reservations: Reservation[] = [];
+  /** Oldest first. */
+  readonly events: EventRow[] = [];
+  /** UTC month (`2026-01`) to metering operations. */
+  readonly operations = new Map<string, number>();
+  readonly #counters = new Map<string, Counter>();
+  readonly #unnamed = new Map<string, Named>();
+  readonly #names = new Set<string>();
+  #made = 0;
+
+  constructor(readonly catalog: CatalogDocument, readonly options: ModelOptions) {}
+
+  user(id: string): User {
+    const known = this.users.get(id);
+    if (known) return known;
+    const user: User = { id, subscriptions: [], history: [], held: null };
+    this.users.set(id, user);
+    return user;
+  }
+
+  plan(planId: string): Plan {
+    const plan = this.catalog.plans.find((each) => each.id === planId);
+    if (!plan) throw new Error(`the model's catalog has no plan ${planId}`);
+    return plan;
+  }
+
+  group(planId: string, groupId: string): LimitGroup {
+    const group = this.plan(planId).limits.find((each) => each.id === groupId);
+    if (!group) throw new Error(`plan ${planId} has no group ${groupId}`);
+    return group;
+  }
+
+  /** Choice: windows with one start (clamped months, a changed period) share a counter. */
+  counter(userId: string, planId: string, groupId: string, window: Window): Counter {
+    const key = JSON.stringify([userId, planId, groupId, window.start]);
+    const known = this.#counters.get(key);
+    if (known) return known;
+    const counter = { count: ZERO, cost: ZERO };
+    this.#counters.set(key, counter);
+    return counter;
+  }
+
+  lineCounter(user: User, line: Line): Counter {
+    return this.counter(user.id, line.planId, line.groupId, line.window);
+  }
+
+  /** The window that the row's plan has at a moment. */
+  window(row: Anchors & { planId: string }, at: number): Window {
+    return windowAt(this.plan(row.planId).period, row, at);
+  }
+
+  quota(row: SubscriptionRow, group: LimitGroup): Micros {
+    return row.customLimits.get(group.id) ?? fromNumber(group.quota);
+  }
+
+  /**
+   * The quota that a line of a hold has now.
+   * Choice: a plan is held while the primary is on it; otherwise the catalog's quota stands, without
+   * custom limits.
+   */
+  lineQuota(user: User, line: Line, at: number): Micros {
+    const group = this.group(line.planId, line.groupId);
+    const primary = this.primary(user, at);
+    return primary?.planId === line.planId ? this.quota(primary, group) : fromNumber(group.quota);
+  }
+
+  active(user: User, at: number): SubscriptionRow[] {
+    return user.subscriptions.filter((row) => !row.ended && (row.endsAt === null || row.endsAt > at));
+  }
+
+  /** Best by rank, then latest start. Choice: of equals the row made later. */
+  primary(user: User, at: number): SubscriptionRow | null {
+    const rank = (row: SubscriptionRow) => this.plan(row.planId).rank;
+    const best = this.active(user, at).sort((a, b) =>
+      rank(b) - rank(a) || b.startedAt - a.startedAt || b.no - a.no
+    );
+    return best[0] ?? null;
+  }
+
+  countOperation(at: number): void {
+    const month = monthOf(at);
+    this.operations.set(month, (this.operations.get(month) ?? 0) + 1);
+  }
+
+  operationsUsed(at: number): number {
+    return this.operations.get(monthOf(at)) ?? 0;
+  }
+
+  /** Gives a new row its placeholder, for example «rsv_ 12». */
+  name<T extends Named>(prefix: string, row: Omit<T, "id">): T {
+    const named = { ...row, id: `«${prefix} ${this.#made += 1}»` } as T;
+    this.#unnamed.set(named.id, named);
+    return named;
+  }
+
+  /** Binds a row to the id that the system showed; returns the text that stands for it from now on. */
+  learn(placeholder: string, observed: string): string {
+    const row = this.#unnamed.get(placeholder);
+    if (!row) return placeholder;
+    if (this.#names.has(observed)) return `«a fresh id, for ${observed} is another row's»`;
+    this.#unnamed.delete(placeholder);
+    this.#names.add(observed);
+    row.id = observed;
+    return observed;
+  }
+}
+
+export function monthOf(at: number): string {
+  return iso(at).slice(0, 7);
+}
+
+export function iso(at: number): string {
+  return new Date(at).toISOString();
+}
+
+export function isoOrNull(at: number | null): string | null {
+  return at === null ? null : iso(at);
+}

@@ -1,0 +1,60 @@
+// Requests of the model on their way to a real service: which method, path and body each stands for. The way
+// back is `replyFromWire`. (interface.md: Endpoints; decisions.md 1.)
+
+import { type Input, type ModelReply, type ModelRequest, type Operation, replyFromWire } from "./document.ts";
+
+/** A request as HTTP knows it, under `/api/v1`. */
+export interface WireRequest {
+  method: "GET" | "POST" | "DELETE";
+  path: string;
+  body?: Input;
+}
+
+/** Calls `/api/v1`; what a `TestApp` offers. */
+export type CallApi = (
+  method: string,
+  path: string,
+  body?: unknown,
+) => Promise<{ status: number; body: unknown }>;
+
+const POSTS: Partial<Record<Operation, string>> = {
+  reserve: "/reserve",
+  commit: "/commit",
+  release: "/release",
+  track: "/track",
+  canUse: "/can-use",
+  subscribe: "/subscriptions",
+};
+
+/** The HTTP form of a request. */
+export function wireOf({ op, input }: ModelRequest): WireRequest {
+  const path = POSTS[op];
+  if (path !== undefined) return { method: "POST", path, body: input };
+  switch (op) {
+    case "usage":
+      return { method: "GET", path: `/usage${queryOf(input)}` };
+    case "users":
+      return { method: "GET", path: `/users/${encodeURIComponent(String(input["userId"]))}` };
+    case "events":
+      return { method: "GET", path: `/events${queryOf(input)}` };
+    case "event":
+      return { method: "GET", path: `/events/${encodeURIComponent(String(input["eventId"]))}` };
+    case "cancel":
+      return { method: "DELETE", path: "/subscriptions", body: input };
+    default:
+      throw new Error(`no path for ${op}`);
+  }
+}
+
+/** Sends a request and reads the answer as the model speaks it. */
+export async function sendOverWire(call: CallApi, request: ModelRequest): Promise<ModelReply> {
+  const { method, path, body } = wireOf(request);
+  const answer = await call(method, path, body);
+  return replyFromWire(answer.status, answer.body);
+}
+
+function queryOf(input: Input): string {
+  const members = Object.entries(input).filter(([, value]) => value !== undefined && value !== null);
+  if (members.length === 0) return "";
+  return `?${new URLSearchParams(members.map(([name, value]) => [name, String(value)]))}`;
+}

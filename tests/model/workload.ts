@@ -1,0 +1,311 @@
+// A seeded stream of requests for a catalog, made to be nasty: bursts at one instant, amounts at and
+// around what is left, fractions, settled-again and late settlements, windows that roll, plan changes
+// with open holds, several subscriptions, ends and returns. It sees the answers through `observe`, so
+// it names real ids; the same seed and answers of the same meaning give the same stream.
+// Amounts and corrections are in workload_inputs.ts.
+
+import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation } from "./document.ts";
+import { Random } from "./random.ts";
+import {
+  correction,
+  endOf,
+  eventsOf,
+  INVALID,
+  type KnownEvent,
+  multipliersOf,
+  quotaInput,
+  upsertInput,
+} from "./workload_inputs.ts";
+
+export interface WorkloadOptions {
+  seed: number;
+  catalog: CatalogDocument;
+  /** How many end users. Default 5; the last one never has a subscription. */
+  users?: number;
+  /** The clock at the first step. Default: the last day of a January, for clamped months. */
+  startMs?: number;
+  /** Also requests that must be refused as invalid. Default false: pure decisions do not validate. */
+  invalid?: boolean;
+}
+
+export interface Step {
+  index: number;
+  /** How far to move the clock before the request. */
+  advanceMs: number;
+  request: ModelRequest;
+}
+
+interface KnownReservation {
+  id: string;
+  userId: string;
+  expiresAtMs: number;
+  settled: boolean;
+}
+
+const DEFAULT_START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
+
+const OPERATIONS: Record<Operation, number> = {
+  reserve: 30,
+  commit: 20,
+  release: 8,
+  track: 12,
+  canUse: 5,
+  usage: 4,
+  users: 5,
+  subscribe: 7,
+  cancel: 2.5,
+  events: 3,
+  event: 3,
+};
+
+export class Workload {
+  readonly #random: Random;
+  readonly #options: WorkloadOptions;
+  readonly #events: KnownEvent[];
+  readonly #users: string[];
+  readonly #reservations: KnownReservation[] = [];
+  readonly #eventIds: string[] = [];
+  /** User to what the last answers said was left in their groups. */
+  readonly #rooms = new Map<string, number[]>();
+  /** User to the events that a group covered of late. */
+  readonly #covered = new Map<string, KnownEvent[]>();
+  #index = 0;
+  #nowMs: number;
+  #burst: { left: number; input: Input; op: Operation } | null = null;
+
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+    this.#random = new Random(options.seed);
+    this.#events = eventsOf(options.catalog);
+    this.#users = Array.from({ length: options.users ?? 5 }, (_, i) => i === 1 ? "User-1" : `user-${i || 1}`);
+    this.#nowMs = options.startMs ?? DEFAULT_START_MS;
+  }
+
+  /** The clock after the last step's advance. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  next(): Step {
+    const index = this.#index++;
+    const burst = this.#nextOfBurst();
+    const op = burst?.op ?? this.#nextOperation(index);
+    let advanceMs = burst ? 0 : this.#advance();
+    // Two rows of one start and rank would tie for primary, which the specification leaves open.
+    if (op === "subscribe" && advanceMs === 0) advanceMs = 1;
+    this.#nowMs += advanceMs;
+    return { index, advanceMs, request: burst ?? { op, input: this.#input(op, index) } };
+  }
+
+  /** Tells the workload what a step was answered. */
+  observe(step: Step, reply: ModelReply): void {
+    const { op, input } = step.request;
+    const userId = String(input["userId"] ?? "");
+    const data = reply.data ?? {};
+    const id = data["reservationId"];
+    if (op === "reserve" && typeof id === "string") {
+      const expiresAtMs = Date.parse(String(data["expiresAt"]));
+      this.#reservations.push({ id, userId, expiresAtMs, settled: false });
+    }
+    if ((op === "commit" || op === "release") && reply.status === 200) {
+      const settled = this.#reservations.find((each) => each.id === input["reservationId"]);
+      if (settled) settled.settled = true;
+    }
+    const groups = (data["groups"] ?? data["counters"]) as Record<string, number>[] | undefined;
+    if (groups && groups.length > 0 && userId) {
+      this.#rooms.set(
+        userId,
+        groups.flatMap((each) => this.#roomsIn(each)),
+      );
+    }
+    if (data["matched"] === true || data["matchStatus"] === "matched") {
+      const metadata = input["metadata"] as Record<string, unknown> | undefined;
+      const known = { event: String(input["event"]), ...(metadata ? { metadata } : {}) };
+      this.#covered.set(userId, [...(this.#covered.get(userId) ?? []).slice(-9), known]);
+    }
+    for (const row of (data["events"] ?? []) as { id: string }[]) this.#eventIds.push(row.id);
+    if (this.#eventIds.length > 500) this.#eventIds.splice(0, 250);
+  }
+
+  /** What an answered group has left: by its quota, by its gate, and divided by a multiplier. */
+  #roomsIn(group: Record<string, number>): number[] {
+    const current = group["current"] ?? group["count"] ?? 0;
+    const left = (group["quota"] ?? 0) - current;
+    const gate = group["headroomGate"];
+    if (gate === undefined) return [left];
+    if (gate - current !== left) return [left, gate - current];
+    return [left, ...multipliersOf(this.#options.catalog).map((value) => left / value)];
+  }
+
+  #nextOperation(index: number): Operation {
+    if (index < this.#users.length - 1) return "subscribe";
+    return this.#random.weighted(OPERATIONS);
+  }
+
+  #nextOfBurst(): ModelRequest | null {
+    if (!this.#burst) return null;
+    const { op, input } = this.#burst;
+    if ((this.#burst.left -= 1) <= 0) this.#burst = null;
+    return { op, input: structuredClone(input) };
+  }
+
+  #advance(): number {
+    const random = this.#random;
+    const kind = random.weighted({
+      none: 40,
+      millis: 36,
+      seconds: 14,
+      lapse: 4,
+      minutes: 2,
+      hours: 0.8,
+      boundary: 0.8,
+      days: 0.4,
+      weeks: 0.2,
+      month: 0.1,
+    });
+    switch (kind) {
+      case "none":
+        return 0;
+      case "millis":
+        return random.whole(1, 50);
+      case "seconds":
+        return random.whole(1, 40) * 1000;
+      case "lapse":
+        return this.#toNextLapse() + random.pick([-1, 0, 0, 1, 5000]);
+      case "minutes":
+        return random.whole(1, 11) * 60_000 + random.whole(0, 999);
+      case "hours":
+        return random.whole(1, 20) * HOUR_MS + random.whole(0, 999);
+      case "boundary":
+        return this.#toNextMidnight() + random.pick([-1, 0, 0, 1]);
+      case "days":
+        return random.whole(1, 5) * DAY_MS + random.whole(0, 999);
+      case "weeks":
+        return random.pick([7, 14]) * DAY_MS;
+      case "month":
+        return random.pick([28, 29, 30, 31, 32]) * DAY_MS;
+    }
+  }
+
+  /** To the moment when the next open hold lapses; at least 1 ms, so that a step back by 1 is none. */
+  #toNextLapse(): number {
+    const ahead = this.#reservations.slice(-60).filter((each) =>
+      !each.settled && each.expiresAtMs > this.#nowMs
+    )
+      .map((each) => each.expiresAtMs - this.#nowMs);
+    return ahead.length > 0 ? Math.min(...ahead) : 1;
+  }
+
+  /** Mostly the next midnight; now and then that of the first of the next month. */
+  #toNextMidnight(): number {
+    const at = new Date(this.#nowMs);
+    const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
+    const next = this.#random.chance(0.2) ? Date.UTC(year, month + 1, 1) : Date.UTC(year, month, day + 1);
+    return next - this.#nowMs;
+  }
+
+  #input(op: Operation, index: number): Input {
+    const random = this.#random;
+    if (this.#options.invalid && index > 10 && random.chance(0.04)) {
+      const broken = INVALID.filter((each) => each.op === op);
+      if (broken.length > 0) return structuredClone(random.pick(broken).input);
+    }
+    const userId = random.chance(0.05) ? this.#users[this.#users.length - 1]! : this.#subscriber();
+    switch (op) {
+      case "reserve":
+      case "track":
+        return this.#maybeBurst(op, this.#asking(op, userId));
+      case "canUse":
+        return this.#asking(op, userId);
+      case "commit":
+        return { reservationId: this.#pickReservation(), ...correction(random, this.#roomsOfAll()) };
+      case "release":
+        return {
+          reservationId: this.#pickReservation(),
+          ...(random.chance(0.3) ? { reason: random.pick(["done", "é".repeat(600)]) } : {}),
+          ...(random.chance(0.3) ? { errorCode: random.pick(["E_TIMEOUT", "x".repeat(140)]) } : {}),
+        };
+      case "usage":
+        return { userId, ...(random.chance(0.4) ? { event: random.pick(this.#events).event } : {}) };
+      case "users":
+        return { userId };
+      case "subscribe":
+        return this.#upsert(index);
+      case "cancel":
+        return this.#canceling();
+      case "events":
+        return this.#listing(userId);
+      case "event":
+        return {
+          eventId: this.#eventIds.length > 0 && random.chance(0.9)
+            ? random.pick(this.#eventIds)
+            : "evt_unknown",
+        };
+    }
+  }
+
+  #asking(op: "reserve" | "track" | "canUse", userId: string): Input {
+    const rooms = this.#rooms.get(userId) ?? [];
+    const covered = this.#covered.get(userId) ?? [];
+    const events = covered.length > 0 && this.#random.chance(0.5) ? covered : this.#events;
+    return { userId, ...quotaInput(this.#random, op, this.#random.pick(events), rooms) };
+  }
+
+  #maybeBurst(op: Operation, input: Input): Input {
+    if (this.#random.chance(0.08)) this.#burst = { left: this.#random.whole(2, 7), input, op };
+    return input;
+  }
+
+  /** Mostly a young open one, but also settled, long expired and unknown ones. */
+  #pickReservation(): string {
+    const random = this.#random;
+    if (this.#reservations.length === 0 || random.chance(0.04)) return "rsv_unknown";
+    const young = this.#reservations.slice(-40);
+    const unsettled = young.filter((each) => !each.settled);
+    const open = unsettled.filter((each) => each.expiresAtMs > this.#nowMs);
+    if (open.length > 0 && random.chance(0.65)) return random.pick(open).id;
+    if (unsettled.length > 0 && random.chance(0.5)) return random.pick(unsettled).id;
+    return random.pick(random.chance(0.7) ? young : this.#reservations).id;
+  }
+
+  #roomsOfAll(): number[] {
+    return [...this.#rooms.values()].flat().slice(-20);
+  }
+
+  /** The last user never subscribes. */
+  #subscriber(): string {
+    return this.#random.pick(this.#users.slice(0, Math.max(1, this.#users.length - 1)));
+  }
+
+  #upsert(index: number): Input {
+    const first = index < this.#users.length - 1;
+    const userId = first ? this.#users[index]! : this.#subscriber();
+    return { userId, ...upsertInput(this.#random, this.#options.catalog, this.#nowMs, first) };
+  }
+
+  #canceling(): Input {
+    const random = this.#random;
+    const ids = random.pick([{}, {}, { provider: "stripe", externalId: "one" }, {
+      provider: "apple",
+      externalId: "two",
+    }]);
+    return {
+      userId: this.#random.chance(0.05) ? this.#users[this.#users.length - 1] : this.#subscriber(),
+      ...ids,
+      ...(random.chance(0.5) ? { endsAt: endOf(random, this.#nowMs) } : {}),
+      ...(random.chance(0.5) ? { reason: "asked to" } : {}),
+    };
+  }
+
+  #listing(userId: string): Input {
+    const random = this.#random;
+    return {
+      ...(random.chance(0.5) ? { userId } : {}),
+      ...(random.chance(0.3) ? { eventType: random.pick(this.#events).event } : {}),
+      ...(random.chance(0.5) ? { limit: random.whole(1, 100) } : {}),
+      ...(random.chance(0.3) ? { offset: random.whole(0, 30) } : {}),
+    };
+  }
+}

@@ -1,0 +1,147 @@
+// A writer on a fresh store, and rows to write: every member of a row has a value unless a test gives another.
+
+import type { AppendedBatch, RowChange } from "actors/port.ts";
+import { type Counter, emptyCounter } from "domain/counter.ts";
+import type { MeteringEvent } from "domain/event.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Subscription } from "domain/subscription.ts";
+import type { User } from "domain/user.ts";
+import type { PinnedSession } from "storage/database.ts";
+import { type StoreLease, tryLease } from "storage/lease.ts";
+import { openTestStore, type TestStore } from "tests/support/test_store.ts";
+
+export const DAY_MS = 86_400_000;
+export const NOW = Date.UTC(2026, 2, 10, 12);
+
+/** A store with its writer. */
+export interface Writer {
+  readonly store: TestStore;
+  readonly session: PinnedSession;
+  readonly lease: StoreLease;
+  append(changes: readonly RowChange[]): Promise<AppendedBatch>;
+  /** Appends and drains at once. */
+  write(changes: readonly RowChange[]): Promise<void>;
+  journalRows(): Promise<number>;
+}
+
+/** Runs a test with a writer on a fresh store. */
+export async function withWriter(work: (writer: Writer) => Promise<void>): Promise<void> {
+  const store = await openTestStore();
+  try {
+    const session = await store.database.pin(() => {});
+    const lease = await tryLease(store.database, session);
+    if (lease === null) throw new Error("Nobody else can have the lease of a fresh store");
+    const append = (changes: readonly RowChange[]) => lease.journal.append(changes);
+    try {
+      await work({
+        store,
+        session,
+        lease,
+        append,
+        write: async (changes) => await lease.journal.drain([await append(changes)]),
+        journalRows: async () => (await store.database.query("select seq from journal")).length,
+      });
+    } finally {
+      await lease.close();
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+export function user(row: Partial<User> = {}): User {
+  return { key: 1, realm: 1, id: "u", entitlement: null, dueAt: null, ...row };
+}
+
+export function subscription(row: Partial<Subscription> = {}): Subscription {
+  return {
+    id: "sub_1",
+    userKey: 1,
+    planId: "plan_a",
+    provider: null,
+    externalId: null,
+    startedAt: NOW,
+    endsAt: null,
+    ended: false,
+    cycleAnchorAt: null,
+    customLimits: {},
+    ...row,
+  };
+}
+
+export function counter(row: Partial<Omit<Counter, "key">> = {}): Counter {
+  const { userKey = 1, planId = "plan_a", groupId = "g" } = row;
+  const { windowStart: start = NOW - DAY_MS, windowEnd: end = NOW + DAY_MS } = row;
+  const empty = emptyCounter(userKey, { planId, groupId, window: { start, end } });
+  return { ...empty, count: 1_000_000n, ...row };
+}
+
+export function reservation(row: Partial<Reservation> = {}): Reservation {
+  return {
+    id: "rsv_1_00000000000000000001",
+    userKey: 1,
+    status: "held",
+    event: "x.make",
+    metadata: null,
+    quantity: null,
+    count: null,
+    amounts: { count: 1_000_000n, tokens: 0n, seconds: 1_000_000n, cents: 0n },
+    perUnit: false,
+    lines: [],
+    createdAt: NOW,
+    expiresAt: NOW + 600_000,
+    settledAt: null,
+    ...row,
+  };
+}
+
+export function event(row: Partial<MeteringEvent> = {}): MeteringEvent {
+  return {
+    id: "evt_1",
+    userKey: 1,
+    realm: 1,
+    type: "x.make",
+    quantity: 1_000_000n,
+    costCents: 0n,
+    matchStatus: "matched",
+    createdAt: NOW,
+    metadata: null,
+    reservationId: null,
+    reason: null,
+    errorCode: null,
+    lines: [],
+    uncovered: {},
+    ...row,
+  };
+}
+
+/** Text that trips careless encoders: of COPY, of arrays, of JSON, of SQL. */
+export const HOSTILE_TEXTS: readonly string[] = [
+  "",
+  " ",
+  "\t",
+  "\n",
+  "\r\n",
+  "\\",
+  "\\N",
+  "\\.",
+  "\\\\.\n\\.\n",
+  "NULL",
+  "null",
+  "nil\\tab\\n",
+  "{a,b}",
+  '{"a","b"}',
+  '"',
+  '\\"',
+  "'; drop table users; --",
+  "''",
+  "$1",
+  "a\u0001b\u001f\u007f",
+  "\v\f\b",
+  "\u2028\u2029",
+  "é e\u0301 ß İ",
+  "emoji 👩‍👩‍👧‍👦 🏴",
+  "\ufeffbom",
+  "مرحبا",
+  "x".repeat(10_000) + "\t\\N\n",
+];

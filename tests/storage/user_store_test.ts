@@ -1,0 +1,137 @@
+// Loads: live rows of many users, and the older windows that something overdue will still need.
+
+import assert from "node:assert/strict";
+import { openUserStore } from "storage/user_store.ts";
+import { counter, DAY_MS, NOW, reservation, subscription, user, withWriter } from "tests/storage/sample.ts";
+
+const OLD = { windowStart: NOW - 40 * DAY_MS, windowEnd: NOW - 30 * DAY_MS };
+
+Deno.test("many users load in one call, by key and by id, each in its place", () =>
+  withWriter(async ({ store, write }) => {
+    await write([1, 2, 3].flatMap((key) => [
+      { verb: "put", table: "users", row: user({ key, id: `u${key}`, realm: key === 3 ? 2 : 1 }) },
+      { verb: "append", table: "subscriptions", row: subscription({ id: `sub_${key}`, userKey: key }) },
+      { verb: "put", table: "counters", row: counter({ userKey: key, count: BigInt(key) }) },
+    ]));
+    const loaded = await openUserStore(store.database).load([
+      { key: 2 },
+      { realm: 1, id: "u1" },
+      { realm: 1, id: "nobody" },
+      { realm: 2, id: "u3" },
+      { realm: 1, id: "u3" },
+      { key: 99 },
+      { realm: 1, id: "u2" },
+    ], NOW);
+    assert.deepEqual(loaded.map((rows) => rows?.user.key ?? null), [2, 1, null, 3, null, null, 2]);
+    for (const rows of loaded) {
+      if (rows === null) continue;
+      const { key } = rows.user;
+      assert.deepEqual(rows.counters.map(({ userKey, count }) => [userKey, count]), [[key, BigInt(key)]]);
+      assert.deepEqual(rows.subscriptions.map(({ id }) => id), [`sub_${key}`]);
+    }
+    assert.deepEqual(await openUserStore(store.database).load([], NOW), []);
+  }));
+
+Deno.test("a load has what runs now and what never ends, not what is over", () =>
+  withWriter(async ({ store, write }) => {
+    await write([
+      { verb: "put", table: "users", row: user() },
+      { verb: "put", table: "counters", row: counter() },
+      { verb: "put", table: "counters", row: counter({ groupId: "old", ...OLD }) },
+      { verb: "put", table: "counters", row: counter({ groupId: "just over", windowEnd: NOW }) },
+      { verb: "put", table: "counters", row: counter({ groupId: "lifetime", windowEnd: null }) },
+      { verb: "append", table: "reservations", row: reservation() },
+      {
+        verb: "append",
+        table: "reservations",
+        row: reservation({ id: "rsv_old", status: "released", settledAt: NOW }),
+      },
+    ]);
+    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId).sort(), ["g", "lifetime"]);
+    assert.deepEqual(loaded?.reservations, [reservation()]);
+  }));
+
+Deno.test("the window in which an open hold was taken is loaded however long it is over", () =>
+  withWriter(async ({ store, write }) => {
+    await write([
+      { verb: "put", table: "users", row: user({ dueAt: NOW + DAY_MS }) },
+      { verb: "put", table: "counters", row: counter({ groupId: "old", ...OLD }) },
+      {
+        verb: "append",
+        table: "reservations",
+        row: reservation({ createdAt: OLD.windowEnd - 1, expiresAt: NOW + DAY_MS }),
+      },
+    ]);
+    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId), ["old"]);
+  }));
+
+Deno.test("the window in which a subscription ended is loaded until that end is settled", () =>
+  withWriter(async ({ store, write }) => {
+    await write([
+      { verb: "put", table: "users", row: user({ dueAt: OLD.windowEnd - 1 }) },
+      { verb: "put", table: "users", row: user({ key: 2, id: "other" }) },
+      { verb: "append", table: "subscriptions", row: subscription({ endsAt: OLD.windowEnd - 1 }) },
+      { verb: "put", table: "counters", row: counter({ groupId: "old", ...OLD }) },
+    ]);
+    const users = openUserStore(store.database);
+    const [, loaded] = await users.load([{ key: 2 }, { key: 1 }], NOW);
+    assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId), ["old"]);
+  }));
+
+Deno.test("a settled reservation is loaded by its owner alone, with the counters of its lines", () =>
+  withWriter(async ({ store, write }) => {
+    const line = {
+      planId: "plan_a",
+      groupId: "old",
+      window: { start: OLD.windowStart, end: OLD.windowEnd },
+      unit: "count",
+      taken: 1n,
+    } as const;
+    const expired = reservation({ status: "expired", settledAt: NOW, lines: [line] });
+    await write([
+      { verb: "put", table: "users", row: user() },
+      { verb: "append", table: "reservations", row: expired },
+      { verb: "put", table: "counters", row: counter({ groupId: "old", ...OLD }) },
+      { verb: "put", table: "counters", row: counter({ groupId: "old", userKey: 2, ...OLD }) },
+      { verb: "put", table: "counters", row: counter() },
+    ]);
+    const users = openUserStore(store.database);
+    assert.deepEqual(await users.loadReservation(1, expired.id), {
+      reservations: [expired],
+      counters: [counter({ groupId: "old", ...OLD })],
+    });
+    assert.deepEqual(await users.loadReservation(2, expired.id), { reservations: [], counters: [] });
+    assert.deepEqual(await users.loadReservation(1, "rsv_none"), { reservations: [], counters: [] });
+  }));
+
+Deno.test("users that are due are listed earliest first, within their realm and a limit", () =>
+  withWriter(async ({ store, write }) => {
+    const due: [key: number, realm: number, dueAt: number | null][] = [
+      [1, 1, NOW],
+      [2, 1, NOW - 5],
+      [3, 1, NOW + 1],
+      [4, 2, NOW - 9],
+      [5, 1, null],
+      [6, 1, NOW - 1],
+    ];
+    await write(due.map(([key, realm, dueAt]) => (
+      { verb: "put", table: "users", row: user({ key, realm, id: `u${key}`, dueAt }) }
+    )));
+    const users = openUserStore(store.database);
+    assert.deepEqual(await users.listDue(1, NOW, 10), [2, 6, 1]);
+    assert.deepEqual(await users.listDue(1, NOW, 2), [2, 6]);
+    assert.deepEqual(await users.listDue(3, NOW, 2), []);
+    assert.equal(await users.lastUserKey(), 6);
+  }));
+
+Deno.test("an empty store knows no user key, and first answers load each in its place", () =>
+  withWriter(async ({ store, write }) => {
+    const users = openUserStore(store.database);
+    assert.equal(await users.lastUserKey(), 0);
+    const row = { realm: 1, key: "k", requestHash: "h", status: 200, body: "{}", userKey: null, at: NOW };
+    await write([{ verb: "put", table: "idempotency", row }]);
+    const asked = [{ realm: 2, key: "k" }, { realm: 1, key: "k" }, { realm: 1, key: "K" }];
+    assert.deepEqual(await users.loadIdempotency(asked), [null, row, null]);
+  }));

@@ -1,0 +1,318 @@
+// A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or
+// fail. Rows pass through the real encoding on their way in, and a load leaves out what the SQL store leaves out,
+// so what works here has also shown that its rows survive the trip.
+
+import type {
+  AppendedBatch,
+  IdempotencyRow,
+  Journal,
+  Lease,
+  LoadedUser,
+  OperationsRow,
+  RowChange,
+  UserRef,
+  UserStore,
+} from "actors/port.ts";
+import { Unavailable } from "actors/port.ts";
+import type { Counter } from "domain/counter.ts";
+import type { MeteringEvent } from "domain/event.ts";
+import type { UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import type { Reservation } from "domain/reservation.ts";
+import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
+import type { User, UserRows } from "domain/user.ts";
+import {
+  APPENDED,
+  type Cell,
+  CHANGE_HEAD,
+  type CounterRecord,
+  decodeCounter,
+  decodeLines,
+  decodeReservation,
+  decodeSubscription,
+  decodeUser,
+  encodeChange,
+  type ReservationRecord,
+  type SubscriptionRecord,
+  TABLES,
+  type UserRecord,
+} from "storage/rows.ts";
+import { parseAmount } from "domain/amount.ts";
+
+/** Points of a write at which a test can wait (answer a promise) or fail (throw). */
+export interface StoreHooks {
+  /** Before a batch is in the journal. */
+  append?: (changes: readonly RowChange[]) => Promise<void> | void;
+  /** After it is in the journal and before anyone is told. */
+  appended?: (changes: readonly RowChange[]) => Promise<void> | void;
+  /** Before batches go from the journal into the tables. */
+  drain?: (batches: readonly AppendedBatch[]) => Promise<void> | void;
+  /** After a load has read and before it answers. */
+  loaded?: (refs: readonly UserRef[]) => Promise<void> | void;
+  /** Before a reservation is read. */
+  loadReservation?: (reservationId: string) => Promise<void> | void;
+}
+
+type Fields = Record<string, Cell>;
+
+/** Every table as the columns and cells that the journal carries. */
+export class MemoryTables {
+  readonly #tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
+
+  /** Writes encoded changes, a line each; a row that is appended must be new. */
+  write(payload: string): void {
+    for (const line of payload.split("\n")) {
+      const spec = TABLES[Number(line[0])];
+      if (spec === undefined) throw new Error(`There is no table "${line[0]}"`);
+      const cells = line.slice(CHANGE_HEAD).split("\t");
+      const rows = this.#rows(spec.name);
+      const key = cells.slice(0, spec.keyColumns).join("\t");
+      const before = rows.get(key);
+      if (line[1] === APPENDED && before !== undefined) throw new Error(`${spec.name} already has ${key}`);
+      const row = Object.fromEntries(spec.columns.map((name, place) => {
+        return [name, cellOf(`${spec.name}.${name}`, cells[place] as string)];
+      }));
+      // A put of a known row changes its mutable columns only, as the drain's SQL does.
+      const values = spec.mutable.map((name) => [name, row[name] as Cell]);
+      rows.set(key, before === undefined ? row : { ...before, ...Object.fromEntries(values) });
+    }
+  }
+
+  #rows(table: string): Map<string, Fields> {
+    return this.#tables.get(table) as Map<string, Fields>;
+  }
+
+  /** The rows of a table that pass a test, in the order in which they were first written. */
+  list(table: string, isWanted: (row: Fields) => boolean = () => true): Fields[] {
+    return [...this.#rows(table).values()].filter(isWanted);
+  }
+
+  users(): User[] {
+    return this.list("users").map((row) => decodeUser(row as unknown as UserRecord));
+  }
+
+  subscriptions(user: UserKey): Subscription[] {
+    return this.#of(user, "subscriptions").map((row) =>
+      decodeSubscription(row as unknown as SubscriptionRecord)
+    );
+  }
+
+  counters(user: UserKey): Counter[] {
+    return this.#of(user, "counters").map((row) => decodeCounter(row as unknown as CounterRecord));
+  }
+
+  reservations(user: UserKey): Reservation[] {
+    return this.#of(user, "reservations").map((row) =>
+      decodeReservation(row as unknown as ReservationRecord)
+    );
+  }
+
+  /** Oldest first. */
+  subscriptionEvents(user: UserKey): SubscriptionEvent[] {
+    return this.#of(user, "subscription_events").map((row) => ({
+      id: row.id as string,
+      userKey: row.user_key as number,
+      type: row.type as SubscriptionEvent["type"],
+      subscriptionId: row.subscription_id as string,
+      planId: row.plan_id as string,
+      previousPlanId: row.previous_plan_id as string | null,
+      reason: row.reason as string | null,
+      at: row.at_ms as number,
+    }));
+  }
+
+  /** Oldest first. */
+  events(): MeteringEvent[] {
+    return this.list("events").map((row) => ({
+      id: row.id as string,
+      userKey: row.user_key as number,
+      realm: row.realm as number,
+      type: row.type as string,
+      quantity: parseAmount(row.quantity as string),
+      costCents: parseAmount(row.cost_cents as string),
+      matchStatus: row.match_status as MeteringEvent["matchStatus"],
+      createdAt: row.created_at_ms as number,
+      metadata: row.metadata as string | null,
+      reservationId: row.reservation_id as string | null,
+      reason: row.reason as string | null,
+      errorCode: row.error_code as string | null,
+      lines: decodeLines(row.lines as string),
+      uncovered: {},
+    }));
+  }
+
+  operations(): OperationsRow[] {
+    return this.list("operations").map((row) => ({
+      workspaceId: row.workspace_id as string,
+      mode: row.mode as OperationsRow["mode"],
+      month: row.month as string,
+      used: row.used as number,
+    }));
+  }
+
+  /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
+  load(ref: UserRef, now: Millis): LoadedUser | null {
+    const user = this.users().find((row) =>
+      "key" in ref ? row.key === ref.key : row.realm === ref.realm && row.id === ref.id
+    );
+    if (user === undefined) return null;
+    const reservations = this.reservations(user.key).filter(({ status }) => status === "held");
+    const from = Math.min(now, user.dueAt ?? now, ...reservations.map(({ createdAt }) => createdAt));
+    const counters = this.counters(user.key).filter(({ windowEnd }) =>
+      windowEnd === null || windowEnd > from
+    );
+    return { user, subscriptions: this.subscriptions(user.key), counters, reservations };
+  }
+
+  /** A reservation that is not live, with the counters of its lines. */
+  loadReservation(owner: UserKey, id: string): Pick<UserRows, "counters" | "reservations"> {
+    const reservations = this.reservations(owner).filter((row) => row.id === id);
+    const starts = new Set(reservations.flatMap(({ lines }) => lines.map(({ window }) => window.start)));
+    return { reservations, counters: this.counters(owner).filter((row) => starts.has(row.windowStart)) };
+  }
+
+  #of(user: UserKey, table: string): Fields[] {
+    return this.list(table, (row) => row.user_key === user);
+  }
+}
+
+const NUMBERS = /_ms$|\.(user_key|realm|used)$|^users\.key$|^idempotency\.status$/;
+const BOOLEANS = /\.(ended|per_unit)$/;
+const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
+
+/** The value of a cell in COPY's text format. */
+function cellOf(column: string, text: string): Cell {
+  if (text === "\\N") return null;
+  if (BOOLEANS.test(column)) return text === "t";
+  if (NUMBERS.test(column)) return Number(text);
+  return text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char);
+}
+
+/** Tables, journal and lease in memory. */
+export class MemoryStore implements UserStore {
+  readonly tables = new MemoryTables();
+  readonly journal = new Map<number, string>();
+  readonly hooks: StoreHooks = {};
+  /** The sizes of the batches appended so far, in changes. */
+  readonly appends: number[] = [];
+  /** How many loads were asked for in one call. */
+  readonly loads: number[] = [];
+  #term = 0;
+  #seq = 0;
+
+  /** Becomes the writer: what is left in the journal is replayed, and every earlier lease is void. */
+  takeLease(): MemoryLease {
+    const term = ++this.#term;
+    for (const seq of [...this.journal.keys()].sort((a, b) => a - b)) {
+      this.tables.write(this.journal.get(seq) as string);
+      this.journal.delete(seq);
+    }
+    return new MemoryLease(this, () => term === this.#term);
+  }
+
+  async append(
+    changes: readonly RowChange[],
+    payload: string,
+    isHeld: () => boolean,
+  ): Promise<AppendedBatch> {
+    await this.hooks.append?.(changes);
+    if (!isHeld()) throw new Unavailable("Another process is the writer");
+    const seq = this.#seq++;
+    this.journal.set(seq, payload);
+    this.appends.push(changes.length);
+    await this.hooks.appended?.(changes);
+    return { seq, changes: changes.length, bytes: payload.length };
+  }
+
+  async drain(batches: readonly AppendedBatch[]): Promise<void> {
+    await this.hooks.drain?.(batches);
+    const left = batches.filter(({ seq }) => this.journal.has(seq));
+    if (left.length !== batches.length) throw new Error("Journal rows are gone");
+    for (const { seq } of batches) {
+      this.tables.write(this.journal.get(seq) as string);
+      this.journal.delete(seq);
+    }
+  }
+
+  async load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]> {
+    this.loads.push(refs.length);
+    const found = refs.map((ref) => this.tables.load(ref, now));
+    await this.hooks.loaded?.(refs);
+    return found;
+  }
+
+  async loadReservation(owner: UserKey, id: string): Promise<Pick<UserRows, "counters" | "reservations">> {
+    await this.hooks.loadReservation?.(id);
+    return this.tables.loadReservation(owner, id);
+  }
+
+  listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]> {
+    const due = this.tables.users().filter((row) =>
+      row.realm === realm && row.dueAt !== null && row.dueAt <= now
+    );
+    due.sort((a, b) => (a.dueAt as number) - (b.dueAt as number));
+    return Promise.resolve(due.slice(0, limit).map(({ key }) => key));
+  }
+
+  lastUserKey(): Promise<UserKey> {
+    return Promise.resolve(Math.max(0, ...this.tables.users().map(({ key }) => key)));
+  }
+
+  loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]> {
+    return Promise.resolve(keys.map(({ realm, key }) => {
+      const [row] = this.tables.list("idempotency", (each) => each.realm === realm && each.key === key);
+      return row === undefined ? null : {
+        realm,
+        key,
+        requestHash: row.request_hash as string,
+        status: row.status as number,
+        body: row.body as string,
+        userKey: row.user_key as number | null,
+        at: row.at_ms as number,
+      };
+    }));
+  }
+}
+
+/** The right to write to a store in memory. */
+export class MemoryLease implements Lease {
+  readonly journal: Journal;
+  readonly lost: Promise<Error>;
+  /** Ends the lease as a dead session would. */
+  lose!: (error: Error) => void;
+  #isLost = false;
+  readonly #isNewest: () => boolean;
+
+  constructor(store: MemoryStore, isNewest: () => boolean) {
+    this.#isNewest = isNewest;
+    this.lost = new Promise((resolve) => {
+      this.lose = (error) => {
+        this.#isLost = true;
+        resolve(error);
+      };
+    });
+    const isHeld = () => this.isHeld();
+    let last: Promise<unknown> = Promise.resolve();
+    this.journal = {
+      // One after another, and none after one that failed.
+      append: (changes) => {
+        const payload = changes.map(encodeChange).join("\n");
+        const copy = [...changes];
+        const appended = last.then(() => store.append(copy, payload, isHeld));
+        last = appended;
+        last.catch(() => {});
+        return appended;
+      },
+      drain: (batches) => store.drain(batches),
+    };
+  }
+
+  isHeld(): boolean {
+    return !this.#isLost && this.#isNewest();
+  }
+
+  close(): Promise<void> {
+    this.#isLost = true;
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,157 @@
+// A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
+
+import type { Hono } from "hono";
+import { makeApp } from "routes/app.ts";
+import catalog from "src/demo/catalog.json" with { type: "json" };
+import type { Clock } from "src/clock.ts";
+import { makeIdSource } from "src/id_source.ts";
+import { Service, type Serving } from "src/service.ts";
+import { openTestStore, type TestStore } from "tests/support/test_store.ts";
+
+export const ADMIN_TOKEN = "test-admin-token-0123456789";
+
+/** A clock that stands where a test put it. */
+export class ManualClock implements Clock {
+  #now: number;
+
+  constructor(now = Date.UTC(2026, 0, 15, 12)) {
+    this.#now = now;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  set(now: number): void {
+    this.#now = Math.max(this.#now, now);
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+  }
+}
+
+/** An answer of the API. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  readonly body: any;
+}
+
+/** An app under test with its keys. */
+export interface TestApp {
+  readonly appId: string;
+  readonly workspaceId: string;
+  readonly identitySecret: string;
+  readonly secretLive: string;
+  readonly secretTest: string;
+  readonly publicLive: string;
+  readonly publicTest: string;
+  /** Calls `/api/v1` with the live secret key unless told otherwise. */
+  call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
+}
+
+export interface CallOptions {
+  readonly key?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** A service under test. */
+export interface TestService {
+  readonly store: TestStore;
+  readonly clock: ManualClock;
+  readonly service: Service;
+  readonly http: Hono;
+  serving(): Serving;
+  admin(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Makes a workspace (with these members) and an app with a catalog. */
+  newApp(document?: unknown, workspace?: Record<string, unknown>): Promise<TestApp>;
+  /** Ends the term as a crash would, without drain, and waits until a new one serves. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a service on a fresh store. */
+export async function startTestService(clock = new ManualClock()): Promise<TestService> {
+  const store = await openTestStore();
+  const service = new Service(store.database, makeIdSource(clock), clock);
+  void service.start();
+  await service.ready();
+  const http = makeApp(service, ADMIN_TOKEN);
+  const serving = () => {
+    if (service.serving === null) throw new Error("The service does not serve");
+    return service.serving;
+  };
+  const admin = (method: string, path: string, body?: unknown) =>
+    send(http, method, `/api/admin/v1${path}`, body, { key: ADMIN_TOKEN });
+  return {
+    store,
+    clock,
+    service,
+    http,
+    serving,
+    admin,
+    newApp: (document = catalog, workspace = {}) => newApp(http, admin, document, workspace),
+    restart: async () => {
+      serving().term.fail(new Error("A test ended the term"));
+      await service.ready();
+    },
+    close: async () => {
+      await service.stop();
+      await store.close();
+    },
+  };
+}
+
+async function newApp(
+  http: Hono,
+  admin: TestService["admin"],
+  document: unknown,
+  workspace: Record<string, unknown>,
+): Promise<TestApp> {
+  const made = await admin("POST", "/workspaces", { name: "Test", testOperationCap: null, ...workspace });
+  const { workspaceId } = made.body.data;
+  const created = (await admin("POST", "/apps", { name: "Test", workspaceId })).body.data;
+  const applied = await admin("PUT", `/apps/${created.appId}/catalog`, document);
+  if (applied.status !== 200) throw new Error(JSON.stringify(applied.body));
+  const key = (keyClass: string, mode: string): string =>
+    created.keys.find((row: { class: string; mode: string }) => row.class === keyClass && row.mode === mode)
+      .key;
+  const secretLive = key("secret", "live");
+  return {
+    appId: created.appId,
+    workspaceId,
+    identitySecret: created.identitySecret,
+    secretLive,
+    secretTest: key("secret", "test"),
+    publicLive: key("public", "live"),
+    publicTest: key("public", "test"),
+    call: (method, path, body, options = {}) =>
+      send(http, method, `/api/v1${path}`, body, { key: secretLive, ...options }),
+  };
+}
+
+/** Sends a request to an app in this process. */
+export async function send(
+  http: Hono,
+  method: string,
+  path: string,
+  body: unknown,
+  { key, headers = {} }: CallOptions,
+): Promise<Answer> {
+  const init: RequestInit = { method, headers: { ...headers } };
+  if (key !== undefined) Object.assign(init.headers as object, { authorization: `Bearer ${key}` });
+  if (body !== undefined) {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    init.body = text;
+    Object.assign(init.headers as object, {
+      "content-type": "application/json",
+      "content-length": String(new TextEncoder().encode(text).byteLength),
+    });
+  }
+  const response = await http.fetch(new Request(`http://service.test${path}`, init));
+  const text = await response.text();
+  const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+}

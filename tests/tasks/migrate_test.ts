@@ -1,0 +1,67 @@
+// The migrate task as a real program: applied once, then nothing to do; bad settings and a store in use are one
+// clear line.
+
+import assert from "node:assert/strict";
+import { EXIT } from "src/tasks/shell.ts";
+import { openPostgres } from "storage/postgres_database.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+import { runTask } from "tests/tasks/support.ts";
+
+const NOTHING = "Nothing to do: every migration is applied\n";
+
+Deno.test("migrate makes and migrates the embedded store, and finds nothing to do the second time", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "holdfast_migrate_" });
+  try {
+    const variables = { HOLDFAST_DATA_DIR: `${folder}/data` };
+    const first = await runTask("migrate", [], variables);
+    assert.equal(first.code, EXIT.ok, first.err);
+    assert.match(first.out, /^Applied 0001_core\n/);
+    assert.deepEqual(await runTask("migrate", [], variables), { code: EXIT.ok, out: NOTHING, err: "" });
+
+    using lock = await Deno.open(`${folder}/data/lock`, { write: true });
+    await lock.lock(true);
+    const locked = await runTask("migrate", [], variables);
+    assert.equal(locked.code, EXIT.refused);
+    assert.match(locked.err, /^Cannot migrate: another process uses the data folder ".+"\n$/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("migrate says in one line which setting is wrong", async () => {
+  const rows: [number, string[], string, RegExp][] = [
+    [EXIT.refused, [], "nonsense", /^Cannot migrate: DATABASE_URL must be a URL .+\n$/],
+    [
+      EXIT.refused,
+      [],
+      "postgres://postgres@127.0.0.1:9/none",
+      /^Cannot migrate: DATABASE_URL: .*ECONNREFUSED.*\n$/,
+    ],
+    [EXIT.usage, ["now"], "nonsense", /^Too many arguments/],
+  ];
+  for (const [code, args, DATABASE_URL, message] of rows) {
+    const outcome = await runTask("migrate", args, { DATABASE_URL });
+    assert.equal(outcome.code, code, outcome.err);
+    assert.match(outcome.err, message);
+  }
+});
+
+Deno.test({
+  name: "migrate migrates a server's database",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    const url = new URL(testServerUrl() as string);
+    const admin = openPostgres(url.href, 1);
+    const name = `holdfast_migrate_${crypto.randomUUID().slice(0, 8)}`;
+    await admin.script(`create database ${name}`);
+    url.pathname = `/${name}`;
+    try {
+      const first = await runTask("migrate", [], { DATABASE_URL: url.href });
+      assert.match(first.out, /^Applied 0001_core\n/, first.err);
+      assert.equal((await runTask("migrate", [], { DATABASE_URL: url.href })).out, NOTHING);
+    } finally {
+      await admin.script(`drop database ${name} with (force)`);
+      await admin.close();
+    }
+  },
+});

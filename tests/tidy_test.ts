@@ -1,0 +1,262 @@
+// The structure of the project as tests: who may import whom, what each folder may touch, sizes, and words. A rule
+// that only a document states is forgotten; these are checked at every run.
+
+import assert from "node:assert/strict";
+import { MIGRATIONS } from "sql/migrations.ts";
+import { createHash } from "node:crypto";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+const FILE_LINES_MAX = 450;
+const FOLDERS = ["src", "actors", "routes", "sql", "tests"];
+
+interface Dependency {
+  readonly specifier: string;
+  readonly code?: { readonly specifier: string };
+  readonly type?: { readonly specifier: string };
+}
+
+interface ModuleInfo {
+  readonly kind?: string;
+  readonly specifier: string;
+  readonly dependencies?: readonly Dependency[];
+}
+
+/** Every source file with what it imports, files as paths from the root, packages as "npm:name". */
+async function importGraph(): Promise<Map<string, string[]>> {
+  const roots = ["src/main.ts"];
+  for await (const path of sourceFiles("src/tasks")) if (path.endsWith(".ts")) roots.push(path);
+  const modules = (await Promise.all(roots.map(modulesOf))).flat();
+  const graph = new Map<string, string[]>();
+  for (const { specifier, dependencies = [] } of modules) {
+    if (!specifier.startsWith(`file://${ROOT}`)) continue;
+    graph.set(
+      specifier.slice(`file://${ROOT}`.length),
+      dependencies.map(({ specifier: written, code, type }) => {
+        const target = code?.specifier ?? type?.specifier ?? written;
+        return target.startsWith(`file://${ROOT}`) ? target.slice(`file://${ROOT}`.length) : written;
+      }),
+    );
+  }
+  return graph;
+}
+
+async function modulesOf(root: string): Promise<ModuleInfo[]> {
+  const output = await new Deno.Command(Deno.execPath(), {
+    args: ["info", "--json", root],
+    cwd: ROOT,
+    stdout: "piped",
+    stderr: "null",
+  }).output();
+  return (JSON.parse(new TextDecoder().decode(output.stdout)) as { modules: ModuleInfo[] }).modules;
+}
+
+async function* sourceFiles(folder: string): AsyncIterable<string> {
+  for await (const entry of Deno.readDir(`${ROOT}${folder}`)) {
+    const path = `${folder}/${entry.name}`;
+    if (entry.isDirectory) yield* sourceFiles(path);
+    else yield path;
+  }
+}
+
+/** Which folders a file of a folder may import beside itself; the longest folder that fits decides. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  "src/domain/": ["src/domain/"],
+  "actors/": ["actors/", "src/domain/", "src/limits.ts"],
+  "src/storage/": [
+    "src/storage/",
+    "src/domain/",
+    "actors/port.ts",
+    "src/limits.ts",
+    "src/log.ts",
+    "src/registry.ts",
+    "sql/",
+  ],
+  "src/read/": [
+    "src/read/",
+    "src/domain/",
+    "src/storage/database.ts",
+    "src/storage/rows.ts",
+    "src/registry.ts",
+  ],
+  "routes/": [
+    "routes/",
+    "actors/",
+    "src/domain/",
+    "src/read/",
+    "src/admin/",
+    "src/catalog/",
+    "src/limits.ts",
+    "src/log.ts",
+    "src/metrics.ts",
+    "src/registry.ts",
+    "src/service.ts",
+    "src/sweeps.ts",
+    "src/test_clock.ts",
+  ],
+  "sql/": ["sql/"],
+};
+
+/** Packages with one home: only these places may import them. */
+const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
+  hono: ["routes/"],
+  zod: ["routes/", "src/config.ts", "src/catalog/"],
+  postgres: ["src/storage/"],
+  "@electric-sql/pglite": ["src/storage/"],
+  commander: ["src/tasks/"],
+};
+
+Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {
+  const faults: string[] = [];
+  for (const [file, imports] of await importGraph()) {
+    const folder = Object.keys(MAY_IMPORT).filter((place) => file.startsWith(place))
+      .sort((a, b) => b.length - a.length)[0];
+    if (folder === undefined) continue;
+    const allowed = MAY_IMPORT[folder] as readonly string[];
+    for (const target of imports) {
+      const isFile = /^(src|actors|routes|sql|tests)\//.test(target);
+      if (isFile && !allowed.some((place) => target.startsWith(place))) faults.push(`${file} -> ${target}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("the domain imports no package and no runtime module", async () => {
+  const faults: string[] = [];
+  for (const [file, imports] of await importGraph()) {
+    if (!file.startsWith("src/domain/")) continue;
+    faults.push(
+      ...imports.filter((target) => !target.startsWith("src/domain/")).map((to) => `${file} -> ${to}`),
+    );
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("each package has one home", async () => {
+  const faults: string[] = [];
+  for (const [file, imports] of await importGraph()) {
+    for (const target of imports) {
+      const name = Object.keys(PACKAGE_HOMES).find((known) =>
+        target === known || target.startsWith(`${known}/`)
+      );
+      const homes = name === undefined ? undefined : PACKAGE_HOMES[name];
+      if (homes !== undefined && !homes.some((home) => file.startsWith(home))) {
+        faults.push(`${file} -> ${target}`);
+      }
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("no module imports itself through others", async () => {
+  const graph = await importGraph();
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (file: string, path: string[]) => {
+    if (path.includes(file)) {
+      cycles.push([...path.slice(path.indexOf(file)), file].join(" -> "));
+      return;
+    }
+    if (done.has(file)) return;
+    for (const target of graph.get(file) ?? []) if (graph.has(target)) visit(target, [...path, file]);
+    done.add(file);
+  };
+  for (const file of graph.keys()) visit(file, []);
+  // Types may point both ways between a port and its users; values may not.
+  const valueCycles = [];
+  for (const cycle of cycles) {
+    if (!(await isTypeOnly(cycle.split(" -> ")))) valueCycles.push(cycle);
+  }
+  assert.deepEqual(valueCycles, []);
+});
+
+/** Whether some step of a cycle imports types alone. */
+async function isTypeOnly(files: readonly string[]): Promise<boolean> {
+  for (let index = 0; index + 1 < files.length; index++) {
+    const text = await Deno.readTextFile(ROOT + files[index]);
+    const name = (files[index + 1] as string).split("/").at(-1) as string;
+    const statements = text.match(/import [^;]+;/g)?.filter((line) => line.includes(`/${name}"`)) ?? [];
+    const isTypes = (line: string) =>
+      line.startsWith("import type") || /^import \{(\s*type [^,}]+,?)+\s*\}/.test(line);
+    if (statements.length > 0 && statements.every(isTypes)) return true;
+  }
+  return false;
+}
+
+Deno.test("files stay short, open with what they own, and climb no folders", async () => {
+  const faults: string[] = [];
+  for (const folder of FOLDERS) {
+    for await (const path of sourceFiles(folder)) {
+      if (!path.endsWith(".ts")) continue;
+      const text = await Deno.readTextFile(ROOT + path);
+      const lines = text.split("\n").length;
+      if (lines > FILE_LINES_MAX) faults.push(`${path}: ${lines} lines`);
+      if (!text.startsWith("// ")) faults.push(`${path}: does not open with what it owns`);
+      if (/from "\.\.\/\.\.\/\.\./.test(text)) faults.push(`${path}: climbs three folders`);
+      if (/^export \* from/m.test(text)) faults.push(`${path}: is a barrel`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("the domain has no await, no clock and no chance", async () => {
+  const faults: string[] = [];
+  for await (const path of sourceFiles("src/domain")) {
+    if (!path.endsWith(".ts")) continue;
+    const code = (await Deno.readTextFile(ROOT + path)).replaceAll(/^\s*(\/\/|\*|\/\*).*$/gm, "");
+    for (
+      const banned of [
+        /\bawait\b/,
+        /\basync\b/,
+        /Date\.now/,
+        /new Date\(\)/,
+        /Math\.random/,
+        /\bDeno\./,
+        /crypto\./,
+      ]
+    ) {
+      if (banned.test(code)) faults.push(`${path}: ${banned}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("every folder with code says in a README what it owns", async () => {
+  const folders = new Set<string>();
+  for (const folder of FOLDERS) {
+    for await (const path of sourceFiles(folder)) {
+      if (path.endsWith(".ts")) folders.add(path.replace(/\/[^/]+$/, ""));
+    }
+  }
+  const missing: string[] = [];
+  for (const folder of folders) {
+    const parent = folder.replace(/\/[^/]+$/, "");
+    const places = /^(tests|routes)\/[^/]+/.test(folder) ? [folder, parent] : [folder];
+    const found = await Promise.all(places.map((place) => exists(`${ROOT}${place}/README.md`)));
+    if (!found.includes(true)) missing.push(folder);
+  }
+  assert.deepEqual(missing, []);
+});
+
+Deno.test("landed migrations are never edited", () => {
+  const landed: Record<string, string> = {
+    "0001_core": "2a0e841b97075a9de1bd7ef141ea57d14a1280f137deb058600894e589658364",
+  };
+  for (const { name, sql } of MIGRATIONS) {
+    const known = landed[name];
+    assert.ok(known !== undefined, `Add the checksum of "${name}" to this list`);
+    assert.equal(createHash("sha256").update(sql).digest("hex"), known, `"${name}" has changed`);
+  }
+});
+
+Deno.test("tasks list their permissions", async () => {
+  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
+    tasks: Record<string, string>;
+  };
+  for (const [name, command] of Object.entries(tasks)) {
+    assert.ok(!/(^|\s)(-A|--allow-all)(\s|$)/.test(command), `The task "${name}" allows everything`);
+  }
+});
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
+}
