@@ -5,7 +5,14 @@
 import type { Batch, Gate } from "actors/gate.ts";
 import { Mailbox } from "actors/mailbox.ts";
 import type { Budget, WorkspaceCaps } from "actors/budget.ts";
-import { type IdempotencyRow, type Mode, type RowChange, Unavailable, type UserStore } from "actors/port.ts";
+import {
+  type BalanceRef,
+  type IdempotencyRow,
+  type Mode,
+  type RowChange,
+  Unavailable,
+  type UserStore,
+} from "actors/port.ts";
 import type { Catalog } from "domain/catalog.ts";
 import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
 import { decide } from "domain/decide.ts";
@@ -25,6 +32,9 @@ export interface Realm {
   now(): Millis;
 }
 
+/** Older rows that a command names: a reservation, or credit balances by id or external reference. */
+export type Needed = { readonly reservationId: string } | BalanceRef;
+
 /** A command on its way to a user. */
 export interface Call<Name extends CommandName> {
   readonly realm: Realm;
@@ -32,8 +42,8 @@ export interface Call<Name extends CommandName> {
   readonly input: Commands[Name]["input"];
   /** Whether a workspace at its cap refuses the call. */
   readonly isCapped?: boolean;
-  /** A reservation that must be known before the turn. */
-  readonly reservationId?: string;
+  /** What must be known before the turn. */
+  readonly needs?: Needed;
   /** The first answer to keep with the turn's changes; null to keep none. The key is null while the user has no row. */
   readonly record?:
     | ((result: Result<Commands[Name]["answer"]>, userKey: UserKey | null) => IdempotencyRow | null)
@@ -45,7 +55,7 @@ export interface ActorWorld {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
-  readonly store: Pick<UserStore, "loadReservation">;
+  readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
   /** Keeps a first answer at hand until the tables have it. */
   readonly remember: (row: IdempotencyRow, batch: Batch) => void;
   /** Whether this process is still the writer. */
@@ -90,7 +100,7 @@ export class Actor {
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
   async run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
-    const { result, batch } = this.mailbox.isIdle && !this.#mustLoad(call.reservationId)
+    const { result, batch } = this.mailbox.isIdle && !this.#mustLoad(call.needs)
       ? this.#turn(call)
       : await this.#runQueued(call);
     if (batch !== null) await batch.durable;
@@ -107,7 +117,8 @@ export class Actor {
 
     this.hadTurn = true;
     try {
-      const context = { now: realm.now(), catalog: realm.catalog, ids };
+      const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
+      const context = { now: realm.now(), catalog: realm.catalog, ids, balancesLeft };
       const decision = decide(this.state, call.name, call.input, context);
       this.state.apply(decision.changes);
       // Only now: the call itself may name one of them, and nothing would load it again.
@@ -122,6 +133,7 @@ export class Actor {
         if (record !== null) this.#world.remember(record, this.#lastBatch);
         this.#retainSettled(decision.changes, this.#lastBatch);
         if (decision.operations > 0) this.#countOperations(this.#lastBatch, realm, decision.operations);
+        if (decision.issued > 0) this.#countIssued(this.#lastBatch, realm, decision.issued);
       }
       return { result: decision.result, batch: durableOrNull(this.#lastBatch) };
     } catch (error) {
@@ -136,6 +148,11 @@ export class Actor {
     batch.totals.set(`${row.workspaceId}\n${mode}\n${row.month}`, { verb: "put", table: "operations", row });
   }
 
+  #countIssued(batch: Batch, { realm }: Realm, issued: number): void {
+    const row = this.#world.budget.issue(realm, issued);
+    batch.totals.set(`credits\n${realm}`, { verb: "put", table: "credit_issues", row });
+  }
+
   #checkBounds(name: CommandName): void {
     if (this.isBroken) throw new Unavailable("This user's state is being loaded again");
     if (this.#world.gate.isFull) throw new Unavailable("The journal has too much to write");
@@ -144,9 +161,10 @@ export class Actor {
     }
   }
 
-  /** Waits for earlier turns, loads the reservation that the call names, and lets go of it if nothing changed. */
+  /** Waits for earlier turns, loads what the call names, and lets go of a reservation that did not change. */
   #runQueued<Name extends CommandName>(call: Call<Name>): Promise<Turn<Commands[Name]["answer"]>> {
-    const id = call.reservationId ?? "";
+    const { needs } = call;
+    const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     let loaded: Reservation | undefined;
     const turn = () => {
       const done = this.#turn(call);
@@ -154,20 +172,29 @@ export class Actor {
       return done;
     };
     return this.mailbox.run(turn, () => {
-      if (!this.#mustLoad(call.reservationId)) return null;
-      return this.#load(id).then(() => {
+      if (needs === undefined || !this.#mustLoad(needs)) return null;
+      return this.#load(needs).then(() => {
         loaded = this.state.reservations.get(id);
       });
     });
   }
 
-  #mustLoad(reservationId: string | undefined): boolean {
-    return reservationId !== undefined && !this.state.reservations.has(reservationId);
+  #mustLoad(needs: Needed | undefined): boolean {
+    if (needs === undefined || !this.state.recorded) return false;
+    if ("reservationId" in needs) return !this.state.reservations.has(needs.reservationId);
+    // A grant by reference may have left balances in memory and others not.
+    return "externalRef" in needs || !this.state.balances.has(needs.balanceId);
   }
 
-  async #load(reservationId: string): Promise<void> {
+  async #load(needs: Needed): Promise<void> {
+    const { store } = this.#world;
+    const { key } = this.state.user;
     try {
-      this.state.admit(await this.#world.store.loadReservation(this.state.user.key, reservationId));
+      this.state.admit(
+        "reservationId" in needs
+          ? await store.loadReservation(key, needs.reservationId)
+          : await store.loadBalances(key, needs),
+      );
     } catch (error) {
       throw new Unavailable("A load failed", { cause: error });
     }

@@ -2,7 +2,7 @@
 // turn, so that no await can let two callers pass on one operation; written with the batch of the turn that took
 // them, so that a crash loses neither. Section 7 of the decisions.
 
-import type { Mode, OperationsRow } from "actors/port.ts";
+import type { IssuesRow, Mode, OperationsRow } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 
@@ -11,6 +11,7 @@ export interface WorkspaceCaps {
   readonly workspaceId: string;
   readonly operationCap: number | null;
   readonly testOperationCap: number | null;
+  readonly testCreditBalanceCap: number | null;
 }
 
 /** The UTC month of a real moment as "YYYY-MM". */
@@ -18,15 +19,17 @@ export function monthOf(at: Millis): string {
   return new Date(at).toISOString().slice(0, 7);
 }
 
-/** Operations used, by workspace, mode and month. */
+/** Operations used, by workspace, mode and month; credit balances issued, by realm. */
 export class Budget {
+  readonly #issued: Map<number, number>;
   readonly #used = new Map<string, OperationsRow>();
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
 
-  constructor(rows: readonly OperationsRow[], realNow: () => Millis) {
+  constructor(rows: readonly OperationsRow[], issues: readonly IssuesRow[], realNow: () => Millis) {
     this.#realNow = realNow;
+    this.#issued = new Map(issues.map(({ realm, issued }) => [realm, issued]));
     for (const row of rows) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
   }
 
@@ -52,6 +55,19 @@ export class Budget {
     const row = { workspaceId, mode, month, used };
     this.#used.set(key, row);
     return row;
+  }
+
+  /** How many more credit balances may be issued in a realm; null for no limit. Only test mode is capped. */
+  balancesLeft(realm: number, mode: Mode, caps: WorkspaceCaps): number | null {
+    if (mode === "live" || caps.testCreditBalanceCap === null) return null;
+    return Math.max(caps.testCreditBalanceCap - (this.#issued.get(realm) ?? 0), 0);
+  }
+
+  /** Counts balances that a turn issued; answers the total, to be written with the turn's batch. */
+  issue(realm: number, balances: number): IssuesRow {
+    const issued = (this.#issued.get(realm) ?? 0) + balances;
+    this.#issued.set(realm, issued);
+    return { realm, issued };
   }
 
   #monthNow(): string {

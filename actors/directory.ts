@@ -122,7 +122,7 @@ export class Directory {
     }
     if ("key" in ref) return null;
     const user = { key: ++this.#lastUserKey, ...ref, entitlement: null, dueAt: null };
-    const none = { subscriptions: [], counters: [], reservations: [] };
+    const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
     return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
   }
 

@@ -4,7 +4,7 @@
 
 import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
-import type { Change, UserRows } from "domain/user.ts";
+import type { Change, OlderRows, UserRows } from "domain/user.ts";
 
 export type Mode = "live" | "test";
 
@@ -29,16 +29,26 @@ export interface OperationsRow {
   readonly used: number;
 }
 
+/** Credit balances ever issued in a realm. Section 6 of the decisions, "Sandbox". */
+export interface IssuesRow {
+  readonly realm: number;
+  readonly issued: number;
+}
+
 /** Every change that the journal takes: those that decisions yield and those of the runtime itself. */
 export type RowChange =
   | Change
   | { readonly verb: "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
-  | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow };
+  | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow }
+  | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow };
 
 /** Who a command is for: an end-user id in a realm, or the key that a reservation id names. */
 export type UserRef =
   | { readonly realm: number; readonly id: string }
   | { readonly key: UserKey };
+
+/** Balances that a command names. */
+export type BalanceRef = { readonly balanceId: string } | { readonly externalRef: string };
 
 /** Rows to start an actor from. */
 export type LoadedUser = Omit<UserRows, "recorded" | "aliases">;
@@ -48,10 +58,9 @@ export interface UserStore {
   /** Live rows of many users, each answer in its place; null for a user that has no row. */
   load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]>;
   /** A reservation of a user that is not live, with the counters of its lines. */
-  loadReservation(
-    owner: UserKey,
-    reservationId: string,
-  ): Promise<Pick<UserRows, "counters" | "reservations">>;
+  loadReservation(owner: UserKey, reservationId: string): Promise<OlderRows>;
+  /** Balances of a user in any state, by id or by the external reference of their grant. */
+  loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
   /** The keys of users of a realm that are due, earliest first. */
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
   /** The largest user key ever given out, 0 when there is none. */

@@ -8,7 +8,7 @@ import { Directory } from "actors/directory.ts";
 import { Drain } from "actors/drain.ts";
 import { Gate } from "actors/gate.ts";
 import { Idempotency } from "actors/idempotency.ts";
-import type { IdempotencyRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
+import type { IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
 import { Unavailable } from "actors/port.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
@@ -19,6 +19,7 @@ export interface TermOptions {
   readonly store: UserStore;
   readonly ids: IdSource;
   readonly operations: readonly OperationsRow[];
+  readonly issues: readonly IssuesRow[];
   readonly lastUserKey: number;
   readonly realNow: () => Millis;
 }
@@ -36,7 +37,7 @@ export class Term {
   #end!: (fault: Error) => void;
   #fault: Error | null = null;
 
-  constructor({ lease, store, ids, operations, lastUserKey, realNow }: TermOptions) {
+  constructor({ lease, store, ids, operations, issues, lastUserKey, realNow }: TermOptions) {
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
@@ -47,7 +48,7 @@ export class Term {
       room: () => this.drain.room(),
       onFault,
     });
-    this.budget = new Budget(operations, realNow);
+    this.budget = new Budget(operations, issues, realNow);
     this.idempotency = new Idempotency(store, realNow);
     const isHeld = () => this.#fault === null && lease.isHeld();
     const world: ActorWorld = {

@@ -4,6 +4,7 @@ import { type Context, Hono } from "hono";
 import { Unavailable } from "actors/port.ts";
 import { adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
+import { CREDITS } from "routes/credits.ts";
 import { EVENTS } from "routes/events.ts";
 import { healthRoutes } from "routes/health.ts";
 import { METERING } from "routes/metering.ts";
@@ -20,6 +21,7 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
   ...METERING,
   ...USERS,
   ...SUBSCRIPTIONS,
+  ...CREDITS,
   ...EVENTS,
   ...TEST_CLOCK,
 ];

@@ -10,10 +10,10 @@ import { type Caller, equalsSecret } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
 
 /**
- * Who may call an operation: `secret` a secret key; `any` either key; `end_user` a secret key, or a public key with
+ * Who may call an operation: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`; `any` either key; `end_user` a secret key, or a public key with
  * an end-user token; `token` either key, always with a token; `test_secret` a secret key of test mode.
  */
-export type Access = "secret" | "any" | "end_user" | "token" | "test_secret";
+export type Access = "secret" | "credit_write" | "any" | "end_user" | "token" | "test_secret";
 
 /** An end user as a token names one. */
 export interface EndUser {
@@ -46,6 +46,9 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
       return endUserOf(request, caller, nowMs);
     case "end_user":
       return isPublic ? endUserOf(request, caller, nowMs) : null;
+    case "credit_write":
+      if (isPublic) throw new Refused("forbidden", "Credits are written with a secret key only");
+      return null;
     case "secret":
     case "test_secret":
       if (isPublic) throw new Refused("requires_secret_key", "This call needs a secret key");

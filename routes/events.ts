@@ -3,14 +3,9 @@
 import { z } from "zod";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
-import { endUserId, eventName, textOf } from "routes/schemas/fields.ts";
+import { endUserId, eventName, textOf, wholeNumber } from "routes/schemas/fields.ts";
 import { getEvent, listEvents } from "src/read/feed.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
-
-function wholeNumber(min: number, max: number) {
-  return z.string().regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`).transform(Number)
-    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
-}
 
 /** `GET /v1/events`: a page of events, newest first. */
 const list = operation({

@@ -169,13 +169,13 @@ function showCanUse({ allowed, matched, reasons, groups }: CanUseAnswer) {
     allowed,
     matched,
     reasons,
-    details: groups.map(({ group, quota, counter, window }) => ({
+    details: groups.map(({ group, quota, counter, window, offers }) => ({
       groupId: group.id,
       current: numberOf(counter.count),
       quota: numberOf(quota),
       resetsAt: timeTextOrNull(window.end),
-      creditAvailable: 0,
-      creditPacks: [],
+      creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
+      creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
     })),
   };
 }

@@ -9,8 +9,9 @@ import type { Directory } from "actors/directory.ts";
 import type { IdempotencyRow } from "actors/port.ts";
 import type { WireAnswer } from "actors/idempotency.ts";
 import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
-import { reservationOwner } from "domain/ids.ts";
+import { ownerOf } from "domain/ids.ts";
 import { unknownReservation } from "domain/commit.ts";
+import { unknownBalance } from "domain/revoke.ts";
 import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
 import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
@@ -56,13 +57,16 @@ export function operation<Input>(definition: Operation<Input>): Operation<unknow
 }
 
 /** Who a command is for. */
-export type Target = { readonly userId: string } | { readonly reservationId: string };
+export type Target =
+  | { readonly userId: string }
+  | { readonly reservationId: string }
+  | { readonly balanceId: string };
 
 /** Puts a command to a user and answers with what the result shows as; a first answer is kept with the turn. */
 export async function runTurn<Name extends CommandName>(
   { serving, caller, firstAnswer }: OperationRequest<unknown>,
   target: Target,
-  call: Pick<Call<Name>, "name" | "input" | "isCapped">,
+  call: Pick<Call<Name>, "name" | "input" | "isCapped" | "needs">,
   show: (answer: Commands[Name]["answer"]) => unknown,
 ): Promise<WireAnswer> {
   let kept: WireAnswer | null = null;
@@ -78,19 +82,22 @@ export async function runTurn<Name extends CommandName>(
   const full = { ...call, realm: caller.realm, record };
   const result = "userId" in target
     ? await directory.runById(target.userId, full)
-    : await runOnReservation(directory, target.reservationId, full);
+    : await runOnOwned(directory, target, full);
   return kept ?? wireAnswer(result, show);
 }
 
-/** A reservation's id names its owner; an id that names nobody of the caller's realm is unknown. */
-async function runOnReservation<Name extends CommandName>(
+/** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
+async function runOnOwned<Name extends CommandName>(
   directory: Directory,
-  reservationId: string,
+  target: Exclude<Target, { readonly userId: string }>,
   call: Call<Name>,
 ): Promise<Result<Commands[Name]["answer"]>> {
-  const owner = reservationOwner(reservationId);
-  const result = owner === null ? null : await directory.runByKey(owner, { ...call, reservationId });
-  return result ?? refused(unknownReservation());
+  const isBalance = "balanceId" in target;
+  const owner = isBalance
+    ? ownerOf("creditBalance", target.balanceId)
+    : ownerOf("reservation", target.reservationId);
+  const result = owner === null ? null : await directory.runByKey(owner, { ...call, needs: target });
+  return result ?? refused(isBalance ? unknownBalance() : unknownReservation());
 }
 
 /** The answer of a result on the wire. */

@@ -1,8 +1,15 @@
 // How the domain's records show on the wire, where more than one operation shows them. Section 4 of the decisions.
 
 import { larger, numberOf } from "domain/amount.ts";
-import type { CounterReading, Duplicates, NamedSubscription, UsageAnswer } from "domain/command.ts";
-import type { Window } from "domain/period.ts";
+import type {
+  CounterReading,
+  Duplicates,
+  NamedSubscription,
+  ShownBalance,
+  UsageAnswer,
+} from "domain/command.ts";
+import { statusOf } from "domain/credit.ts";
+import type { Millis, Window } from "domain/period.ts";
 import type { LimitGroup } from "domain/plan.ts";
 import type { Subscription } from "domain/subscription.ts";
 import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
@@ -28,8 +35,27 @@ export function showUsage(answer: UsageAnswer, withDuplicates: boolean) {
     userId: answer.userId,
     period: showWindow(answer.period),
     counters: answer.counters.map(showCounter),
-    credits: [],
+    credits: answer.credits.balances.map((balance) => showBalance(balance, answer.credits.now)),
     ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
+  };
+}
+
+/** A credit balance with its status at a moment. Specification, "Credit balance". */
+export function showBalance({ row, packName }: ShownBalance, now: Millis) {
+  return {
+    balanceId: row.id,
+    packId: row.packId,
+    packName,
+    packItemId: row.packItemId,
+    kind: row.kind,
+    unit: row.unit,
+    remaining: numberOf(row.remaining),
+    initial: numberOf(row.initial),
+    grantedAt: timeText(row.grantedAt),
+    expiresAt: timeTextOrNull(row.expiresAt),
+    status: statusOf(row, now),
+    matches: row.matches,
+    priority: row.priority,
   };
 }
 

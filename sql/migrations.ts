@@ -2,6 +2,7 @@
 // edited, renamed or removed; a change of the schema is a new file at the end of this list.
 
 import core from "sql/0001_core.sql" with { type: "text" };
+import credits from "sql/0002_credits.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -11,4 +12,5 @@ export interface Migration {
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_core", sql: core },
+  { name: "0002_credits", sql: credits },
 ];

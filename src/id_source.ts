@@ -2,7 +2,7 @@
 // running number within the millisecond, six of the process, so that ids grow with time and two processes never
 // make the same one.
 
-import { ID_PREFIX, type IdSource, reservationId } from "domain/ids.ts";
+import { ID_PREFIX, type IdSource, ownedId } from "domain/ids.ts";
 import type { Clock } from "src/clock.ts";
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuv";
@@ -25,7 +25,7 @@ export function makeIdSource(clock: Clock): IdSource {
   };
   return {
     next: (kind) => ID_PREFIX[kind] + unique(),
-    nextReservation: (owner) => reservationId(owner, unique()),
+    nextOwned: (kind, owner) => ownedId(kind, owner, unique()),
   };
 }
 

@@ -67,6 +67,10 @@ export const REQUEST_LIMITS = {
   feedLimitDefault: 20,
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
+  ledgerLimitMax: 500,
+  ledgerLimitDefault: 50,
+  externalRefLengthMax: 200,
+  notesLengthMax: 500,
   keysCachedMax: 10_000,
 } as const;
 
@@ -85,4 +89,12 @@ export const PROCESS_LIMITS = {
   stopGraceMs: 10_000,
   /** Pause before a new attempt after the database was lost. */
   reconnectMs: 1_000,
+} as const;
+
+/** Bounds of the proof over the whole database. */
+export const RECONCILE_LIMITS = {
+  /** Users whose sums are made by one query. */
+  stepUsersMax: 500,
+  /** Drifts read at a time. */
+  pageDriftsMax: 1_000,
 } as const;

@@ -12,7 +12,7 @@ import { log, messageOf } from "src/log.ts";
 import { Registry } from "src/registry.ts";
 import type { Database, PinnedSession } from "storage/database.ts";
 import { type StoreLease, tryLease } from "storage/lease.ts";
-import { loadOperations, loadRegistry } from "storage/registry_store.ts";
+import { loadIssues, loadOperations, loadRegistry } from "storage/registry_store.ts";
 import { openUserStore } from "storage/user_store.ts";
 
 /** What serves requests: the parts of one term. */
@@ -131,10 +131,11 @@ export class Service {
     const store = openUserStore(this.#database);
     const registry = new Registry(await loadRegistry(this.#database), this.#clock);
     const operations = await loadOperations(this.#database, monthOf(this.#clock.now()));
+    const issues = await loadIssues(this.#database);
     const lastUserKey = await store.lastUserKey();
     const clock = this.#clock;
     const realNow = () => clock.now();
-    const term = new Term({ lease, store, ids: this.#ids, operations, lastUserKey, realNow });
+    const term = new Term({ lease, store, ids: this.#ids, operations, issues, lastUserKey, realNow });
     this.#serving = { term, registry, lease, database: this.#database, store, ids: this.#ids, clock };
     if (!this.#isStopping()) this.#state = "serving";
     return term;

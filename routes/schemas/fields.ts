@@ -32,6 +32,12 @@ export const eventPattern = z.string().refine(
   'must be an event name, a prefix followed by one final "*", or "*"',
 );
 
+/** A whole number in a query string. */
+export function wholeNumber(min: number, max: number) {
+  return z.string().regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`).transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+}
+
 const HALF_OF_SMALLEST = 5e-7;
 const size = z.number().max(REQUEST_LIMITS.amountMax);
 

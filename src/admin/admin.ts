@@ -18,7 +18,14 @@ import {
   type Registry,
   type Workspace,
 } from "src/registry.ts";
-import { insertApp, plansInUse, saveCatalog, saveKey, saveWorkspace } from "storage/registry_store.ts";
+import {
+  insertApp,
+  packsInUse,
+  plansInUse,
+  saveCatalog,
+  saveKey,
+  saveWorkspace,
+} from "storage/registry_store.ts";
 import type { StoreLease } from "storage/lease.ts";
 
 /** What the operations work on. */
@@ -173,13 +180,13 @@ export async function applyCatalog(
   }
   return await inTurn(world.registry, async () => {
     const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
-    const removed = removedPlans(app, checked.catalog);
+    const removed = removedParts(app, checked.catalog);
     const inForce = app.catalog;
-    // From here on nobody new gets a plan that is about to go; the flush then shows everyone who has one.
-    if (!isDryRun) closePlans(app, removed);
+    // From here on nobody new gets a plan or pack that is about to go; the flush then shows everyone who has one.
+    if (!isDryRun) closeParts(app, removed);
     try {
       const inUse = await findInUse(world, app, removed);
-      if (inUse.length > 0) return catalogInUse(inUse);
+      if (inUse !== null) return inUse;
       if (isDryRun || changes.length === 0) return { version: app.applied?.version ?? 0, changes };
       const applied = nextCatalog(app, checked.catalog);
       await world.lease.transaction((session) => saveCatalog(session, applied, world.clock.now()));
@@ -192,34 +199,56 @@ export async function applyCatalog(
   });
 }
 
-async function findInUse(world: AdminWorld, app: App, planIds: readonly string[]): Promise<string[]> {
-  if (planIds.length === 0) return [];
-  await world.term.flush();
-  const realms = Object.values(app.realms).map((realm) => ({ realm: realm.realm, now: realm.now() }));
-  return await world.lease.transaction((session) => plansInUse(session, realms, planIds));
+/** Ids of what a new catalog no longer has. */
+interface RemovedParts {
+  readonly plans: readonly string[];
+  readonly packs: readonly string[];
 }
 
-function catalogInUse(planIds: readonly string[]): Refusal {
-  return refusal(
-    "catalog_in_use",
-    `Plans with active subscriptions cannot be removed: ${planIds.join(", ")}`,
-    planIds.map((planId) => ({ planId })),
+/** The refusal of a catalog that lacks what somebody holds, or null. */
+async function findInUse(
+  world: AdminWorld,
+  app: App,
+  { plans, packs }: RemovedParts,
+): Promise<Refusal | null> {
+  if (plans.length === 0 && packs.length === 0) return null;
+  await world.term.flush();
+  const realms = Object.values(app.realms).map((realm) => ({ realm: realm.realm, now: realm.now() }));
+  const inUse = await world.lease.transaction(async (session) => ({
+    plans: plans.length === 0 ? [] : await plansInUse(session, realms, plans),
+    packs: packs.length === 0 ? [] : await packsInUse(session, realms, packs),
+  }));
+  const faults = [
+    ...inUse.plans.length === 0 ? [] : [`plans with active subscriptions: ${inUse.plans.join(", ")}`],
+    ...inUse.packs.length === 0 ? [] : [`packs with live balances: ${inUse.packs.join(", ")}`],
+  ];
+  if (faults.length === 0) return null;
+  return refusal("catalog_in_use", `Cannot be removed, only archived: ${faults.join("; ")}`, [
+    ...inUse.plans.map((planId) => ({ planId })),
+    ...inUse.packs.map((packId) => ({ packId })),
+  ]);
+}
+
+function closeParts(app: App, { plans, packs }: RemovedParts): void {
+  if (app.applied === null || plans.length === 0 && packs.length === 0) return;
+  const { document, version } = app.applied;
+  const closed = <Part extends { id: string; archived?: boolean | undefined }>(
+    parts: readonly Part[] | undefined,
+    ids: readonly string[],
+  ) => (parts ?? []).map((part) => ({ ...part, archived: part.archived === true || ids.includes(part.id) }));
+  app.catalog = compileCatalog(
+    { ...document, plans: closed(document.plans, plans), packs: closed(document.packs, packs) },
+    version,
   );
 }
 
-function closePlans(app: App, planIds: readonly string[]): void {
-  if (app.applied === null || planIds.length === 0) return;
-  const { document, version } = app.applied;
-  const plans = (document.plans ?? []).map((plan) => ({
-    ...plan,
-    archived: plan.archived === true || planIds.includes(plan.id),
-  }));
-  app.catalog = compileCatalog({ ...document, plans }, version);
-}
-
-function removedPlans(app: App, next: CatalogInput): string[] {
-  const kept = new Set((next.plans ?? []).map(({ id }) => id));
-  return (app.applied?.document.plans ?? []).map(({ id }) => id).filter((id) => !kept.has(id));
+function removedParts({ applied }: App, next: CatalogInput): RemovedParts {
+  const removed = (before: readonly { id: string }[] = [], after: readonly { id: string }[] = []) =>
+    before.map(({ id }) => id).filter((id) => !after.some((part) => part.id === id));
+  return {
+    plans: removed(applied?.document.plans, next.plans),
+    packs: removed(applied?.document.packs, next.packs),
+  };
 }
 
 function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {

@@ -3,6 +3,7 @@
 // is well formed is checked before it comes here (src/catalog/).
 
 import { type Amount, amountOf } from "domain/amount.ts";
+import type { PackKind } from "domain/credit.ts";
 import type { MatchRule } from "domain/match.ts";
 import type { Period } from "domain/period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "domain/plan.ts";
@@ -44,6 +45,26 @@ export interface ModelDocument {
   readonly centsPerSecond?: number | undefined;
 }
 
+export interface PackItemDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly amount: number;
+  readonly matches: readonly MatchRule[];
+}
+
+export interface PackDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority?: number | undefined;
+  readonly defaultExpiryDays?: number | null | undefined;
+  readonly archived?: boolean | undefined;
+  readonly unit?: Unit | undefined;
+  readonly matches?: readonly MatchRule[] | undefined;
+  readonly items: readonly PackItemDocument[];
+}
+
 export interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
@@ -57,6 +78,7 @@ export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
+  readonly packs?: readonly PackDocument[] | undefined;
 }
 
 /** A model's price row; `price` is in cents a million tokens, a call or a second, by its mode. */
@@ -66,6 +88,26 @@ export interface Model {
   readonly price: Amount;
 }
 
+/** A part of a pack that a grant makes a balance of; id null for a pack without items. */
+export interface PackItem {
+  readonly id: string | null;
+  readonly unit: Unit;
+  readonly amount: Amount;
+  readonly matches: readonly MatchRule[];
+}
+
+/** A credit pack. A pack without items has a bucket, whose amount each grant names. */
+export interface Pack {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority: number;
+  readonly defaultExpiryDays: number | null;
+  readonly archived: boolean;
+  readonly items: readonly PackItem[];
+  readonly bucket: Omit<PackItem, "amount"> | null;
+}
+
 /** A compiled catalog. */
 export interface Catalog {
   readonly version: number;
@@ -73,6 +115,7 @@ export interface Catalog {
   readonly reservationTtlMs: number;
   readonly models: ReadonlyMap<string, Model>;
   readonly plans: ReadonlyMap<string, Plan>;
+  readonly packs: ReadonlyMap<string, Pack>;
 }
 
 const TTL_SECONDS_DEFAULT = 600;
@@ -85,16 +128,29 @@ export function compileCatalog(document: CatalogDocument, version: number): Cata
     reservationTtlMs: (document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000,
     models: new Map((document.models ?? []).map((model) => [model.id, compileModel(model)])),
     plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
+    packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
   };
 }
 
 /** The plan with this id, else the one with this name without regard to case. */
 export function findPlan(catalog: Catalog, idOrName: string): Plan | null {
-  const byId = catalog.plans.get(idOrName);
+  return find(catalog.plans, idOrName);
+}
+
+/** The pack with this id, else the one with this name without regard to case. */
+export function findPack(catalog: Catalog, idOrName: string): Pack | null {
+  return find(catalog.packs, idOrName);
+}
+
+function find<Part extends { readonly name: string }>(
+  parts: ReadonlyMap<string, Part>,
+  idOrName: string,
+): Part | null {
+  const byId = parts.get(idOrName);
   if (byId !== undefined) return byId;
   const name = foldName(idOrName);
-  for (const plan of catalog.plans.values()) {
-    if (foldName(plan.name) === name) return plan;
+  for (const part of parts.values()) {
+    if (foldName(part.name) === name) return part;
   }
   return null;
 }
@@ -131,6 +187,28 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
 
 function compileHeadroom(headroom: HeadroomDocument): Headroom {
   return { mode: headroom.mode, value: amountOf(headroom.value) };
+}
+
+const PRIORITY_DEFAULT: Readonly<Record<PackKind, number>> = { per_type: 100, generic: 0 };
+
+function compilePack(pack: PackDocument): Pack {
+  const { unit, matches } = pack;
+  const isBucket = pack.items.length === 0 && unit !== undefined && matches !== undefined;
+  return {
+    id: pack.id,
+    name: pack.name,
+    kind: pack.kind,
+    priority: pack.priority ?? PRIORITY_DEFAULT[pack.kind],
+    defaultExpiryDays: pack.defaultExpiryDays ?? null,
+    archived: pack.archived ?? false,
+    items: pack.items.map((item) => ({
+      id: item.id,
+      unit: item.unit,
+      amount: amountOf(item.amount),
+      matches: item.matches,
+    })),
+    bucket: isBucket ? { id: null, unit, matches } : null,
+  };
 }
 
 function compileModel(model: ModelDocument): Model {

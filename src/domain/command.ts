@@ -4,8 +4,9 @@
 import type { Amount } from "domain/amount.ts";
 import type { Catalog } from "domain/catalog.ts";
 import type { Counter } from "domain/counter.ts";
+import type { CreditBalance, CreditSource } from "domain/credit.ts";
 import type { MatchStatus } from "domain/event.ts";
-import type { IdSource } from "domain/ids.ts";
+import type { IdSource, UserKey } from "domain/ids.ts";
 import type { Metadata } from "domain/match.ts";
 import type { Millis, Window } from "domain/period.ts";
 import type { LimitGroup, Plan, Unit } from "domain/plan.ts";
@@ -19,6 +20,8 @@ export interface Context {
   readonly now: Millis;
   readonly catalog: Catalog;
   readonly ids: IdSource;
+  /** How many more credit balances may be issued in the realm; null for no limit. */
+  readonly balancesLeft: number | null;
 }
 
 export interface ReserveInput {
@@ -74,9 +77,52 @@ export interface CancelInput {
   readonly reason: string | null;
 }
 
+export interface GrantInput {
+  /** A pack's id or name. */
+  readonly pack: string;
+  /** Needed for a pack without items, ignored otherwise, whatever it is. */
+  readonly quantity: Amount | "malformed" | null;
+  readonly externalRef: string | null;
+  /** undefined for the pack's default, null for evergreen. */
+  readonly expiresAt: Millis | null | undefined;
+  readonly source: CreditSource;
+  readonly notes: string | null;
+}
+
+export interface RevokeInput {
+  readonly balanceId: string;
+  readonly reason: string | null;
+}
+
+export interface CreditsInput {
+  /** Narrows to balances whose rules cover this name or glob; null for all. */
+  readonly event: string | null;
+}
+
 export interface UsageInput {
   /** Narrows to the groups whose rules cover this name or glob; null for all. */
   readonly event: string | null;
+}
+
+/** Balances in the order in which a grant made them, or in consumption order; with the user they belong to. */
+export interface CreditsAnswer {
+  readonly userKey: UserKey;
+  readonly balances: readonly ShownBalance[];
+  /** The moment that their status is of. */
+  readonly now: Millis;
+}
+
+/** A balance with the pack's present name, where the catalog still has the pack. */
+export interface ShownBalance {
+  readonly row: CreditBalance;
+  readonly packName: string;
+}
+
+/** What a pack could give an event. */
+export interface PackOffer {
+  readonly packId: string;
+  readonly packName: string;
+  readonly available: Amount;
 }
 
 export type ReserveReason =
@@ -103,7 +149,14 @@ export interface ReserveAnswer {
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
 }
 
-export type CanUseAnswer = Omit<ReserveAnswer, "hold">;
+/** A matched group with what credits of its unit could add, pack by pack in consumption order. */
+export interface OfferedGroup extends GroupReading {
+  readonly offers: readonly PackOffer[];
+}
+
+export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
+  readonly groups: readonly OfferedGroup[];
+}
 
 export interface CommitAnswer {
   readonly eventId: string;
@@ -146,6 +199,8 @@ export interface UsageAnswer {
   readonly userId: string;
   readonly period: Window | null;
   readonly counters: readonly CounterReading[];
+  /** Active and depleted balances. */
+  readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
 }
 
@@ -175,6 +230,9 @@ export interface Commands {
   canUse: { input: CanUseInput; answer: CanUseAnswer };
   subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
   cancel: { input: CancelInput; answer: SubscriptionAnswer };
+  grant: { input: GrantInput; answer: CreditsAnswer };
+  revoke: { input: RevokeInput; answer: Record<never, never> };
+  credits: { input: CreditsInput; answer: CreditsAnswer };
   usage: { input: UsageInput; answer: UsageAnswer };
   user: { input: Record<never, never>; answer: UserAnswer };
   settle: { input: Record<never, never>; answer: SettleAnswer };
@@ -193,6 +251,8 @@ export interface Decision<Answer> {
   readonly changes: readonly Change[];
   /** Metering operations. Section 7 of the decisions. */
   readonly operations: number;
+  /** Credit balances issued. */
+  readonly issued: number;
 }
 
 /** A result that carries an answer. */

@@ -6,11 +6,15 @@ import { type Amount, larger, ONE } from "domain/amount.ts";
 import type { CommitAnswer, CommitInput, Context, Result } from "domain/command.ts";
 import { answered, refused } from "domain/command.ts";
 import { counterKey } from "domain/counter.ts";
+import type { CreditLine } from "domain/credit.ts";
 import type { Draft } from "domain/draft.ts";
+import { finalParts } from "domain/final_parts.ts";
+import { metadataOf } from "domain/match.ts";
 import { refusal } from "domain/refusal.ts";
 import type { Unit } from "domain/plan.ts";
 import { type Line, type Reservation, TRANSITIONS } from "domain/reservation.ts";
-import { chargeLine, quotasOf } from "domain/settle_lines.ts";
+import { chargeLine, limitsOf, type LineLimit } from "domain/settle_lines.ts";
+import { moveCredit, type Movement } from "domain/wallet.ts";
 
 /** Decides a commit of a reservation that belongs to this user. */
 export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {
@@ -19,22 +23,21 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const transition = TRANSITIONS[row.status].commit;
   if (typeof transition === "string") return refused(notPending(row));
 
-  const recharged = transition.effect === "recharge";
-  const lines = row.lines.map((line) => ({ ...line, taken: finalTaken(row, line, input) }));
+  const isRecharge = transition.effect === "recharge";
   const costCents = finalCost(row, input);
-  const quotas = quotasOf(draft, context, lines);
-  const groups = new Map<string, CommitAnswer["groups"][number]>();
-  lines.forEach((line, index) => {
-    const before = recharged ? 0n : (row.lines[index] as Line).taken;
-    // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
-    const key = counterKey(line.planId, line.groupId, line.window.start);
-    const known = groups.get(key);
-    const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
-    const quota = quotas[index] as Amount;
-    const overflow = known?.overflow === true || (line.taken > before && current > quota);
-    groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
-  });
+  const limits = limitsOf(draft, context, row.lines);
+  const purchase = { event: row.event, metadata: metadataOf(row.metadata), now: context.now };
+  const finalOf = (unit: Unit) => finalAmount(row, unit, input);
+  const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
+  const { lines, credits, uncovered } = parts;
+  const groups = chargeLines(draft, { row, isRecharge, limits, costCents }, lines);
   const eventId = context.ids.next("event");
+  chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
+    reason: "event_committed",
+    eventId,
+    reservationId: row.id,
+    at: context.now,
+  });
   draft.appendEvent({
     id: eventId,
     userKey: row.userKey,
@@ -42,18 +45,59 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     type: row.event,
     quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
     costCents,
-    matchStatus: "matched",
+    matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
     createdAt: context.now,
     metadata: row.metadata,
     reservationId: row.id,
     reason: null,
     errorCode: null,
     lines,
-    uncovered: {},
+    uncovered,
   });
   draft.operations += 1;
-  draft.putReservation({ ...row, lines, status: transition.next, settledAt: context.now });
-  return answered({ eventId, recharged, groups: [...groups.values()] });
+  draft.putReservation({ ...row, lines, credits, status: transition.next, settledAt: context.now });
+  return answered({ eventId, recharged: isRecharge, groups });
+}
+
+interface LineCharge {
+  readonly row: Reservation;
+  readonly isRecharge: boolean;
+  readonly limits: readonly LineLimit[];
+  readonly costCents: Amount;
+}
+
+/** Brings the counters from what the hold took to the final amounts; answers them, each once. */
+function chargeLines(
+  draft: Draft,
+  { row, isRecharge, limits, costCents }: LineCharge,
+  lines: readonly Line[],
+): CommitAnswer["groups"] {
+  const groups = new Map<string, CommitAnswer["groups"][number]>();
+  lines.forEach((line, place) => {
+    const before = isRecharge ? 0n : (row.lines[place] as Line).taken;
+    // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
+    const key = counterKey(line.planId, line.groupId, line.window.start);
+    const known = groups.get(key);
+    const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
+    const { quota } = limits[place] as LineLimit;
+    const overflow = known?.overflow === true || (line.taken > before && current > quota);
+    groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
+  });
+  return [...groups.values()];
+}
+
+/** Brings the balances from what the hold took to the final amounts: an entry for each held one, then new ones. */
+function chargeCredits(
+  draft: Draft,
+  context: Context,
+  held: readonly CreditLine[],
+  credits: readonly CreditLine[],
+  movement: Movement,
+): void {
+  credits.forEach(({ balanceId, taken }, place) => {
+    const before = held[place]?.taken ?? 0n;
+    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
+  });
 }
 
 /** The answer to a settlement of an id that names no reservation of this user. */
@@ -72,12 +116,6 @@ export function eventQuantity(
   seconds: Amount,
 ): Amount {
   return row.perUnit ? seconds : row.quantity ?? row.count ?? ONE;
-}
-
-/** What a line takes in the end: the reserved amount moved by the correction of its unit, never below zero. */
-function finalTaken(row: Reservation, line: Line, input: CommitInput): Amount {
-  const delta = finalAmount(row, line.unit, input) - row.amounts[line.unit];
-  return larger(line.taken + delta, 0n);
 }
 
 /**

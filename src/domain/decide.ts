@@ -16,14 +16,16 @@ import {
 } from "domain/command.ts";
 import { Draft } from "domain/draft.ts";
 import type { Millis } from "domain/period.ts";
+import { grant } from "domain/grant.ts";
 import { expire, release } from "domain/release.ts";
+import { revoke } from "domain/revoke.ts";
 import { canUse, reserve } from "domain/reserve.ts";
 import type { Reservation } from "domain/reservation.ts";
 import { refreshEntitlement } from "domain/standing.ts";
 import { historyRow, subscribe } from "domain/subscribe.ts";
 import type { Subscription } from "domain/subscription.ts";
 import { track } from "domain/track.ts";
-import { usage, user } from "domain/usage.ts";
+import { credits, usage, user } from "domain/usage.ts";
 import type { UserState } from "domain/user.ts";
 
 type Handlers = {
@@ -43,6 +45,9 @@ const HANDLERS: Handlers = {
   canUse,
   subscribe,
   cancel,
+  grant,
+  revoke,
+  credits,
   usage,
   user,
   settle: () => answered({ holds: 0, subscriptions: 0 }),
@@ -60,7 +65,7 @@ export function decide<Name extends CommandName>(
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
   if (!draft.isEmpty && !state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
-  return { result, changes: draft.changes(), operations: draft.operations };
+  return { result, changes: draft.changes(), operations: draft.operations, issued: draft.issued };
 }
 
 /** Something that falls due: a hold that lapses or a subscription that ends. Holds come first at the same time. */
@@ -78,7 +83,7 @@ function settleDue(draft: Draft, context: Context): SettleAnswer {
   if (dueAt !== null && dueAt <= context.now) {
     for (const due of listDue(draft, context.now)) {
       if (due.kind === "hold") {
-        expire(draft, draft.reservation(due.id) as Reservation);
+        expire(draft, draft.reservation(due.id) as Reservation, context);
         settled.holds += 1;
       } else {
         endSubscription(draft, due.id, { ...context, now: due.at });

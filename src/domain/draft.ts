@@ -3,6 +3,7 @@
 // dry run). Each row appears once in the changes, with its last value.
 
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "domain/counter.ts";
+import type { CreditBalance, LedgerEntry } from "domain/credit.ts";
 import type { MeteringEvent } from "domain/event.ts";
 import { Overlay } from "domain/overlay.ts";
 import type { Millis } from "domain/period.ts";
@@ -15,10 +16,13 @@ export class Draft {
   readonly state: UserState;
   /** Metering operations that the changes cost. Section 7 of the decisions. */
   operations = 0;
+  /** Credit balances that the changes issue. */
+  issued = 0;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
+  #balances: Overlay<CreditBalance> | null = null;
   #records: Change[] | null = null;
 
   constructor(state: UserState) {
@@ -86,6 +90,28 @@ export class Draft {
     }
   }
 
+  balance(id: string): CreditBalance | undefined {
+    return this.#balances?.get(id) ?? this.state.balances.get(id);
+  }
+
+  /** The balances in memory as they stand in this draft, in consumption order; new ones come last. */
+  *balancesInOrder(): Iterable<CreditBalance> {
+    const over = this.#balances;
+    for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;
+    for (const row of over?.rows ?? []) {
+      if (!this.state.balances.has(row.id)) yield row;
+    }
+  }
+
+  putBalance(row: CreditBalance): void {
+    if (this.balance(row.id) === undefined) this.issued += 1;
+    (this.#balances ??= new Overlay()).set(row.id, row);
+  }
+
+  appendLedgerEntry(row: LedgerEntry): void {
+    (this.#records ??= []).push({ verb: "append", table: "credit_ledger", row });
+  }
+
   appendEvent(row: MeteringEvent): void {
     (this.#records ??= []).push({ verb: "append", table: "events", row });
   }
@@ -119,7 +145,7 @@ export class Draft {
   /** Whether nothing was changed. */
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
-      this.#reservations === null && this.#records === null;
+      this.#reservations === null && this.#balances === null && this.#records === null;
   }
 
   /** The changes so far: each row once, with its last value. */
@@ -134,6 +160,10 @@ export class Draft {
     for (const row of this.#reservations?.rows ?? []) {
       const verb = this.state.reservations.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "reservations", row });
+    }
+    for (const row of this.#balances?.rows ?? []) {
+      const verb = this.state.balances.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "credit_balances", row });
     }
     if (this.#records !== null) changes.push(...this.#records);
     return changes;

@@ -35,8 +35,13 @@ export interface MeteringEvent {
   readonly errorCode: string | null;
   /** What the event added to counters; also names the matched groups. Empty unless it was counted. */
   readonly lines: readonly Line[];
-  /** What a late commit could charge nowhere, by unit. */
+  /** What a commit could charge nowhere, by unit. */
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
+}
+
+/** Whether an event of this status counts: as usage or against credits, and as a metering operation. */
+export function isCounted(status: MatchStatus): boolean {
+  return status === "matched" || status === "matched_credits_only";
 }
 
 /** The ids of the groups that a counted event matched, each once. */

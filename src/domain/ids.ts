@@ -1,5 +1,6 @@
 // The forms of the ids that Holdfast gives out. Ids grow with time, so that new rows land at the end of their
-// index, and a reservation's id names its owner, so that a settlement finds its user without a lookup table.
+// index, and the id of a reservation or a credit balance names its owner, so that a call that brings only the id
+// finds its user without a lookup table.
 // Where ids come from (clock, counter, process) is the composition root's affair: see src/id_source.ts.
 
 /** Every kind of id with its prefix. Section 1 of the decisions, "Ids". */
@@ -8,6 +9,8 @@ export const ID_PREFIX = {
   subscriptionEvent: "sbe_",
   event: "evt_",
   reservation: "rsv_",
+  creditBalance: "crb_",
+  ledgerEntry: "cle_",
   app: "app_",
   workspace: "ws_",
   key: "key_",
@@ -15,27 +18,30 @@ export const ID_PREFIX = {
 
 export type IdKind = keyof typeof ID_PREFIX;
 
+/** The kinds whose ids name the user that they belong to. */
+export type OwnedKind = "reservation" | "creditBalance";
+
 /** One of the four doors through which nondeterminism enters: unique, ever growing ids. */
 export interface IdSource {
   /** A new id of a kind that names no owner. */
-  next(kind: Exclude<IdKind, "reservation">): string;
-  /** A new reservation id that names the user it belongs to. */
-  nextReservation(owner: UserKey): string;
+  next(kind: Exclude<IdKind, OwnedKind>): string;
+  /** A new id that names the user it belongs to. */
+  nextOwned(kind: OwnedKind, owner: UserKey): string;
 }
 
 /** The internal number of an end user in one realm; it appears in rows in place of the user's own id. */
 export type UserKey = number;
 
-const OWNED = /^rsv_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
+const OWNED = /^(?:rsv|crb)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
 
-/** The reservation id made of its owner's key and a unique part of 20 characters. */
-export function reservationId(owner: UserKey, unique: string): string {
-  return `${ID_PREFIX.reservation}${owner.toString(36)}_${unique}`;
+/** The id made of its owner's key and a unique part of 20 characters. */
+export function ownedId(kind: OwnedKind, owner: UserKey, unique: string): string {
+  return `${ID_PREFIX[kind]}${owner.toString(36)}_${unique}`;
 }
 
-/** The user key that a reservation id names, or null where the text is no reservation id. */
-export function reservationOwner(id: string): UserKey | null {
-  const parts = OWNED.exec(id);
+/** The user key that an id of a kind names, or null where the text is no such id. */
+export function ownerOf(kind: OwnedKind, id: string): UserKey | null {
+  const parts = id.startsWith(ID_PREFIX[kind]) ? OWNED.exec(id) : null;
   if (parts === null) return null;
   const key = parseInt(parts[1] as string, 36);
   return Number.isSafeInteger(key) && key > 0 ? key : null;

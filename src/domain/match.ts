@@ -1,4 +1,4 @@
-// Match rules: which events a limit group (later also a credit balance) covers. Names are exact and
+// Match rules: which events a limit group or a credit balance covers. Names are exact and
 // case-sensitive; a pattern is a name, a prefix with one final "*", or "*". Section 1 of the decisions, "Event
 // name" and "Metadata".
 
@@ -8,7 +8,19 @@ export interface Metadata {
   readonly members: Readonly<Record<string, unknown>>;
 }
 
-/** A rule of a limit group: an event pattern and metadata that must be equal. */
+/** The metadata that a row keeps as text; its members are read only where a rule asks for them. */
+export function metadataOf(text: string | null): Metadata | null {
+  if (text === null) return null;
+  let members: Metadata["members"] | null = null;
+  return {
+    text,
+    get members() {
+      return members ??= JSON.parse(text) as Metadata["members"];
+    },
+  };
+}
+
+/** A rule: an event pattern and metadata that must be equal. */
 export interface MatchRule {
   readonly event: string;
   readonly metadata?: Readonly<Record<string, string>> | undefined;

@@ -7,6 +7,7 @@ import { eventQuantity, notPending, unknownReservation } from "domain/commit.ts"
 import type { Draft } from "domain/draft.ts";
 import { type Reservation, TRANSITIONS } from "domain/reservation.ts";
 import { refundLines } from "domain/settle_lines.ts";
+import { refundCredits } from "domain/wallet.ts";
 
 /** Decides a release of a reservation that belongs to this user. */
 export function release(
@@ -20,6 +21,12 @@ export function release(
   if (typeof transition === "string") return refused(notPending(row));
 
   refundLines(draft, row);
+  refundCredits(draft, context, row.credits, {
+    reason: "reservation_released",
+    eventId: null,
+    reservationId: row.id,
+    at: context.now,
+  });
   draft.appendEvent({
     id: context.ids.next("event"),
     userKey: row.userKey,
@@ -41,9 +48,15 @@ export function release(
 }
 
 /** Lapses an open hold at its expiry; its amounts stay on the row for a late commit. */
-export function expire(draft: Draft, row: Reservation): void {
+export function expire(draft: Draft, row: Reservation, context: Context): void {
   const transition = TRANSITIONS[row.status].expire;
   if (typeof transition === "string") return;
   refundLines(draft, row);
+  refundCredits(draft, context, row.credits, {
+    reason: "reservation_expired",
+    eventId: null,
+    reservationId: row.id,
+    at: row.expiresAt,
+  });
   draft.putReservation({ ...row, status: transition.next, settledAt: row.expiresAt });
 }

@@ -2,6 +2,7 @@
 // ("States and transitions, Reservation") stands here as data; the commands read it and add what moves with it.
 
 import type { Amount } from "domain/amount.ts";
+import type { CreditLine } from "domain/credit.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Millis, Window } from "domain/period.ts";
 import type { Unit } from "domain/plan.ts";
@@ -34,6 +35,8 @@ export interface Reservation {
   /** Whether the price row meters output seconds (audio and video). */
   readonly perUnit: boolean;
   readonly lines: readonly Line[];
+  /** What was taken from credit balances, in the order taken. */
+  readonly credits: readonly CreditLine[];
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;

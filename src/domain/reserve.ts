@@ -1,5 +1,5 @@
-// Reserve: hold quota before the work. All or nothing over every limit group that covers the event; a refusal is
-// data and changes nothing. Specification, "POST /v1/reserve"; section 5 of the decisions.
+// Reserve: hold quota before the work. All or nothing over every limit group that covers the event, with credits for
+// what the plan lacks; a refusal is data and changes nothing. Specification, "POST /v1/reserve"; section 5 of the decisions.
 
 import type {
   CanUseAnswer,
@@ -16,6 +16,7 @@ import type { Draft } from "domain/draft.ts";
 import { modelOf, reserveAmounts } from "domain/pricing.ts";
 import type { Line, Reservation } from "domain/reservation.ts";
 import { assess, type Assessment } from "domain/room.ts";
+import { offersOf, takeCredits } from "domain/wallet.ts";
 
 /** Decides a reserve: a hold with an id, or the reasons why not. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
@@ -25,7 +26,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   if (assessment.reasons.length > 0) return answered({ ...readingOf(assessment), hold: null });
 
   const row: Reservation = {
-    id: context.ids.nextReservation(draft.user.key),
+    id: context.ids.nextOwned("reservation", draft.user.key),
     userKey: draft.user.key,
     status: "held",
     event: input.event,
@@ -35,10 +36,18 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     amounts,
     perUnit: model?.amountMode === "per_unit",
     lines: assessment.lines,
+    credits: assessment.credits,
     createdAt: context.now,
     expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
     settledAt: null,
   };
+  const movement = {
+    reason: "reservation_held",
+    eventId: null,
+    reservationId: row.id,
+    at: context.now,
+  } as const;
+  takeCredits(draft, context, row.credits, movement);
   const groups = assessment.groups.map((reading, index) => take(draft, reading, row.lines[index] as Line));
   draft.putReservation(row);
   return answered({
@@ -54,7 +63,14 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
   const model = modelOf(context.catalog, input.event, input.metadata);
   const amounts = reserveAmounts(input.size, model);
-  return answered(readingOf(assess(draft, context, input.event, input.metadata, amounts, "gate")));
+  const { event, metadata } = input;
+  const reading = readingOf(assess(draft, context, event, metadata, amounts, "gate"));
+  const purchase = { event, metadata, now: context.now };
+  const groups = reading.groups.map((group) => ({
+    ...group,
+    offers: offersOf(draft, purchase, group.group.unit, context),
+  }));
+  return answered({ ...reading, groups });
 }
 
 /** Counts what a line takes; answers the group as it stands then. */
@@ -64,6 +80,6 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   return { ...reading, counter };
 }
 
-function readingOf({ matched, reasons, groups }: Assessment): CanUseAnswer {
+function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold"> {
   return { allowed: reasons.length === 0, matched, reasons, groups };
 }

@@ -21,17 +21,22 @@ export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: A
   return counter.count;
 }
 
-/**
- * The present quota of each line's group: the primary row's while its plan is held, else the catalog's. 0 where
- * the catalog no longer has the group.
- */
-export function quotasOf(draft: Draft, context: Context, lines: readonly Line[]): Amount[] {
+/** The limit that a line stands under now. */
+export interface LineLimit {
+  /** 0 where the catalog no longer has the group. */
+  readonly quota: Amount;
+  /** Whether the user still holds the line's plan. */
+  readonly isHeld: boolean;
+}
+
+/** The present quota of each line's group: the primary row's while its plan is held, else the catalog's. */
+export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
   const standing = standingOf(draft, context);
   return lines.map((line) => {
-    const held = standing?.plan.id === line.planId;
-    const plan = held ? standing.plan : context.catalog.plans.get(line.planId);
+    const isHeld = standing?.plan.id === line.planId;
+    const plan = isHeld ? standing.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
-    if (group === undefined) return 0n;
-    return held ? quotaOf(standing.row, group) : group.quota;
+    if (group === undefined) return { quota: 0n, isHeld };
+    return { quota: isHeld ? quotaOf(standing.row, group) : group.quota, isHeld };
   });
 }

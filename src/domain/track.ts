@@ -5,11 +5,12 @@ import type { Context, CounterReading, Result, TrackAnswer, TrackInput } from "d
 import { answered, refused } from "domain/command.ts";
 import { eventQuantity } from "domain/commit.ts";
 import type { Draft } from "domain/draft.ts";
-import type { MatchStatus } from "domain/event.ts";
+import { isCounted, type MatchStatus } from "domain/event.ts";
 import { modelOf, trackAmounts } from "domain/pricing.ts";
 import { refusal } from "domain/refusal.ts";
 import { assess, type Assessment } from "domain/room.ts";
 import { chargeLine } from "domain/settle_lines.ts";
+import { takeCredits } from "domain/wallet.ts";
 
 /** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
@@ -18,9 +19,15 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const assessment = assess(draft, context, input.event, input.metadata, amounts, "quota");
   const matchStatus = statusOf(assessment);
   const costCents = input.costCents ?? amounts.cents;
-  for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
-
   const eventId = context.ids.next("event");
+  const movement = {
+    reason: "event_committed",
+    eventId,
+    reservationId: null,
+    at: context.now,
+  } as const;
+  for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
+  takeCredits(draft, context, assessment.credits, movement);
   const { quantity, count } = input.size;
   const perUnit = model?.amountMode === "per_unit";
   draft.appendEvent({
@@ -42,12 +49,13 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   if (matchStatus === "blocked") {
     return refused(refusal("limit_reached", "A limit of the user's plan is reached", { eventId }));
   }
-  if (matchStatus === "matched") draft.operations += 1;
+  if (isCounted(matchStatus)) draft.operations += 1;
   return answered({ eventId, matchStatus, counters: readCounters(draft, assessment) });
 }
 
-function statusOf({ matched, reasons }: Assessment): MatchStatus {
-  if (matched) return reasons.length === 0 ? "matched" : "blocked";
+function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {
+  if (groups.length > 0) return reasons.length === 0 ? "matched" : "blocked";
+  if (matched) return "matched_credits_only";
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
 }
 

@@ -1,8 +1,17 @@
 // Usage and the user's view: pure reads of what decisions go by. Section 4 of the decisions, "GET /v1/usage" and
 // "GET /v1/users/{userId}".
 
-import type { Context, Result, UsageAnswer, UsageInput, UserAnswer } from "domain/command.ts";
+import type {
+  Context,
+  CreditsAnswer,
+  CreditsInput,
+  Result,
+  UsageAnswer,
+  UsageInput,
+  UserAnswer,
+} from "domain/command.ts";
 import { answered } from "domain/command.ts";
+import { type CreditBalance, listBalances, packNameOf } from "domain/credit.ts";
 import type { Draft } from "domain/draft.ts";
 import { patternCovers } from "domain/match.ts";
 import { duplicatesOf, standingOf } from "domain/standing.ts";
@@ -23,6 +32,26 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
   });
 }
 
+/** The balances that cover an event's name, or all: active and depleted ones, in consumption order. */
+export function credits(draft: Draft, input: CreditsInput, context: Context): Result<CreditsAnswer> {
+  return answered(readCredits(draft, input.event, context));
+}
+
+/** Balances as answers show them. */
+export function showBalances(
+  draft: Draft,
+  rows: readonly CreditBalance[],
+  { catalog, now }: Context,
+): CreditsAnswer {
+  const balances = rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
+  return { userKey: draft.user.key, balances, now };
+}
+
+function readCredits(draft: Draft, event: string | null, context: Context): CreditsAnswer {
+  const rows = listBalances(draft.balancesInOrder(), { event, includeExpired: false }, context.now);
+  return showBalances(draft, rows, context);
+}
+
 function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnswer {
   const standing = standingOf(draft, context);
   const { event } = input;
@@ -38,6 +67,7 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     userId: draft.user.id,
     period: standing?.window ?? null,
     counters,
+    credits: readCredits(draft, event, context),
     duplicates: duplicatesOf(draft, context),
   };
 }

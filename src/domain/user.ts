@@ -2,6 +2,7 @@
 // it; what it decided comes back as changes, here and to the journal alike, so memory and tables can't part.
 
 import type { Counter } from "domain/counter.ts";
+import { compareBalances, type CreditBalance, type LedgerEntry } from "domain/credit.ts";
 import type { MeteringEvent } from "domain/event.ts";
 import { ExpiryQueue } from "domain/expiry_queue.ts";
 import type { UserKey } from "domain/ids.ts";
@@ -40,6 +41,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
   | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }
   | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
+  | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
+  | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
   | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent };
 
 /** The rows from which a user's state is made. */
@@ -51,7 +54,11 @@ export interface UserRows {
   readonly subscriptions: readonly Subscription[];
   readonly counters: readonly Counter[];
   readonly reservations: readonly Reservation[];
+  readonly balances: readonly CreditBalance[];
 }
+
+/** Rows that a command names and that need not be live. */
+export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances">;
 
 /** A user's live rows in memory. Read by decisions; changed by `apply`, `admit` and `forget` only. */
 export class UserState {
@@ -64,6 +71,10 @@ export class UserState {
   /** Open holds, and settled reservations until the tables have them. */
   readonly reservations = new Map<string, Reservation>();
   readonly holds = new ExpiryQueue();
+  /** Balances by id: those not expired and not revoked, those that holds have parts of, and recent others. */
+  readonly balances = new Map<string, CreditBalance>();
+  /** The same in consumption order. */
+  readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
 
   constructor(rows: UserRows) {
@@ -75,7 +86,10 @@ export class UserState {
   }
 
   /** Adds older rows that a command names, where memory has no newer value. */
-  admit(rows: Pick<UserRows, "counters" | "reservations">): void {
+  admit(rows: OlderRows): void {
+    for (const row of rows.balances) {
+      if (!this.balances.has(row.id)) this.#setBalance(row);
+    }
     for (const row of rows.counters) {
       if (!this.counters.has(row.key)) this.counters.set(row.key, row);
     }
@@ -102,8 +116,12 @@ export class UserState {
         case "reservations":
           this.#setReservation(change.row);
           break;
+        case "credit_balances":
+          this.#setBalance(change.row);
+          break;
         case "events":
         case "subscription_events":
+        case "credit_ledger":
           break;
       }
     }
@@ -118,6 +136,19 @@ export class UserState {
   /** Whether an id names an open hold of this user. */
   readonly isOpen = (reservationId: string): boolean =>
     this.reservations.get(reservationId)?.status === "held";
+
+  #setBalance(row: CreditBalance): void {
+    const order = this.balanceOrder;
+    let low = 0;
+    let high = order.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compareBalances(order[middle] as CreditBalance, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    order.splice(low, this.balances.has(row.id) ? 1 : 0, row);
+    this.balances.set(row.id, row);
+  }
 
   #setReservation(row: Reservation): void {
     const before = this.reservations.get(row.id);

@@ -4,7 +4,7 @@
 import { numberOf, parseAmount } from "domain/amount.ts";
 import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
 import type { Database } from "storage/database.ts";
-import { decodeLines } from "storage/rows.ts";
+import { decodeLines } from "storage/metering_rows.ts";
 
 /** What a page of the feed shows. */
 export interface FeedQuery {

@@ -34,8 +34,11 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** A value of an encoded row. */
+export type Cell = string | number | boolean | null;
+
 /** Text of a value for COPY: NULL as \N, control characters and backslashes escaped. */
-export function copyText(value: string | number | boolean | null): string {
+export function copyText(value: Cell): string {
   if (value === null) return "\\N";
   if (typeof value !== "string") return value === true ? "t" : value === false ? "f" : String(value);
   return NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, (char) => ESCAPES[char] as string) : value;

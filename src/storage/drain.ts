@@ -6,7 +6,7 @@
 // value of an older row goes through a staging table of the session into an upsert.
 
 import { arrayText, type Session, yieldToLoop } from "storage/database.ts";
-import { APPENDED, CHANGE_HEAD, TABLES, type TableSpec } from "storage/rows.ts";
+import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES, type TableSpec } from "storage/rows.ts";
 
 /** A batch as the drain takes it: encoded changes, a line each. */
 export interface DrainBatch {
@@ -59,7 +59,7 @@ async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
     for (let start = 0; start < payload.length;) {
       const feed = payload.indexOf("\n", start);
       const end = feed < 0 ? payload.length : feed;
-      const table = payload.charCodeAt(start) - ZERO;
+      const table = payload.charCodeAt(start) - FIRST_TABLE;
       const body = payload.slice(start + CHANGE_HEAD, end);
       const key = keyOf(TABLES[table] as TableSpec, body);
       const fresh = appends[table] as Map<string, string>;
@@ -75,8 +75,6 @@ async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
     puts: [...(puts[table] as Map<string, string>).values()],
   }));
 }
-
-const ZERO = "0".charCodeAt(0);
 
 /** The text of the leading columns that are the row's key. */
 function keyOf({ keyColumns }: TableSpec, body: string): string {

@@ -11,7 +11,7 @@ import { LEASE_LIMITS } from "src/limits.ts";
 import type { Database, PinnedSession, Session } from "storage/database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "storage/drain.ts";
 import { MIGRATION_LOCK } from "storage/migrate.ts";
-import { encodeChange } from "storage/rows.ts";
+import { encodeChange, withLaterCells } from "storage/rows.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
 /** Batches that one term can append; the terms share the numbers below 2^53. */
@@ -85,7 +85,8 @@ async function replaySome(session: Session): Promise<number> {
     "select seq, payload from journal order by seq limit $1::int for update",
     [REPLAY_BATCHES],
   );
-  if (rows.length > 0) await drainBatches(session, rows);
+  const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterCells(payload) }));
+  if (rows.length > 0) await drainBatches(session, batches);
   return rows.length;
 }
 

@@ -1,7 +1,7 @@
 // The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
 // the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
 
-import type { OperationsRow } from "actors/port.ts";
+import type { IssuesRow, OperationsRow } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import type {
   ApiKey,
@@ -69,6 +69,12 @@ function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
 }
 
 /** Operations of one UTC month. */
+/** Credit balances issued so far, by realm. */
+export function loadIssues(reader: Reader): Promise<IssuesRow[]> {
+  return reader.query<IssuesRow>("select realm, issued from credit_issues");
+}
+
+/** Metering operations of a month. */
 export function loadOperations(reader: Reader, month: string): Promise<OperationsRow[]> {
   return reader.query<OperationsRow>(
     `select workspace_id as "workspaceId", mode, month, used from operations where month = $1`,
@@ -151,7 +157,7 @@ export async function saveClockOffset(session: Session, realm: number, offsetMs:
 /** Those of the plans that have an active subscription in one of the realms. */
 export async function plansInUse(
   reader: Reader,
-  realms: readonly { realm: number; now: Millis }[],
+  realms: readonly RealmMoment[],
   planIds: readonly string[],
 ): Promise<string[]> {
   const rows = await reader.query<{ planId: string }>(
@@ -160,11 +166,35 @@ export async function plansInUse(
        select 1 from subscriptions s join users u on u.key = s.user_key
        join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = u.realm
        where s.plan_id = p.id and not s.ended and (s.ends_at_ms is null or s.ends_at_ms > r.now_ms))`,
-    [
-      arrayText(planIds),
-      arrayText(realms.map(({ realm }) => realm)),
-      arrayText(realms.map(({ now }) => now)),
-    ],
+    [arrayText(planIds), ...momentsText(realms)],
   );
   return rows.map(({ planId }) => planId);
+}
+
+/** Those of the packs of which somebody in the realms has a balance that can still be spent or given back to. */
+export async function packsInUse(
+  reader: Reader,
+  realms: readonly RealmMoment[],
+  packIds: readonly string[],
+): Promise<string[]> {
+  const rows = await reader.query<{ packId: string }>(
+    `select p.id as "packId" from unnest($1::text::text[]) as p(id)
+     where exists (
+       select 1 from credit_balances b
+       join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = b.realm
+       where b.pack_id = p.id and b.revoked_at_ms is null and (b.held > 0
+         or b.remaining > 0 and (b.expires_at_ms is null or b.expires_at_ms > r.now_ms)))`,
+    [arrayText(packIds), ...momentsText(realms)],
+  );
+  return rows.map(({ packId }) => packId);
+}
+
+/** A realm with the moment on its clock. */
+export interface RealmMoment {
+  readonly realm: number;
+  readonly now: Millis;
+}
+
+function momentsText(realms: readonly RealmMoment[]): [string, string] {
+  return [arrayText(realms.map(({ realm }) => realm)), arrayText(realms.map(({ now }) => now))];
 }

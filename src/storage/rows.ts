@@ -4,17 +4,12 @@
 
 import { decimalOf, parseAmount } from "domain/amount.ts";
 import { type Counter, counterKey } from "domain/counter.ts";
-import type { MeteringEvent } from "domain/event.ts";
-import type { Window } from "domain/period.ts";
-import type { Unit } from "domain/plan.ts";
-import type { Line, Reservation, ReservationStatus } from "domain/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
 import type { Entitlement, User } from "domain/user.ts";
 import type { IdempotencyRow, OperationsRow, RowChange } from "actors/port.ts";
-import { copyText } from "storage/database.ts";
-
-/** A value of an encoded row. */
-export type Cell = string | number | boolean | null;
+import { encodeBalance, encodeLedgerEntry } from "storage/credit_rows.ts";
+import { type Cell, copyText } from "storage/database.ts";
+import { encodeEvent, encodeReservation } from "storage/metering_rows.ts";
 
 /** A table that changes reach through the journal. */
 export interface TableSpec {
@@ -27,8 +22,8 @@ export interface TableSpec {
 }
 
 /**
- * The tables by the digit that stands for them in the journal; the order is part of the journal's format. "!" stands
- * before the columns that a put may change.
+ * The tables by the character that stands for them in the journal; the order is part of the journal's format. "!"
+ * stands before the columns that a put may change.
  */
 export const TABLES: readonly TableSpec[] = [
   table("users", 1, [
@@ -88,6 +83,7 @@ export const TABLES: readonly TableSpec[] = [
     "created_at_ms",
     "expires_at_ms",
     "!settled_at_ms",
+    "!credits",
   ]),
   table("events", 1, [
     "id",
@@ -115,13 +111,51 @@ export const TABLES: readonly TableSpec[] = [
     "!at_ms",
   ]),
   table("operations", 3, ["workspace_id", "mode", "month", "!used"]),
+  table("credit_balances", 1, [
+    "id",
+    "user_key",
+    "realm",
+    "pack_id",
+    "pack_name",
+    "pack_item_id",
+    "kind",
+    "unit",
+    "matches",
+    "priority",
+    "initial",
+    "granted_at_ms",
+    "expires_at_ms",
+    "external_ref",
+    "source",
+    "notes",
+    "!remaining",
+    "!held",
+    "!revoked_amount",
+    "!revoked_at_ms",
+  ]),
+  table("credit_ledger", 1, [
+    "id",
+    "user_key",
+    "balance_id",
+    "pack_id",
+    "delta",
+    "reason",
+    "event_id",
+    "reservation_id",
+    "notes",
+    "at_ms",
+  ]),
+  table("credit_issues", 1, ["realm", "!issued"]),
 ];
 
-const TABLE_NUMBER: ReadonlyMap<string, string> = new Map(
-  TABLES.map(({ name }, index) => [name, String(index)]),
+/** The character code that stands for the first table. */
+export const FIRST_TABLE = "0".charCodeAt(0);
+
+const TABLE_MARK: ReadonlyMap<string, string> = new Map(
+  TABLES.map(({ name }, index) => [name, String.fromCharCode(FIRST_TABLE + index)]),
 );
 
-/** How many characters stand before the cells of an encoded change: the table's digit and the verb's. */
+/** How many characters stand before the cells of an encoded change: the table's and the verb's. */
 export const CHANGE_HEAD = 2;
 /** The verb of an encoded row that did not exist before. */
 export const APPENDED = "+";
@@ -129,8 +163,25 @@ const PUT = "=";
 
 /** Encodes a change for journal and drain: table, verb and cells as one line without its line feed. */
 export function encodeChange(change: RowChange): string {
-  const head = TABLE_NUMBER.get(change.table) as string;
+  const head = TABLE_MARK.get(change.table) as string;
   return head + (change.verb === "append" ? APPENDED : PUT) + copyLine(encodeRow(change));
+}
+
+/** Cells of columns that were added after journals had been written without them, by table. */
+const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([["reservations", ["[]"]]]);
+
+/**
+ * A payload of the journal with every column of today. A program that takes over from an older one after a crash
+ * may find lines that end before the columns added since.
+ */
+export function withLaterCells(payload: string): string {
+  return payload.split("\n").map((line) => {
+    const spec = TABLES[line.charCodeAt(0) - FIRST_TABLE] as TableSpec;
+    const later = LATER_CELLS.get(spec.name);
+    if (later === undefined) return line;
+    const missing = spec.columns.length - line.split("\t").length;
+    return missing <= 0 ? line : [line, ...later.slice(-missing)].join("\t");
+  }).join("\n");
 }
 
 function copyLine(cells: readonly Cell[]): string {
@@ -157,6 +208,12 @@ function encodeRow(change: RowChange): Cell[] {
       return encodeIdempotency(change.row);
     case "operations":
       return encodeOperations(change.row);
+    case "credit_balances":
+      return encodeBalance(change.row);
+    case "credit_ledger":
+      return encodeLedgerEntry(change.row);
+    case "credit_issues":
+      return [change.row.realm, change.row.issued];
   }
 }
 
@@ -296,114 +353,6 @@ export function decodeCounter(record: CounterRecord): Counter {
     adjusted: parseAmount(record.adjusted),
     costCents: parseAmount(record.cost_cents),
   };
-}
-
-// Reservations and events
-
-export interface ReservationRecord {
-  id: string;
-  user_key: number;
-  status: ReservationStatus;
-  event: string;
-  metadata: string | null;
-  quantity: string | null;
-  count: string | null;
-  amounts: string;
-  per_unit: boolean;
-  lines: string;
-  created_at_ms: number;
-  expires_at_ms: number;
-  settled_at_ms: number | null;
-}
-
-function encodeReservation(row: Reservation): Cell[] {
-  const { count, tokens, seconds, cents } = row.amounts;
-  return [
-    row.id,
-    row.userKey,
-    row.status,
-    row.event,
-    row.metadata,
-    row.quantity === null ? null : decimalOf(row.quantity),
-    row.count === null ? null : decimalOf(row.count),
-    `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`,
-    row.perUnit,
-    encodeLines(row.lines),
-    row.createdAt,
-    row.expiresAt,
-    row.settledAt,
-  ];
-}
-
-export function decodeReservation(record: ReservationRecord): Reservation {
-  const [count = "0", tokens = "0", seconds = "0", cents = "0"] = record.amounts.slice(1, -1).split(",");
-  return {
-    id: record.id,
-    userKey: record.user_key,
-    status: record.status,
-    event: record.event,
-    metadata: record.metadata,
-    quantity: record.quantity === null ? null : parseAmount(record.quantity),
-    count: record.count === null ? null : parseAmount(record.count),
-    amounts: {
-      count: parseAmount(count),
-      tokens: parseAmount(tokens),
-      seconds: parseAmount(seconds),
-      cents: parseAmount(cents),
-    },
-    perUnit: record.per_unit,
-    lines: decodeLines(record.lines),
-    createdAt: record.created_at_ms,
-    expiresAt: record.expires_at_ms,
-    settledAt: record.settled_at_ms,
-  };
-}
-
-function encodeEvent(row: MeteringEvent): Cell[] {
-  const uncovered = Object.entries(row.uncovered).map(([unit, amount]) => [unit, decimalOf(amount)]);
-  return [
-    row.id,
-    row.userKey,
-    row.realm,
-    row.type,
-    decimalOf(row.quantity),
-    decimalOf(row.costCents),
-    row.matchStatus,
-    row.createdAt,
-    row.metadata,
-    row.reservationId,
-    row.reason,
-    row.errorCode,
-    encodeLines(row.lines),
-    JSON.stringify(uncovered),
-  ];
-}
-
-/** Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
-function encodeLines(lines: readonly Line[]): string {
-  let text = "[";
-  for (const { planId, groupId, window, unit, taken } of lines) {
-    if (text !== "[") text += ",";
-    text += `[${quoted(planId)},${quoted(groupId)},${window.start},${window.end},"${unit}","${
-      decimalOf(taken)
-    }"]`;
-  }
-  return text + "]";
-}
-
-const PLAIN_ID = /^[\w.-]*$/;
-
-/** A text as JSON; most ids need no escape. */
-function quoted(text: string): string {
-  return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
-}
-
-export function decodeLines(text: string): Line[] {
-  const lines = JSON.parse(text) as [string, string, number, number | null, Unit, string][];
-  return lines.map(([planId, groupId, start, end, unit, taken]) => {
-    const window: Window = { start, end };
-    return { planId, groupId, window, unit, taken: parseAmount(taken) };
-  });
 }
 
 // Rows of the runtime itself

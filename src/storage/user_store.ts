@@ -2,21 +2,22 @@
 // answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
 // loaded.
 
-import type { IdempotencyRow, LoadedUser, UserRef, UserStore } from "actors/port.ts";
+import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "actors/port.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Counter } from "domain/counter.ts";
+import type { CreditBalance } from "domain/credit.ts";
 import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Subscription } from "domain/subscription.ts";
-import type { User } from "domain/user.ts";
+import type { OlderRows, User } from "domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
 import { arrayText, type Database } from "storage/database.ts";
+import { decodeReservation, type ReservationRecord } from "storage/metering_rows.ts";
 import {
   type CounterRecord,
   decodeCounter,
-  decodeReservation,
   decodeSubscription,
   decodeUser,
-  type ReservationRecord,
   type SubscriptionRecord,
   type UserRecord,
 } from "storage/rows.ts";
@@ -36,6 +37,7 @@ export function openUserStore(database: Database): UserStore {
   return {
     load: (refs, now) => load(database, refs, now),
     loadReservation: (owner, id) => loadReservation(database, owner, id),
+    loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
       const rows = await database.query<{ key: number }>(
         `select key from users where realm = $1::int and due_at_ms <= $2::bigint
@@ -63,7 +65,7 @@ async function load(
   // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText(keys);
-  const [subscriptions, counters, reservations] = await Promise.all([
+  const [subscriptions, counters, reservations, balances] = await Promise.all([
     database.query<SubscriptionRecord>(
       "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
       [keyText],
@@ -79,6 +81,11 @@ async function load(
        order by id`,
       [keyText],
     ),
+    database.query<BalanceRecord>(
+      `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
+       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms > $2::bigint)) order by id`,
+      [keyText, from],
+    ),
   ]);
   const loaded = new Map(keys.map((key) => [key, emptyRows(users.get(key) as User)]));
   for (const record of subscriptions) {
@@ -88,6 +95,7 @@ async function load(
   for (const record of reservations) {
     loaded.get(record.user_key)?.reservations.push(decodeReservation(record));
   }
+  for (const record of balances) loaded.get(record.user_key)?.balances.push(decodeBalance(record));
   const byId = new Map([...users.values()].map((user) => [`${user.realm}/${user.id}`, user.key]));
   return refs.map((ref) => {
     const key = "key" in ref ? ref.key : byId.get(`${ref.realm}/${ref.id}`);
@@ -124,29 +132,41 @@ interface Rows {
   readonly subscriptions: Subscription[];
   readonly counters: Counter[];
   readonly reservations: Reservation[];
+  readonly balances: CreditBalance[];
 }
 
 function emptyRows(user: User): Rows {
-  return { user, subscriptions: [], counters: [], reservations: [] };
+  return { user, subscriptions: [], counters: [], reservations: [], balances: [] };
 }
 
 async function loadReservation(
   database: Database,
   owner: UserKey,
   id: string,
-): Promise<{ counters: Counter[]; reservations: Reservation[] }> {
+): Promise<OlderRows> {
   const [record] = await database.query<ReservationRecord>(
     "select * from reservations where id = $1 and user_key = $2::bigint",
     [id, owner],
   );
-  if (record === undefined) return { counters: [], reservations: [] };
+  if (record === undefined) return { counters: [], reservations: [], balances: [] };
   const reservation = decodeReservation(record);
   const starts = reservation.lines.map(({ window }) => window.start);
   const counters = starts.length === 0 ? [] : await database.query<CounterRecord>(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
     [owner, arrayText(starts)],
   );
-  return { counters: counters.map(decodeCounter), reservations: [reservation] };
+  return { counters: counters.map(decodeCounter), reservations: [reservation], balances: [] };
+}
+
+async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
+  const [column, value] = "balanceId" in which
+    ? ["id", which.balanceId]
+    : ["external_ref", which.externalRef];
+  const records = await database.query<BalanceRecord>(
+    `select * from credit_balances where user_key = $1::bigint and ${column} = $2 order by id`,
+    [owner, value],
+  );
+  return { counters: [], reservations: [], balances: records.map(decodeBalance) };
 }
 
 async function loadIdempotency(

@@ -1,7 +1,7 @@
 // Actors over time: settled reservations, late commits, crashes and parallel calls.
 
 import assert from "node:assert/strict";
-import { reservationOwner } from "domain/ids.ts";
+import { ownerOf } from "domain/ids.ts";
 import { barrier, type Runtime, settleLoop, startRuntime } from "tests/actors/runtime.ts";
 import { MemoryStore } from "tests/support/memory_store.ts";
 
@@ -12,7 +12,7 @@ async function withHold(count: number) {
   const runtime = await startRuntime(store);
   await runtime.subscribe("u");
   const id = await runtime.reserve("u", count) as string;
-  return { store, runtime, id, owner: reservationOwner(id) as number };
+  return { store, runtime, id, owner: ownerOf("reservation", id) as number };
 }
 
 Deno.test("a second commit is refused, however much of the first one has drained", async () => {

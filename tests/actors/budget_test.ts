@@ -6,10 +6,10 @@ import { startRuntime } from "tests/actors/runtime.ts";
 import { sizeOf } from "tests/domain/scene.ts";
 import { MemoryStore } from "tests/support/memory_store.ts";
 
-const CAPS = { workspaceId: "ws_1", operationCap: 3, testOperationCap: 1 };
+const CAPS = { workspaceId: "ws_1", operationCap: 3, testOperationCap: 1, testCreditBalanceCap: 2 };
 
 Deno.test("only a workspace that has used its cap is refused, each mode by its own", () => {
-  const budget = new Budget([], () => Date.UTC(2026, 0, 31, 23, 59));
+  const budget = new Budget([], [], () => Date.UTC(2026, 0, 31, 23, 59));
   assert.equal(budget.refusal(CAPS, "live"), null);
   budget.take("ws_1", "live", 2);
   assert.equal(budget.refusal(CAPS, "live"), null);
@@ -28,7 +28,11 @@ Deno.test("only a workspace that has used its cap is refused, each mode by its o
 
 Deno.test("a new UTC month starts at nothing", () => {
   let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
-  const budget = new Budget([{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }], () => now);
+  const budget = new Budget(
+    [{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }],
+    [],
+    () => now,
+  );
   assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
   now += 1;
   assert.equal(monthOf(now), "2027-01");

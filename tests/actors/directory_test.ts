@@ -1,13 +1,13 @@
 // The directory: one actor for each user, whatever it is called and however often, and only as long as needed.
 
 import assert from "node:assert/strict";
-import { reservationOwner } from "domain/ids.ts";
+import { ownerOf as ownerOfId } from "domain/ids.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
 import { sizeOf } from "tests/domain/scene.ts";
 import { MemoryStore } from "tests/support/memory_store.ts";
 
 function ownerOf(reservationId: string | null): number {
-  return reservationOwner(reservationId as string) as number;
+  return ownerOfId("reservation", reservationId as string) as number;
 }
 
 Deno.test("many callers of one unknown user start one actor with one load", async () => {
@@ -80,7 +80,7 @@ Deno.test("a key of no user, or of a user of another realm, is nobody's", async 
     realm: { ...runtime.realm, realm: 2 },
     name: "release",
     input: { reservationId: id as string, reason: null, errorCode: null },
-    reservationId: id as string,
+    needs: { reservationId: id as string },
   } as const;
   assert.equal(await runtime.term.directory.runByKey(ownerOf(id), call), null);
   assert.equal(await runtime.count("u"), 1_000_000n);

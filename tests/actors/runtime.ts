@@ -44,7 +44,13 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
     realm: 1,
     mode: "live",
     catalog: compileCatalog({ plans: [planOf("plan_a", { g: QUOTA })] }, 1),
-    caps: { workspaceId: "ws_1", operationCap: null, testOperationCap: null, ...caps },
+    caps: {
+      workspaceId: "ws_1",
+      operationCap: null,
+      testOperationCap: null,
+      testCreditBalanceCap: null,
+      ...caps,
+    },
     now: () => now,
   };
   const term = new Term({
@@ -52,6 +58,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
     store,
     ids: makeIdSource(clock),
     operations: store.tables.operations(),
+    issues: store.tables.issues(),
     lastUserKey: await store.lastUserKey(),
     realNow: () => now,
   });
@@ -83,7 +90,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
     },
     settle: async (name, reservationId, owner) => {
       const input = { reservationId, extra: {}, actual: {}, costCents: null, reason: null, errorCode: null };
-      const result = await term.directory.runByKey(owner, { realm, name, input, reservationId });
+      const result = await term.directory.runByKey(owner, { realm, name, input, needs: { reservationId } });
       return result === null ? "nobody" : result.ok ? "ok" : result.refusal.code;
     },
     count: async (userId) => {

@@ -24,6 +24,8 @@ export interface Contestant {
   name: string;
   /** Whether it settles reservations too, and so runs reserve + commit. */
   commits: boolean;
+  /** Whether it also runs reserves that credits pay for. */
+  spendsCredits?: boolean;
   /** Starts it, or throws Skipped with the reason. */
   start(bench: Bench): Promise<Running>;
 }

@@ -3,7 +3,7 @@
 // are read as bytes, because it shares the cores with what it measures; the README has its cost beside autocannon's.
 import { AnswerReader, bytes, find } from "./http_reader.ts";
 import { callReport, Histogram } from "./histogram.ts";
-import { EVENT, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
+import { EVENTS, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
 
 const ALLOWED = bytes('"allowed":true');
 const RESERVATION = bytes('"reservationId":"');
@@ -20,7 +20,12 @@ function reserveRequests(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
   const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
   return Array.from(
     order,
-    (n) => request(plan, "/api/v1/reserve", JSON.stringify({ userId: userId(n), event: EVENT, count: 1 })),
+    (n) =>
+      request(
+        plan,
+        "/api/v1/reserve",
+        JSON.stringify({ userId: userId(n), event: EVENTS[plan.paidBy], count: 1 }),
+      ),
   );
 }
 

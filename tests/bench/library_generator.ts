@@ -3,7 +3,7 @@
 // ratios to the echo are then those of the design's first measurements, and milder than the default's.
 import library from "autocannon";
 import { callReport, Histogram } from "./histogram.ts";
-import { EVENT, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
+import { EVENTS, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
 
 /** What a pair of calls keeps between them on its connection. */
 interface PairContext {
@@ -48,7 +48,8 @@ class Counts {
 function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
   const headers = { authorization: plan.authorization, "content-type": "application/json" };
   const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
-  const bodies = Array.from(order, (n) => JSON.stringify({ userId: userId(n), event: EVENT, count: 1 }));
+  const event = EVENTS[plan.paidBy];
+  const bodies = Array.from(order, (n) => JSON.stringify({ userId: userId(n), event, count: 1 }));
   let next = 0;
   const reserve: LibraryRequest = {
     method: "POST",

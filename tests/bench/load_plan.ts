@@ -4,8 +4,11 @@
 /** How many users "spread" means. */
 export const USERS = 10_000;
 
-/** The event that every reserve names. */
-export const EVENT = "image.render";
+/** What a reserve takes its quota from. */
+export type PaidBy = "plan" | "credits";
+
+/** The event that a reserve names: the plan covers one, credits alone pay for the other. */
+export const EVENTS: Readonly<Record<PaidBy, string>> = { plan: "image.render", credits: "video.render" };
 
 /** Whether requests go round all users or all to one of them. */
 export type Spread = "spread" | "hot";
@@ -17,6 +20,7 @@ export interface LoadPlan {
   warmupMs: number;
   measureMs: number;
   users: Spread;
+  paidBy: PaidBy;
   /** Settle each reservation with a commit on the same connection. */
   pair: boolean;
   authorization: string;

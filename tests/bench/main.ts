@@ -69,7 +69,9 @@ async function runAll(
   for (const [index, scenario] of scenarios.entries()) {
     const server = running.get(scenario.contestant);
     if (server === undefined) continue;
-    const name = `${scenario.contestant}${scenario.pair ? " reserve + commit" : ""}, ${scenario.users}`;
+    const name = `${scenario.contestant}${scenario.pair ? " reserve + commit" : ""}${
+      scenario.paidBy === "credits" ? " by credits" : ""
+    }, ${scenario.users}`;
     await scratch.checkpoint();
     try {
       const run = await measure(scenario, server, options, cleanup);

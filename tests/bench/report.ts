@@ -19,7 +19,7 @@ export interface Machine {
 /** One line of the table. */
 export interface Row {
   contestant: string;
-  /** "reserve", "reserve + commit" (all calls), or one of the two calls of such a pair. */
+  /** "reserve", "reserve by credits", "reserve + commit" (all calls), or one of the two calls of such a pair. */
   calls: string;
   users: Spread;
   requestsPerSecond: number;
@@ -57,14 +57,16 @@ export function summarize(runs: Measured[]): Pick<Report, "rows" | "drain" | "ec
   return { rows, drain: drainRows(runs), echoDrift: echoDrift(runs), targets: targets(rows) };
 }
 
+const BY_CREDITS = "reserve by credits";
+
 function rowsOf(runs: Measured[]): Row[] {
   const rows: Row[] = [];
   for (const same of grouped(runs)) {
-    const [{ contestant, users, pair }] = same as [Measured];
+    const [{ contestant, users, paidBy, pair }] = same as [Measured];
     const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
       rows.push(rowOf({ contestant, calls, users }, same, pick));
     if (!pair) {
-      row("reserve", (run) => run.load.reserve);
+      row(paidBy === "plan" ? "reserve" : BY_CREDITS, (run) => run.load.reserve);
     } else {
       row("reserve + commit", (run) => run.load.all);
       row("  its reserve", (run) => run.load.reserve);
@@ -75,7 +77,7 @@ function rowsOf(runs: Measured[]): Row[] {
 }
 
 function grouped(runs: Measured[]): Measured[][] {
-  return [...Map.groupBy(runs, (run) => `${run.contestant} ${run.pair} ${run.users}`).values()];
+  return [...Map.groupBy(runs, (run) => `${run.contestant} ${run.pair} ${run.paidBy} ${run.users}`).values()];
 }
 
 function rowOf(
@@ -123,7 +125,7 @@ function ratios(rows: Row[]): Row[] {
 
 function drainRows(runs: Measured[]): DrainRow[] {
   return runs.filter((run) => run.contestant === "holdfast").map((run) => ({
-    calls: run.pair ? "reserve + commit" : "reserve",
+    calls: run.pair ? "reserve + commit" : run.paidBy === "plan" ? "reserve" : BY_CREDITS,
     users: run.users,
     drain: run.drain,
   }));
@@ -147,6 +149,11 @@ function targets(rows: Row[]): Report["targets"] {
     if (row.contestant !== "holdfast" || row.calls !== "reserve") continue;
     add("holdfast reserve to echo", row.users, row.ratioToEcho, 0.3);
     add("holdfast reserve to transaction", row.users, row.ratioToTransaction, 6);
+    const byCredits = rows.find((other) => other.calls === BY_CREDITS && other.users === row.users);
+    if (byCredits !== undefined) {
+      const ratio = byCredits.requestsPerSecond / row.requestsPerSecond;
+      add("reserve by credits to reserve by the plan", row.users, ratio, 0.8);
+    }
   }
   return found;
 }

@@ -2,16 +2,17 @@
 // round, because every ratio stands on it: the two together show how much the machine drifted meanwhile.
 import { type Contestant, type Running } from "./contestant.ts";
 import { type DrainReport, DrainWatch } from "./drain_watch.ts";
-import { type LoadPlan, type LoadReport, type Spread } from "./load_plan.ts";
+import { type LoadPlan, type LoadReport, type PaidBy, type Spread } from "./load_plan.ts";
 import { Child, type Cleanup } from "./processes.ts";
 
 const WARMUP_MS = 2000;
 const SEED = 20_260_101;
 
-/** One line of work: a contestant, its users, and whether it settles what it reserves. */
+/** One line of work: a contestant, its users, who pays, and whether it settles what it reserves. */
 export interface Scenario {
   contestant: string;
   users: Spread;
+  paidBy: PaidBy;
   pair: boolean;
 }
 
@@ -24,14 +25,17 @@ export interface Measured extends Scenario {
 /** The scenarios of one round. */
 export function roundOf(contestants: Contestant[]): Scenario[] {
   const scenarios: Scenario[] = [];
-  for (const { name: contestant, commits } of contestants) {
-    for (const pair of commits ? [false, true] : [false]) {
-      scenarios.push({ contestant, users: "spread", pair }, { contestant, users: "hot", pair });
-    }
+  const both = (contestant: string, paidBy: PaidBy, pair: boolean) => {
+    for (const users of ["spread", "hot"] as const) scenarios.push({ contestant, users, paidBy, pair });
+  };
+  for (const { name, commits, spendsCredits } of contestants) {
+    both(name, "plan", false);
+    // Next to each other: the two are compared.
+    if (spendsCredits === true) both(name, "credits", false);
+    if (commits) both(name, "plan", true);
   }
   if (contestants.length > 1 && contestants.some((each) => each.name === "echo")) {
-    scenarios.push({ contestant: "echo", users: "spread", pair: false });
-    scenarios.push({ contestant: "echo", users: "hot", pair: false });
+    both("echo", "plan", false);
   }
   return scenarios;
 }
@@ -49,6 +53,7 @@ export async function measure(
     warmupMs: WARMUP_MS,
     measureMs: wanted.seconds * 1000,
     users: scenario.users,
+    paidBy: scenario.paidBy,
     pair: scenario.pair,
     authorization: running.authorization,
     seed: SEED,

@@ -1,10 +1,11 @@
 // The auditor: reads every change that decisions yield and proves that the books balance. A counter is the sum of
-// its open holds and its counted events, and of what plan changes and floors adjusted; a user is never due later
-// than what falls due next.
+// its open holds and its counted events, and of what plan changes and floors adjusted; a balance is the sum of its
+// ledger, and what of it is held the sum of its holds; a user is never due later than what falls due next.
 
 import assert from "node:assert/strict";
 import { decimalOf } from "domain/amount.ts";
 import { type Counter, counterKey } from "domain/counter.ts";
+import type { CreditBalance, CreditLine } from "domain/credit.ts";
 import type { Line, Reservation } from "domain/reservation.ts";
 import type { Change, UserState } from "domain/user.ts";
 
@@ -12,6 +13,9 @@ import type { Change, UserState } from "domain/user.ts";
 export class Auditor {
   readonly counters = new Map<string, Counter>();
   readonly reservations = new Map<string, Reservation>();
+  readonly balances = new Map<string, CreditBalance>();
+  readonly #moved = new Map<string, bigint>();
+  readonly #heldCredits = new Map<string, bigint>();
   readonly #held = new Map<string, bigint>();
   readonly #counted = new Map<string, bigint>();
   readonly #ids = new Set<string>();
@@ -19,6 +23,7 @@ export class Auditor {
   /** Takes a decision's changes and checks every counter that they touch. */
   take(changes: readonly Change[]): void {
     const touched = new Set<string>();
+    const balances = new Set<string>();
     for (const change of changes) {
       switch (change.table) {
         case "counters": {
@@ -34,8 +39,14 @@ export class Auditor {
           assert.equal(row.status === "held", row.settledAt === null);
           const before = this.reservations.get(row.id);
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
-          if (before?.status === "held") this.#add(this.#held, row.userKey, before.lines, -1n, touched);
-          if (row.status === "held") this.#add(this.#held, row.userKey, row.lines, 1n, touched);
+          if (before?.status === "held") {
+            this.#add(this.#held, row.userKey, before.lines, -1n, touched);
+            this.#hold(before.credits, -1n, balances);
+          }
+          if (row.status === "held") {
+            this.#add(this.#held, row.userKey, row.lines, 1n, touched);
+            this.#hold(row.credits, 1n, balances);
+          }
           this.reservations.set(row.id, row);
           break;
         }
@@ -46,12 +57,28 @@ export class Auditor {
         case "subscription_events":
           this.#see(change.row.id);
           break;
+        case "credit_balances": {
+          const { row } = change;
+          assert.ok(row.remaining >= 0n && row.held >= 0n, "a balance fell below zero");
+          assert.equal(change.verb === "append", !this.balances.has(row.id), "a balance is appended once");
+          this.balances.set(row.id, row);
+          balances.add(row.id);
+          break;
+        }
+        case "credit_ledger": {
+          const { id, balanceId, delta } = change.row;
+          this.#see(id);
+          this.#moved.set(balanceId, (this.#moved.get(balanceId) ?? 0n) + delta);
+          balances.add(balanceId);
+          break;
+        }
         case "users":
         case "subscriptions":
           break;
       }
     }
     for (const key of touched) this.#checkCounter(key);
+    for (const id of balances) this.#checkBalance(id);
   }
 
   /** Checks what a state says of itself. */
@@ -73,6 +100,20 @@ export class Auditor {
     const counted = this.#counted.get(key) ?? 0n;
     const parts = [count, held, counted, adjusted].map(decimalOf).join(", ");
     assert.equal(count, held + counted + adjusted, `counter, holds, events, adjusted: ${parts}`);
+  }
+
+  #checkBalance(id: string): void {
+    const row = this.balances.get(id);
+    assert.ok(row !== undefined, `a movement of ${id}, which was never granted`);
+    assert.equal(row.remaining, this.#moved.get(id) ?? 0n, `remaining and ledger of ${id}`);
+    assert.equal(row.held, this.#heldCredits.get(id) ?? 0n, `held and open holds of ${id}`);
+  }
+
+  #hold(lines: readonly CreditLine[], sign: bigint, touched: Set<string>): void {
+    for (const { balanceId, taken } of lines) {
+      this.#heldCredits.set(balanceId, (this.#heldCredits.get(balanceId) ?? 0n) + sign * taken);
+      touched.add(balanceId);
+    }
   }
 
   #see(id: string): void {

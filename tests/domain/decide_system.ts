@@ -3,15 +3,13 @@
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "domain/amount.ts";
+import { numberOf } from "domain/amount.ts";
 import { type Catalog, compileCatalog } from "domain/catalog.ts";
-import type { CommandName, Commands, Correction, Decision, GroupReading } from "domain/command.ts";
+import type { CommandName, Commands, Decision, GroupReading } from "domain/command.ts";
 import { decide } from "domain/decide.ts";
 import { matchedGroupIds, type MeteringEvent } from "domain/event.ts";
-import { ID_PREFIX, type IdKind, type IdSource, reservationId, reservationOwner } from "domain/ids.ts";
-import type { Metadata } from "domain/match.ts";
+import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
-import type { CallSize } from "domain/pricing.ts";
 import type { SubscriptionEvent } from "domain/subscription.ts";
 import { UserState } from "domain/user.ts";
 import { STATUS } from "routes/errors.ts";
@@ -21,12 +19,26 @@ import { Auditor } from "tests/domain/auditor.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
 import { MemoryTables } from "tests/support/memory_store.ts";
 
+import { answerCredits } from "tests/domain/credit_calls.ts";
+import {
+  amountOrNull,
+  callOf,
+  commitOf,
+  rowIdsOf,
+  subscribeOf,
+  textOrNull,
+  timeOrNull,
+  userOf,
+} from "tests/domain/wire_input.ts";
+
 export interface DecideOptions {
   readonly catalog: CatalogDocument;
   /** Settles what falls due at its own moment, for every user, in place of at the next call. */
   readonly eager?: boolean;
   /** Makes a user's state anew from the tables before every so many calls. */
   readonly reloadEvery?: number;
+  /** How many balances may be issued. */
+  readonly testCreditBalanceCap?: number | null;
 }
 
 /** Ids by kind and user: the same calls give the same ids, however calls of other users lie between them. */
@@ -39,7 +51,7 @@ export function countedIds(user: number): IdSource {
   };
   return {
     next: (kind) => `${ID_PREFIX[kind]}${user}_${next(kind)}`,
-    nextReservation: (owner) => reservationId(owner, next("reservation").padStart(20, "0")),
+    nextOwned: (kind, owner) => ownedId(kind, owner, next(kind).padStart(20, "0")),
   };
 }
 
@@ -52,6 +64,7 @@ export class DecideSystem {
   readonly events: MeteringEvent[] = [];
   readonly history = new Map<number, SubscriptionEvent[]>();
   operations = 0;
+  issued = 0;
   readonly #options: DecideOptions;
   readonly #ids = new Map<number, IdSource>();
   readonly #names = new Map<number, string>();
@@ -76,6 +89,11 @@ export class DecideSystem {
         return this.#showEvent(input);
       case "users":
         return this.#showUser(input, now);
+      case "grant":
+      case "revoke":
+      case "credits":
+      case "ledger":
+        return answerCredits(this, { op, input }, now);
       default:
         return this.#call(op, input, now);
     }
@@ -97,14 +115,17 @@ export class DecideSystem {
     input: Commands[Name]["input"],
     now: Millis,
   ): Decision<Commands[Name]["answer"]>["result"] {
-    const state = this.#stateOf(userId, now);
+    const state = this.stateOf(userId, now);
     const before = referencesOf(state);
     const { key } = state.user;
     const ids = this.#ids.get(key) as IdSource;
-    const first = decide(state, name, input, { now, catalog: this.catalog, ids: throwawayIds() });
-    const again = decide(state, name, input, { now, catalog: this.catalog, ids: throwawayIds() });
+    const { testCreditBalanceCap: cap = null } = this.#options;
+    const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
+    const context = { now, catalog: this.catalog, ids, balancesLeft };
+    const first = decide(state, name, input, { ...context, ids: throwawayIds() });
+    const again = decide(state, name, input, { ...context, ids: throwawayIds() });
     assert.deepEqual(again, first, "the same inputs give another decision");
-    const { result, changes, operations } = decide(state, name, input, { now, catalog: this.catalog, ids });
+    const { result, changes, operations, issued } = decide(state, name, input, context);
     assertSame(referencesOf(state), before);
     for (const change of changes) deepFreeze(change);
     state.apply(changes);
@@ -112,6 +133,7 @@ export class DecideSystem {
     this.auditor.take(changes);
     this.auditor.checkUser(state);
     this.operations += operations;
+    this.issued += issued;
     for (const change of changes) {
       if (change.table === "events") this.events.push(change.row);
       if (change.table === "subscription_events") this.history.get(key)?.push(change.row);
@@ -119,7 +141,12 @@ export class DecideSystem {
     return result;
   }
 
-  #stateOf(userId: string, now: Millis): UserState {
+  /** A user's id by its internal number. */
+  nameOf(key: number): string | undefined {
+    return this.#names.get(key);
+  }
+
+  stateOf(userId: string, now: Millis): UserState {
     return this.states.get(userId) ?? this.#load(userId, now);
   }
 
@@ -129,7 +156,7 @@ export class DecideSystem {
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? this.states.size + 1;
     const user = { key, realm: 1, id: userId, entitlement: null, dueAt: null };
-    const none = { user, subscriptions: [], counters: [], reservations: [] };
+    const none = { user, subscriptions: [], counters: [], reservations: [], balances: [] };
     const state = new UserState({ ...(rows ?? none), recorded: rows !== null, aliases: [] });
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
@@ -144,7 +171,7 @@ export class DecideSystem {
     switch (op) {
       case "reserve": {
         const ttlMs = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] * 1000 : null;
-        return this.#ask(userOf(input), "reserve", { ...callOf(input), ttlMs }, now, (answer) => ({
+        return this.ask(userOf(input), "reserve", { ...callOf(input), ttlMs }, now, (answer) => ({
           allowed: answer.allowed,
           matched: answer.matched,
           ...(answer.hold && {
@@ -156,7 +183,7 @@ export class DecideSystem {
         }));
       }
       case "canUse":
-        return this.#ask(
+        return this.ask(
           userOf(input),
           "canUse",
           callOf(input),
@@ -165,19 +192,19 @@ export class DecideSystem {
             allowed,
             matched,
             reasons,
-            details: groups.map(({ group, quota, counter, window }) => ({
+            details: groups.map(({ group, quota, counter, window, offers }) => ({
               groupId: group.id,
               current: numberOf(counter.count),
               quota: numberOf(quota),
               resetsAt: window.end === null ? null : new Date(window.end).toISOString(),
-              creditAvailable: 0,
-              creditPacks: [],
+              creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
+              creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
             })),
           }),
         );
       case "track": {
         const command = { ...callOf(input), costCents: amountOrNull(input["costCents"]) };
-        return this.#ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
+        return this.ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
           eventId,
           matchStatus,
           matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
@@ -205,7 +232,7 @@ export class DecideSystem {
         return this.#settle(input, "release", command, now, () => ({}));
       }
       case "subscribe":
-        return this.#ask(
+        return this.ask(
           userOf(input),
           "subscribe",
           subscribeOf(input),
@@ -220,13 +247,13 @@ export class DecideSystem {
           endsAt: timeOrNull(input["endsAt"]),
           reason: textOrNull(input["reason"]),
         };
-        return this.#ask(userOf(input), "cancel", command, now, (answer) => {
+        return this.ask(userOf(input), "cancel", command, now, (answer) => {
           const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
           return { subscriptionId, userId, planId, endsAt };
         });
       }
       default:
-        return this.#ask(
+        return this.ask(
           userOf(input),
           "usage",
           { event: textOrNull(input["event"]) },
@@ -236,7 +263,7 @@ export class DecideSystem {
     }
   }
 
-  #ask<Name extends CommandName>(
+  ask<Name extends CommandName>(
     userId: string,
     name: Name,
     command: Commands[Name]["input"],
@@ -258,12 +285,12 @@ export class DecideSystem {
     show: (answer: Commands[Name]["answer"]) => WireData,
   ): ModelReply {
     const id = String(input["reservationId"]);
-    const owner = reservationOwner(id);
+    const owner = ownerOf("reservation", id);
     const userId = owner === null ? undefined : this.#names.get(owner);
     if (owner === null || userId === undefined) return { status: 404, code: "not_found" };
-    const state = this.#stateOf(userId, now);
+    const state = this.stateOf(userId, now);
     if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(owner, id));
-    const reply = this.#ask(userId, name, command, now, show);
+    const reply = this.ask(userId, name, command, now, show);
     if (this.#options.reloadEvery !== undefined) state.forget(id);
     return reply;
   }
@@ -292,7 +319,9 @@ export class DecideSystem {
         errorCode: this.catalog.promptLogging ? event.errorCode : null,
         reservationId: event.reservationId,
         reason: event.reason,
-        uncovered: {},
+        uncovered: Object.fromEntries(
+          Object.entries(event.uncovered).map(([unit, amount]) => [unit, numberOf(amount)]),
+        ),
       },
     };
   }
@@ -312,7 +341,7 @@ export class DecideSystem {
   }
 
   #showUser(input: Input, now: Millis): ModelReply {
-    return this.#ask(userOf(input), "user", {}, now, (answer) => {
+    return this.ask(userOf(input), "user", {}, now, (answer) => {
       const history = (this.history.get(answer.userKey) ?? []).toReversed().slice(0, 50);
       const { period, counters, credits } = showUsage(answer, false);
       return {
@@ -340,6 +369,8 @@ function referencesOf(state: UserState): unknown[][] {
     [...state.subscriptions].flat(),
     [...state.counters].flat(),
     [...state.reservations].flat(),
+    [...state.balances].flat(),
+    [...state.balanceOrder],
   ];
 }
 
@@ -367,76 +398,4 @@ function showGroup({ group, quota, counter, gate }: GroupReading): WireData {
     current: numberOf(counter.count),
     ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
   };
-}
-
-function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {
-  const members = input["metadata"] as Record<string, unknown> | null | undefined;
-  return {
-    event: String(input["event"]),
-    metadata: members == null ? null : { text: JSON.stringify(members), members },
-    size: {
-      quantity: amountOrNull(input["quantity"]),
-      count: amountOrNull(input["count"]),
-      inputTokens: amountOrNull(input["inputTokens"]),
-      inputCostCents: amountOrNull(input["inputCostCents"]),
-    },
-  };
-}
-
-function commitOf(input: Input): Commands["commit"]["input"] {
-  const extra = (input["extra"] ?? {}) as Input;
-  const actual = (input["actual"] ?? {}) as Input;
-  return {
-    reservationId: String(input["reservationId"]),
-    costCents: amountOrNull(input["costCents"]),
-    extra: correctionOf({
-      ...extra,
-      tokens: extra["tokens"] ?? extra["outputTokens"],
-      cents: extra["cents"] ?? extra["outputCostCents"],
-    }),
-    actual: correctionOf(actual),
-  };
-}
-
-function correctionOf(members: Input): Correction {
-  const units = (["count", "tokens", "cents", "seconds"] as const).flatMap((unit) => {
-    const amount = amountOrNull(members[unit]);
-    return amount === null ? [] : [[unit, amount]];
-  });
-  return Object.fromEntries(units);
-}
-
-function subscribeOf(input: Input): Commands["subscribe"]["input"] {
-  const limits = input["customLimits"] as Record<string, { quota: number }> | null | undefined;
-  const cycleStart = input["cycleStart"];
-  return {
-    plan: String(input["planId"]),
-    ...rowIdsOf(input),
-    customLimits: limits == null
-      ? limits
-      : Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)])),
-    startsAt: timeOrNull(input["startsAt"]),
-    endsAt: timeOrNull(input["endsAt"]),
-    cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
-  };
-}
-
-function rowIdsOf(input: Input) {
-  return { provider: textOrNull(input["provider"]), externalId: textOrNull(input["externalId"]) };
-}
-
-function userOf(input: Input): string {
-  return String(input["userId"]);
-}
-
-function amountOrNull(value: unknown): bigint | null {
-  return typeof value === "number" ? amountOf(value) : null;
-}
-
-function timeOrNull(value: unknown): Millis | null {
-  return typeof value === "string" ? Date.parse(value) : null;
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }

@@ -1,7 +1,7 @@
 // One user's state with a clock, for tests that say each command in a line.
 
 import { amountOf, numberOf } from "domain/amount.ts";
-import { type Catalog, compileCatalog, type PlanDocument } from "domain/catalog.ts";
+import { type Catalog, compileCatalog, type PackDocument, type PlanDocument } from "domain/catalog.ts";
 import type { CommandName, Commands, Decision } from "domain/command.ts";
 import { decide } from "domain/decide.ts";
 import { type CallSize } from "domain/pricing.ts";
@@ -52,8 +52,12 @@ export class Scene {
   readonly changes: Change[] = [];
   readonly #ids = countedIds(7);
 
-  constructor(plans: readonly PlanDocument[], at = "2026-03-10T12:00:00.000Z") {
-    this.catalog = compileCatalog({ plans }, 1);
+  constructor(
+    plans: readonly PlanDocument[],
+    at = "2026-03-10T12:00:00.000Z",
+    packs: readonly PackDocument[] = [],
+  ) {
+    this.catalog = compileCatalog({ plans, packs }, 1);
     this.now = Date.parse(at);
     const user = { key: 7, realm: 1, id: "u", entitlement: null, dueAt: null };
     this.state = new UserState({
@@ -63,6 +67,7 @@ export class Scene {
       subscriptions: [],
       counters: [],
       reservations: [],
+      balances: [],
     });
   }
 
@@ -85,6 +90,7 @@ export class Scene {
       now: this.now,
       catalog: this.catalog,
       ids: this.#ids,
+      balancesLeft: null,
     });
     this.state.apply(decision.changes);
     this.changes.push(...decision.changes);

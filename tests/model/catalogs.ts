@@ -1,8 +1,19 @@
 // Catalogs for the model's tests and for workloads: `example` (the shape of the specification's example),
 // `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules), and
 // `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing).
+// Each has packs: with items in several units and without, of equal priority, of short life, of narrow rules.
 
-import type { CatalogDocument, Headroom, LimitGroup, MatchRule, ModelRow, Plan, Unit } from "./document.ts";
+import type {
+  CatalogDocument,
+  Headroom,
+  LimitGroup,
+  MatchRule,
+  ModelRow,
+  Pack,
+  PackItem,
+  Plan,
+  Unit,
+} from "./document.ts";
 
 const MODELS: ModelRow[] = [
   {
@@ -47,11 +58,21 @@ function plan(
   };
 }
 
+/** A pack; without items it has `more.unit` and `more.matches`. */
+function pack(id: string, name: string, more: Partial<Pack>): Pack {
+  return { id: `cpk_${id}`, name, kind: "per_type", items: [], ...more };
+}
+
+function item(id: string, unit: Unit, amount: number, rules: (string | MatchRule)[]): PackItem {
+  const { label, matches } = group(id, unit, amount, rules);
+  return { id: `cpi_${id}`, label, unit, amount, matches };
+}
+
 const SETTINGS = { promptLogging: true, promptLogRetentionDays: 30, reservationTtlSeconds: 600 };
-const NOTHING_ELSE = { packs: [], composeTypes: [] };
+const NOTHING_ELSE = { composeTypes: [] };
 const FLUX: MatchRule = { event: "image.render", metadata: { model: "flux-pro" } };
 
-/** The plans of the specification's example. */
+/** The plans and packs of the specification's example. */
 export const example: CatalogDocument = {
   settings: SETTINGS,
   models: MODELS,
@@ -69,6 +90,28 @@ export const example: CatalogDocument = {
       group("lg_team_agents", "count", 1000, ["agent.step"], { mode: "multiplier", value: 2 }),
     ], { mode: "percent", value: 90 }),
     plan("trial", 1, "lifetime subscription_start", "carry", [group("lg_trial_all", "count", 5, ["*"])]),
+  ],
+  packs: [
+    pack("image_topup", "Image Top-Up", {
+      priority: 100,
+      defaultExpiryDays: null,
+      items: [item("topup_images", "count", 50, ["image.*"])],
+    }),
+    pack("creator_bundle", "Creator Bundle", {
+      priority: 100,
+      defaultExpiryDays: 90,
+      items: [
+        item("bundle_images", "count", 10, [FLUX]),
+        item("bundle_video", "seconds", 5, ["video.veo-3"]),
+      ],
+    }),
+    pack("wallet", "Wallet", {
+      kind: "generic",
+      priority: 0,
+      defaultExpiryDays: 365,
+      unit: "count",
+      matches: [{ event: "*" }],
+    }),
   ],
   ...NOTHING_ELSE,
 };
@@ -114,6 +157,43 @@ export const tiny: CatalogDocument = {
       group("lg_budget", "cents", 5, ["*"]),
     ]),
   ],
+  packs: [
+    pack("mixed", "Mixed Bag", {
+      items: [
+        item("mixed_calls", "count", 2, ["*"]),
+        item("mixed_tokens", "tokens", 4.5, ["chat.*"]),
+        item("mixed_seconds", "seconds", 3, ["video.*", "audio.*"]),
+        item("mixed_cents", "cents", 2.25, ["chat.*", "video.*", "image.*"]),
+      ],
+    }),
+    // 43.2 seconds.
+    pack("flash", "Flash", {
+      defaultExpiryDays: 0.0005,
+      items: [
+        item("flash_images", "count", 3, ["image.*"]),
+        item("flash_audio", "seconds", 2.5, ["audio.*"]),
+      ],
+    }),
+    pack("narrow", "Narrow", {
+      priority: 200,
+      items: [
+        item("narrow_fast", "count", 1.5, [
+          { event: "image.*", metadata: { fast: "true", size: "5" } },
+          { event: "picture" },
+        ]),
+      ],
+    }),
+    pack("purse", "Purse", { kind: "generic", unit: "tokens", matches: [{ event: "chat.*" }] }),
+    pack("coins", "Coins", {
+      kind: "generic",
+      priority: 100,
+      defaultExpiryDays: 1,
+      unit: "cents",
+      matches: [{ event: "*" }],
+    }),
+    pack("calls", "Calls", { kind: "generic", priority: 0, unit: "count", matches: [{ event: "*" }] }),
+    pack("gone", "Gone", { archived: true, items: [item("gone", "count", 5, ["*"])] }),
+  ],
   ...NOTHING_ELSE,
 };
 
@@ -156,6 +236,36 @@ export const ladder: CatalogDocument = {
       group("lg_weekly_b", "count", 11, ["b.*"]),
       group("lg_weekly_a", "count", 13, ["a.*"]),
     ]),
+  ],
+  packs: [
+    pack("letters", "Letters", {
+      priority: 50,
+      defaultExpiryDays: 30,
+      items: [item("letters_a", "count", 4, ["a.*"]), item("letters_b", "count", 3, ["b.*", FLUX])],
+    }),
+    pack("week", "Week", {
+      kind: "generic",
+      priority: 50,
+      defaultExpiryDays: 7,
+      unit: "count",
+      matches: [{ event: "a.*" }, { event: "c" }, { event: "d", metadata: { x: "1" } }],
+    }),
+    pack("talk", "Talk", {
+      kind: "generic",
+      unit: "tokens",
+      matches: [{ event: "chat.*" }, { event: "compose.*" }],
+    }),
+    // 86.4 seconds.
+    pack("spot", "Spot", {
+      defaultExpiryDays: 0.001,
+      items: [
+        item("spot_video", "seconds", 4, ["video.*"]),
+        item("spot_flux", "count", 2, [FLUX]),
+        item("spot_talk", "tokens", 12.5, ["chat.*"]),
+      ],
+    }),
+    pack("cents", "Cents", { unit: "cents", matches: [{ event: "video.*" }, { event: "e" }] }),
+    pack("gone", "Gone", { archived: true, unit: "count", matches: [{ event: "*" }] }),
   ],
   ...NOTHING_ELSE,
 };

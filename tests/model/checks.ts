@@ -6,7 +6,8 @@ import type { Input, Operation } from "./document.ts";
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
 /** Members whose null has a meaning of its own; any other null is the same as leaving it out. */
-const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits"];
+const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits", "expiresAt"];
+const SOURCES = ["purchase", "grant", "refund", "manual"];
 
 /** The input without its meaningless nulls. */
 export function withoutNulls(input: Input): Input {
@@ -42,6 +43,21 @@ export function isValid(op: Operation, input: Input, now: number): boolean {
     case "cancel":
       return isId(input["userId"]) && hasBothIdsOrNone(input) && optional(input["reason"], isPlainText) &&
         optional(input["endsAt"], (value) => isTime(value) && Date.parse(value) >= now);
+    case "grant":
+      // Whether a quantity and an end in the past will do is decided after the pack, in credits.ts.
+      return isId(input["userId"]) && isText(input["packId"]) && optional(input["externalRef"], isId) &&
+        optional(input["source"], (value) => typeof value === "string" && SOURCES.includes(value)) &&
+        optional(input["notes"], isShortText) &&
+        (input["expiresAt"] === null || optional(input["expiresAt"], isTime));
+    case "revoke":
+      return isText(input["balanceId"]) && optional(input["reason"], isShortText);
+    case "credits":
+      return isId(input["userId"]) && optional(input["event"], isPattern) &&
+        optional(input["includeExpired"], (value) => ["true", "false"].includes(String(value)));
+    case "ledger":
+      return isId(input["userId"]) && optional(input["cursor"], isText) &&
+        optional(input["balanceId"], isText) &&
+        optional(input["limit"], (value) => isNumber(value, 1, 500) && Number.isInteger(value));
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
         optional(input["limit"], (value) => isNumber(value, 1, 100) && Number.isInteger(value)) &&
@@ -105,6 +121,10 @@ function isNumber(value: unknown, min: number, max = NUMBER_MAX): value is numbe
 
 function isPlainText(value: unknown): value is string {
   return typeof value === "string" && !value.includes("\0") && value.isWellFormed();
+}
+
+function isShortText(value: unknown): value is string {
+  return isPlainText(value) && [...value].length <= 500;
 }
 
 function isText(value: unknown): value is string {

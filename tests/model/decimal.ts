@@ -47,6 +47,10 @@ export function atLeastZero(value: Micros): Micros {
   return value < 0n ? 0n : value;
 }
 
+export function smaller(a: Micros, b: Micros): Micros {
+  return a < b ? a : b;
+}
+
 export function larger(a: Micros, b: Micros): Micros {
   return a > b ? a : b;
 }

@@ -49,12 +49,33 @@ export interface ModelRow {
   centsPerSecond?: number;
 }
 
-/** The catalog document. Packs and compose types are carried along unread. */
+export interface PackItem {
+  id: string;
+  label: string;
+  unit: Unit;
+  amount: number;
+  matches: MatchRule[];
+}
+
+/** A credit pack; one without items has `unit` and `matches` of its own. */
+export interface Pack {
+  id: string;
+  name: string;
+  kind: "per_type" | "generic";
+  priority?: number;
+  defaultExpiryDays?: number | null;
+  archived?: boolean;
+  unit?: Unit;
+  matches?: MatchRule[];
+  items: PackItem[];
+}
+
+/** The catalog document. Compose types are carried along unread. */
 export interface CatalogDocument {
   settings?: { promptLogging?: boolean; promptLogRetentionDays?: number; reservationTtlSeconds?: number };
   models?: ModelRow[];
   plans: Plan[];
-  packs?: unknown[];
+  packs?: Pack[];
   composeTypes?: unknown[];
 }
 
@@ -68,10 +89,17 @@ export type Operation =
   | "users"
   | "subscribe"
   | "cancel"
+  | "grant"
+  | "revoke"
+  | "credits"
+  | "ledger"
   | "events"
   | "event";
 
-/** The members of a wire body or query, flat. `users` takes `userId`, `event` takes `eventId`. */
+/**
+ * The members of a wire body or query, flat. `users` takes `userId`, `event` takes `eventId`; `credits` and
+ * `ledger` are the balances and the ledger of a user.
+ */
 export type Input = Record<string, unknown>;
 
 export interface ModelRequest {
@@ -94,11 +122,16 @@ export interface ModelOptions {
   mode?: "live" | "test";
   /** The cap that applies to this mode, in operations a UTC month. Null or absent: none. */
   operationCap?: number | null;
+  /** How many credit balances the app may ever issue in test mode. Null or absent: no limit. */
+  testCreditBalanceCap?: number | null;
 }
 
 const STATUS_OF_CODE = {
   invalid_request: 400,
+  invalid_quantity: 400,
   not_found: 404,
+  credit_pack_not_found: 404,
+  credit_balance_not_found: 404,
   reservation_not_pending: 409,
   already_canceled: 409,
   limit_reached: 429,

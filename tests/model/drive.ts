@@ -15,11 +15,12 @@ export interface DriveOptions {
   invalid?: boolean;
   mode?: "live" | "test";
   operationCap?: number | null;
+  testCreditBalanceCap?: number | null;
   /** Sets the system's clock to `nowMs`, sends the request, and reads the answer (`replyFromWire`). */
   send: (request: ModelRequest, nowMs: number) => ModelReply | Promise<ModelReply>;
 }
 
-/** How often each outcome was seen, by `op` and by what the answer said. */
+/** How often each outcome was seen, by `op` and by what the answer said; with the cases of the model. */
 export type Outcomes = Map<string, number>;
 
 /** Runs the whole workload; throws at the first difference. */
@@ -52,6 +53,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     }
   }
+  for (const [name, times] of model.cases) outcomes.set(name, times);
   return outcomes;
 }
 
@@ -64,6 +66,9 @@ function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelRepl
   const groups = (data["groups"] ?? []) as { overflow?: boolean }[];
   if (groups.some((group) => group.overflow)) note("overflow");
   for (const row of (data["history"] ?? []) as { type: string }[]) note(row.type);
+  for (const row of (data["entries"] ?? []) as { reason: string }[]) note(row.reason);
+  for (const row of (data["credits"] ?? []) as { status: string }[]) note(row.status);
+  if (typeof data["nextCursor"] === "string") note("nextCursor");
   if (data["duplicateActiveSubscriptions"]) note("duplicates");
   return found;
 }

@@ -7,6 +7,7 @@ import type { Plan } from "./document.ts";
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { pairGroups } from "./rules.ts";
 import type { Held, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
+import { giveBack } from "./wallet.ts";
 
 /** Settles everything that is due at `now` or before. */
 export function settle(world: World, now: number): void {
@@ -35,6 +36,10 @@ function nextDue(world: World): Due | null {
       for (const line of hold.lines) {
         const counter = world.lineCounter(hold.user, line);
         counter.count = atLeastZero(counter.count - line.amount);
+      }
+      for (const { balance, taken } of hold.credits) {
+        const { expiresAt } = hold;
+        giveBack(world, balance, taken, { reason: "reservation_expired", reservation: hold, at: expiresAt });
       }
     });
   }

@@ -1,9 +1,10 @@
 // The calls that ask for quota: reserve, can-use and track. One decision serves all three; they differ
-// in the gate and in what they write. Settling a hold is in settlement.ts. (decisions.md 5.)
-// The plan's share of a need is the whole need here; balances that cover a rest would join in `fits`.
+// in the gate and in what they write. Of each unit's need the plan takes what it has room for, in every
+// matched group of the unit, and credit balances pay the rest. Settling a hold is in settlement.ts.
+// (decisions.md 5.)
 
 import { type Input, type LimitGroup, type ModelReply, refusal, success, type Unit } from "./document.ts";
-import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
+import { type Micros, ONE, smaller, toNumber, ZERO } from "./decimal.ts";
 import {
   type Amounts,
   amountsOf,
@@ -16,7 +17,9 @@ import {
   sent,
 } from "./rules.ts";
 import {
+  type Balance,
   type Counter,
+  type CreditLine,
   type EventRow,
   iso,
   isoOrNull,
@@ -27,6 +30,7 @@ import {
   type World,
 } from "./state.ts";
 import { counterAnswer } from "./reads.ts";
+import { drain, sumOf, walletOf, writeRow } from "./wallet.ts";
 import type { Window } from "./windows.ts";
 
 const DEFAULT_TTL_SECONDS = 600;
@@ -42,6 +46,8 @@ interface Asked {
 }
 
 interface MatchedGroup {
+  planId: string;
+  window: Window;
   group: LimitGroup;
   counter: Counter;
   quota: Micros;
@@ -50,10 +56,21 @@ interface MatchedGroup {
   hasHeadroom: boolean;
 }
 
+/** How the need of one unit is met: by each matched group of the unit, and by the balances in a wallet. */
+interface Share {
+  unit: Unit;
+  need: Micros;
+  byPlan: Micros;
+  byCredits: Micros;
+  wallet: Balance[];
+}
+
 interface Decision {
   primary: SubscriptionRow | null;
   window: Window | null;
   matched: MatchedGroup[];
+  /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
+  shares: Share[];
   /** Null: allowed. */
   reason: "no_subscription" | "unmatched_event" | "limit_reached" | "reservation_headroom_exceeded" | null;
 }
@@ -61,52 +78,81 @@ interface Decision {
 export function reserve(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
   const decision = decide(world, asked, "headroom", now);
-  const { matched, reason, primary, window } = decision;
-  if (reason !== null || !primary || !window) return success(refusedAnswer(decision));
-  const lines = matched.map(({ group, counter }): Line => {
-    const amount = asked.amounts[group.unit];
+  const { matched, reason, shares } = decision;
+  if (reason !== null) return success(refusedAnswer(decision));
+  const lines = matched.map(({ planId, window, group, counter }): Line => {
+    const amount = byPlan(shares, group.unit);
     counter.count += amount;
-    return { planId: primary.planId, groupId: group.id, unit: group.unit, window, amount };
+    return { planId, groupId: group.id, unit: group.unit, window, amount };
   });
+  const credits = takeCredits(world, shares);
+  noteShares(world, decision);
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
   const { user, event, metadata, amounts, perUnit, quantity } = asked;
   const expiresAt = now + ttlSeconds * 1000;
-  const made = { user, event, metadata, state: "held" as const, expiresAt, lines, perUnit, quantity };
+  const made = {
+    user,
+    event,
+    metadata,
+    state: "held" as const,
+    expiresAt,
+    lines,
+    credits,
+    perUnit,
+    quantity,
+  };
   const reservation = world.name<Reservation>("rsv_", { ...made, reserved: amounts });
   world.reservations.push(reservation);
+  for (const { balance, taken } of credits) {
+    writeRow(world, balance, -taken, { reason: "reservation_held", reservation, at: now });
+  }
   return success({
     allowed: true,
     matched: true,
     reservationId: reservation.id,
     expiresAt: iso(expiresAt),
-    groups: matched.map(groupAnswer),
+    ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
   });
 }
 
 export function canUse(world: World, input: Input, now: number): ModelReply {
-  const { matched, reason, window } = decide(world, readAsked(world, input, "reserve"), "headroom", now);
+  const asked = readAsked(world, input, "reserve");
+  const { matched, reason } = decide(world, asked, "headroom", now);
   return success({
     allowed: reason === null,
-    matched: matched.length > 0,
+    matched: matched.length > 0 || reason === null,
     reasons: reason === null ? [] : [reason],
-    details: matched.map(({ group, counter, quota }) => ({
+    details: matched.map(({ group, counter, quota, window }) => ({
       groupId: group.id,
       current: toNumber(counter.count),
       quota: toNumber(quota),
-      resetsAt: isoOrNull(window?.end ?? null),
-      creditAvailable: 0,
-      creditPacks: [],
+      resetsAt: isoOrNull(window.end),
+      ...creditOffer(walletOf(world, asked, now, group.unit)),
     })),
   });
 }
 
+/** What a wallet has, in all and by pack; packs in the order of their first balance. */
+function creditOffer(wallet: Balance[]) {
+  const packs = [...new Set(wallet.map(({ pack }) => pack))];
+  return {
+    creditAvailable: toNumber(sumOf(wallet)),
+    creditPacks: packs.map((pack) => ({
+      packId: pack.id,
+      packName: pack.name,
+      available: toNumber(sumOf(wallet.filter((balance) => balance.pack === pack))),
+    })),
+  };
+}
+
 export function track(world: World, input: Input, now: number, realNow: number): ModelReply {
   const asked = readAsked(world, input, "track");
-  const { primary, window, matched, reason } = decide(world, asked, "quota", now);
+  const decision = decide(world, asked, "quota", now);
+  const { primary, window, matched, shares, reason } = decision;
   const cost = sent(input, "costCents") ?? asked.amounts.cents;
   const status = reason === null
-    ? "matched"
+    ? matched.length > 0 ? "matched" : "matched_credits_only"
     : reason === "no_subscription"
     ? "no_subscription"
     : reason === "unmatched_event"
@@ -114,9 +160,11 @@ export function track(world: World, input: Input, now: number, realNow: number):
     : "blocked";
   const counted = status === "matched" ? matched : [];
   for (const { group, counter } of counted) {
-    counter.count += asked.amounts[group.unit];
+    counter.count += byPlan(shares, group.unit);
     counter.cost += cost;
   }
+  const credits = reason === null ? takeCredits(world, shares) : [];
+  if (reason === null) noteShares(world, decision);
   // Choice: an event that is not counted keeps its cost on the record; only counters leave it out.
   const event = world.name<EventRow>("evt_", {
     userId: asked.user.id,
@@ -130,10 +178,14 @@ export function track(world: World, input: Input, now: number, realNow: number):
     reservation: null,
     reason: null,
     errorCode: null,
+    uncovered: {},
   });
   world.events.push(event);
+  for (const { balance, taken } of credits) {
+    writeRow(world, balance, -taken, { reason: "event_committed", event, at: now });
+  }
   if (status === "blocked") return refusal("limit_reached", { eventId: event.id });
-  if (status === "matched") world.countOperation(realNow);
+  if (reason === null) world.countOperation(realNow);
   return success({
     eventId: event.id,
     matchStatus: status,
@@ -157,40 +209,102 @@ function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked
 /** What a call would be answered, without changing anything. */
 function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
   const primary = world.primary(asked.user, now);
-  if (!primary) return { primary, window: null, matched: [], reason: "no_subscription" };
+  const window = primary && world.window(primary, now);
+  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];
+  if (matched.length === 0) {
+    const alone = creditsAlone(world, asked, now);
+    const reason = primary ? "unmatched_event" : "no_subscription";
+    return { primary, window, matched, shares: alone ? [alone] : [], reason: alone ? null : reason };
+  }
+  const units = [...new Set(matched.map(({ group }) => group.unit))];
+  const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
+  const failing = shares.filter((share) => !isMet(share, matched));
+  if (failing.length === 0) return { primary, window, matched, shares, reason: null };
+  const lacksQuota = failing.some(({ unit, need, wallet }) => {
+    const left = need - sumOf(wallet);
+    return groupsOf(matched, unit).some(({ quota, counter }) =>
+      left === ZERO ? counter.count >= quota : quota - counter.count < left
+    );
+  });
+  // Choice: one reason for the whole call, also when several units fail.
+  const reason = lacksQuota ? "limit_reached" : "reservation_headroom_exceeded";
+  return { primary, window, matched, shares, reason };
+}
+
+function matchedOf(
+  world: World,
+  asked: Asked,
+  gateKind: "headroom" | "quota",
+  primary: SubscriptionRow,
+  window: Window,
+): MatchedGroup[] {
   const plan = world.plan(primary.planId);
-  const window = world.window(primary, now);
-  const matched = matchedGroups(plan, asked.event, asked.metadata).map((group): MatchedGroup => {
+  return matchedGroups(plan, asked.event, asked.metadata).map((group) => {
     const counter = world.counter(asked.user.id, plan.id, group.id, window);
     const quota = world.quota(primary, group);
     const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
-    const room = roomOf(quota, counter.count, headroom);
     return {
+      planId: plan.id,
+      window,
       group,
       counter,
       quota,
       gate: gateOf(quota, headroom),
-      room,
+      room: roomOf(quota, counter.count, headroom),
       hasHeadroom: headroom !== undefined,
     };
   });
-  if (matched.length === 0) return { primary, window, matched, reason: "unmatched_event" };
-  const failing = matched.filter((each) => !fits(matched, each.group.unit, asked.amounts));
-  const lacksQuota = failing.some(({ group, quota, counter }) => {
-    const need = asked.amounts[group.unit];
-    return need === ZERO ? counter.count >= quota : counter.count + need > quota;
-  });
-  if (failing.length === 0) return { primary, window, matched, reason: null };
-  // Choice: one reason for the whole call, also when several units fail.
-  return { primary, window, matched, reason: lacksQuota ? "limit_reached" : "reservation_headroom_exceeded" };
 }
 
-/** Whether the smallest room of a unit's groups takes the need; a need of 0 asks to be below each gate. */
-function fits(matched: MatchedGroup[], unit: Unit, amounts: Amounts): boolean {
-  const groups = matched.filter(({ group }) => group.unit === unit);
-  const need = amounts[unit];
-  if (need === ZERO) return groups.every(({ counter, gate }) => counter.count < gate);
-  return groups.every(({ room }) => need <= room);
+function groupsOf(matched: MatchedGroup[], unit: Unit): MatchedGroup[] {
+  return matched.filter(({ group }) => group.unit === unit);
+}
+
+/** The plan takes as much of the need as its tightest group has room for; credits are asked for the rest. */
+function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit, now: number): Share {
+  const need = asked.amounts[unit];
+  const taken = groupsOf(matched, unit).reduce((least, { room }) => smaller(least, room), need);
+  const wallet = walletOf(world, asked, now, unit);
+  return { unit, need, byPlan: taken, byCredits: need - taken, wallet };
+}
+
+/** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
+function isMet({ unit, need, byCredits, wallet }: Share, matched: MatchedGroup[]): boolean {
+  if (need > ZERO) return byCredits <= sumOf(wallet);
+  return groupsOf(matched, unit).every(({ counter, gate }) => counter.count < gate) || wallet.length > 0;
+}
+
+/** Without a group: the unit of the best balance whose need its unit's balances cover in full. */
+function creditsAlone(world: World, asked: Asked, now: number): Share | null {
+  for (const { unit } of walletOf(world, asked, now)) {
+    const need = asked.amounts[unit];
+    const wallet = walletOf(world, asked, now, unit);
+    if (need > ZERO && need <= sumOf(wallet)) return { unit, need, byPlan: ZERO, byCredits: need, wallet };
+  }
+  return null;
+}
+
+function byPlan(shares: Share[], unit: Unit): Micros {
+  return shares.find((share) => share.unit === unit)?.byPlan ?? ZERO;
+}
+
+function takeCredits(world: World, shares: Share[]): CreditLine[] {
+  return shares.flatMap(({ wallet, byCredits }) => drain(world, wallet, byCredits));
+}
+
+function noteShares(world: World, { primary, matched, shares }: Decision): void {
+  const paid = shares.filter((share) => share.byCredits > ZERO);
+  if (matched.length === 0) {
+    world.note(`credits: alone, ${primary ? "no group matches" : "no subscription"}`);
+  } else if (paid.some((share) => share.byPlan > ZERO)) {
+    world.note("credits: plan and credits share a need");
+  } else if (paid.length > 0) {
+    world.note("credits: the whole need where the plan is full");
+  }
+  if (paid.length > 1) world.note("credits: needs of several units");
+  const isFull = ({ counter, gate }: MatchedGroup) => counter.count >= gate;
+  const nothing = shares.some(({ unit, need }) => need === ZERO && groupsOf(matched, unit).some(isFull));
+  if (nothing) world.note("credits: a need of 0 on a full plan");
 }
 
 function refusedAnswer({ matched, reason }: Decision) {

@@ -1,11 +1,12 @@
 // The auditor: a slow, obvious model of the service, written from the specification alone. It shares no
-// code with the service and predicts every answer at the level of wire requests. It covers metering
-// without credits, merges, privacy, prompt logs and compose. Before each request it settles what is
+// code with the service and predicts every answer at the level of wire requests. It covers metering and
+// credits, without merges, privacy, prompt logs and compose. Before each request it settles what is
 // due, each at its due time; then it validates, checks the operation cap, and lets the call's own file
 // answer from plain lists.
 
 import { isValid, withoutNulls } from "./checks.ts";
 import { compare, idsLearnt, renamed } from "./compare.ts";
+import { credits, grant, ledger, revoke } from "./credits.ts";
 import {
   type CatalogDocument,
   type Input,
@@ -52,6 +53,11 @@ export class Model {
     return this.#world.operationsUsed(at);
   }
 
+  /** Cases that are worth meeting, with how often they came up. */
+  get cases(): ReadonlyMap<string, number> {
+    return this.#world.cases;
+  }
+
   #answer(request: ModelRequest, now: number, realNow: number): ModelReply {
     settle(this.#world, now);
     const input = withoutNulls(request.input);
@@ -85,6 +91,14 @@ export class Model {
         return subscribe(world, input, now);
       case "cancel":
         return cancel(world, input, now);
+      case "grant":
+        return grant(world, input, now);
+      case "revoke":
+        return revoke(world, input, now);
+      case "credits":
+        return credits(world, input, now);
+      case "ledger":
+        return ledger(world, input);
       case "events":
         return events(world, input);
       case "event":

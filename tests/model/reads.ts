@@ -2,6 +2,7 @@
 // Prompt logs are outside this model: it sends none and predicts none. (interface.md: Events feed;
 // decisions.md 4.)
 
+import { balancesShown } from "./credits.ts";
 import { type Input, type LimitGroup, type ModelReply, refusal, success } from "./document.ts";
 import { atLeastZero, toNumber } from "./decimal.ts";
 import { covers } from "./rules.ts";
@@ -14,17 +15,15 @@ const DEFAULT_LIMIT = 20;
 
 export function usage(world: World, input: Input, now: number): ModelReply {
   const user = world.user(String(input["userId"]));
-  return success(usageOf(world, user, now, (group) => {
-    const event = input["event"];
-    return typeof event !== "string" || group.matches.some((rule) => covers(rule.event, event));
-  }));
+  const event = typeof input["event"] === "string" ? input["event"] : null;
+  return success(usageOf(world, user, now, event));
 }
 
 export function users(world: World, input: Input, now: number): ModelReply {
   const user = world.user(String(input["userId"]));
   const primary = world.primary(user, now);
   return success({
-    ...usageOf(world, user, now, () => true),
+    ...usageOf(world, user, now, null),
     aliases: [],
     subscription: primary ? subscriptionRecord(primary) : null,
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map((row) => ({
@@ -39,15 +38,17 @@ export function users(world: World, input: Input, now: number): ModelReply {
   });
 }
 
-function usageOf(world: World, user: User, now: number, shown: (group: LimitGroup) => boolean) {
+function usageOf(world: World, user: User, now: number, event: string | null) {
   const primary = world.primary(user, now);
   const window = primary && world.window(primary, now);
+  const shown = (group: LimitGroup) =>
+    event === null || group.matches.some((rule) => covers(rule.event, event));
   const groups = primary ? world.plan(primary.planId).limits.filter(shown) : [];
   return {
     userId: user.id,
     period: window && { start: iso(window.start), end: isoOrNull(window.end) },
     counters: primary && window ? groups.map((group) => counterAnswer(world, primary, group, window)) : [],
-    credits: [],
+    credits: balancesShown(world, user.id, now, { event }),
     duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   };
 }
@@ -119,7 +120,9 @@ export function event(world: World, input: Input): ModelReply {
     errorCode: world.catalog.settings?.promptLogging ? row.errorCode : null,
     reservationId: row.reservation?.id ?? null,
     reason: row.reason,
-    uncovered: {},
+    uncovered: Object.fromEntries(
+      Object.entries(row.uncovered).map(([unit, amount]) => [unit, toNumber(amount)]),
+    ),
   });
 }
 

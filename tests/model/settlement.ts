@@ -1,23 +1,26 @@
 // Commit and release: the transition table of reservations. A commit charges the correction on each
-// line's counter in the window of the hold; after expiry it charges the final amount anew.
+// line's counter in the window of the hold, and on the credit balances; after expiry it charges the final
+// amount anew.
 // (interface.md: Reservation; decisions.md 5: Commit, Release.)
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
-import { atLeastZero, fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { sent } from "./rules.ts";
-import type { Counter, EventRow, Reservation, World } from "./state.ts";
+import type { Counter, CreditLine, EventRow, Reservation, World } from "./state.ts";
+import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
 
 export function commit(world: World, input: Input, now: number, realNow: number): ModelReply {
   const reservation = find(world, input);
   if (!reservation) return refusal("not_found");
   const { state, user, lines } = reservation;
   if (state !== "held" && state !== "expired") return refusal("reservation_not_pending");
+  const corrections = correctionsOf(world, reservation, input, now);
   const cost = finalCost(reservation, input);
   const costed = new Set<Counter>();
   const groups = new Map<Counter, WireData>();
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
-    const delta = finalAmount(reservation, line.unit, input) - (state === "held" ? line.amount : ZERO);
+    const delta = corrections.find((each) => each.unit === line.unit)?.onLines ?? ZERO;
     counter.count = atLeastZero(counter.count + delta);
     if (!costed.has(counter)) counter.cost += cost;
     costed.add(counter);
@@ -32,11 +35,16 @@ export function commit(world: World, input: Input, now: number, realNow: number)
       overflow,
     });
   }
-  reservation.state = "committed";
   const quantity = reservation.perUnit ? finalAmount(reservation, "seconds", input) : reservation.quantity;
   // Choice: the event names the groups that were charged, so a carried hold names the new ones.
   const matchedGroupIds = [...new Set(lines.map((line) => line.groupId))];
-  const event = record(world, reservation, now, { matchStatus: "matched", quantity, cost, matchedGroupIds });
+  const matchStatus = lines.length > 0 ? "matched" : "matched_credits_only";
+  const uncovered: EventRow["uncovered"] = {};
+  for (const each of corrections) if (each.uncovered > ZERO) uncovered[each.unit] = each.uncovered;
+  const outcome = { matchStatus, quantity, cost, matchedGroupIds, uncovered } as const;
+  const event = record(world, reservation, now, outcome);
+  moveCredits(world, reservation, corrections, event, now);
+  reservation.state = "committed";
   world.countOperation(realNow);
   // Choice: the answer also names the event, beyond what the specification lists.
   return success({
@@ -46,6 +54,97 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   });
 }
 
+/** What a commit changes in one unit. */
+interface Correction {
+  unit: Unit;
+  /** What each line of the unit grows by; below zero: goes down by. */
+  onLines: Micros;
+  /** What held balances get back. */
+  back: CreditLine[];
+  /** What balances pay now. */
+  drained: CreditLine[];
+  uncovered: Micros;
+}
+
+/** The corrections of every unit that the hold has lines or credits in; drains the balances that pay. */
+function correctionsOf(world: World, hold: Reservation, input: Input, now: number): Correction[] {
+  const units = new Set([
+    ...hold.lines.map((line) => line.unit),
+    ...hold.credits.map(({ balance }) => balance.unit),
+  ]);
+  return [...units].map((unit) => {
+    // A hold that has lapsed was given back, so everything is charged anew.
+    const base = hold.state === "held" ? hold.reserved[unit] : ZERO;
+    const delta = finalAmount(hold, unit, input) - base;
+    return delta < ZERO ? lessThanHeld(hold, unit, -delta) : moreThanHeld(world, hold, unit, delta, now);
+  });
+}
+
+/** Plan room first, then the balances that match now, then past the quota; without a line: uncovered. */
+function moreThanHeld(world: World, hold: Reservation, unit: Unit, delta: Micros, now: number): Correction {
+  const byPlan = smaller(delta, planRoom(world, hold, unit, now));
+  const drained = drain(world, walletOf(world, hold, now, unit), delta - byPlan);
+  const left = delta - byPlan - sumTaken(drained);
+  const hasLine = hold.lines.some((line) => line.unit === unit);
+  const kind = hold.state === "held" ? "extra" : "recharge";
+  if (drained.length > 0) world.note(`credits: ${kind} paid by balances`);
+  if (drained.length > 0 && byPlan > ZERO) world.note(`credits: ${kind} shared by plan and balances`);
+  if (drained.length > 0 && left > ZERO) world.note(`credits: ${kind} past all balances`);
+  if (left > ZERO && !hasLine) world.note(`credits: ${kind} uncovered`);
+  const onLines = hasLine ? byPlan + left : ZERO;
+  return { unit, onLines, back: [], drained, uncovered: hasLine ? ZERO : left };
+}
+
+/** What the hold's groups have left of their present quota; nothing once their plan is no longer held. */
+function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Micros {
+  const rooms = hold.lines.filter((line) => line.unit === unit).map((line) => {
+    if (world.primary(hold.user, now)?.planId !== line.planId) return ZERO;
+    return atLeastZero(world.lineQuota(hold.user, line, now) - world.lineCounter(hold.user, line).count);
+  });
+  return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
+}
+
+/** Credits get theirs back first, last taken first; the rest comes off every line. */
+function lessThanHeld(hold: Reservation, unit: Unit, amount: Micros): Correction {
+  const back: CreditLine[] = [];
+  let left = amount;
+  for (const { balance, taken } of hold.credits.toReversed()) {
+    if (balance.unit !== unit) continue;
+    const part = smaller(left, taken);
+    back.push({ balance, taken: part });
+    left -= part;
+  }
+  return { unit, onLines: -left, back, drained: [], uncovered: ZERO };
+}
+
+/** Writes the rows of a commit: one for each held balance in the order of holding, then the new ones. */
+function moveCredits(
+  world: World,
+  hold: Reservation,
+  corrections: Correction[],
+  event: EventRow,
+  at: number,
+): void {
+  const movement = { reason: "event_committed", event, reservation: hold, at } as const;
+  const drained = corrections.flatMap((each) => each.drained);
+  const back = corrections.flatMap((each) => each.back);
+  const held = hold.state === "held" ? hold.credits.map(({ balance }) => balance) : [];
+  for (const balance of held) {
+    const more = sumTaken(drained.filter((line) => line.balance === balance));
+    const less = sumTaken(back.filter((line) => line.balance === balance));
+    if (more > ZERO) {
+      world.note("credits: extra from a balance of the hold");
+      writeRow(world, balance, -more, movement);
+    } else {
+      if (less === ZERO) world.note("credits: a held balance settled exactly");
+      giveBack(world, balance, less, movement);
+    }
+  }
+  for (const { balance, taken } of drained) {
+    if (!held.includes(balance)) writeRow(world, balance, -taken, movement);
+  }
+}
+
 export function release(world: World, input: Input, now: number): ModelReply {
   const reservation = find(world, input);
   if (!reservation) return refusal("not_found");
@@ -53,6 +152,9 @@ export function release(world: World, input: Input, now: number): ModelReply {
   for (const line of reservation.lines) {
     const counter = world.lineCounter(reservation.user, line);
     counter.count = atLeastZero(counter.count - line.amount);
+  }
+  for (const { balance, taken } of reservation.credits) {
+    giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
   }
   reservation.state = "released";
   record(world, reservation, now, {
@@ -96,6 +198,7 @@ function finalCost(reservation: Reservation, input: Input): Micros {
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {
   reason?: string | null;
   errorCode?: string | null;
+  uncovered?: EventRow["uncovered"];
 };
 
 function record(world: World, reservation: Reservation, now: number, outcome: Outcome): EventRow {
@@ -107,6 +210,7 @@ function record(world: World, reservation: Reservation, now: number, outcome: Ou
     reservation,
     reason: null,
     errorCode: null,
+    uncovered: {},
     ...outcome,
   });
   world.events.push(event);

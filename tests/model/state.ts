@@ -1,8 +1,8 @@
-// What the model remembers: plain lists of users, subscription rows, reservations and events, and the
-// counters as explicit numbers. Also the ids that the system chooses: until one is learnt, a row has a
+// What the model remembers: plain lists of users, subscription rows, reservations, events, credit
+// balances and ledger rows, and the counters as explicit numbers. Also the ids that the system chooses: until one is learnt, a row has a
 // placeholder in guillemets, which works as an id and which `compare` accepts for any fresh id.
 
-import type { CatalogDocument, LimitGroup, ModelOptions, Plan, Unit } from "./document.ts";
+import type { CatalogDocument, LimitGroup, MatchRule, ModelOptions, Pack, Plan, Unit } from "./document.ts";
 import { fromNumber, type Micros, ZERO } from "./decimal.ts";
 import { type Anchors, type Window, windowAt } from "./windows.ts";
 import type { Amounts, Metadata } from "./rules.ts";
@@ -70,6 +70,8 @@ export interface Reservation extends Named {
   state: "held" | "committed" | "released" | "expired";
   expiresAt: number;
   lines: Line[];
+  /** What was taken from balances, in the order of taking. */
+  credits: CreditLine[];
   /** Every unit, also those without a line: the event's cost and quantity need them. */
   reserved: Amounts;
   perUnit: boolean;
@@ -81,13 +83,57 @@ export interface EventRow extends Named {
   eventType: string;
   quantity: Micros;
   cost: Micros;
-  matchStatus: "matched" | "unmatched" | "blocked" | "no_subscription" | "released";
+  matchStatus: "matched" | "matched_credits_only" | "unmatched" | "blocked" | "no_subscription" | "released";
   createdAt: number;
   metadata: Metadata | null;
   matchedGroupIds: string[];
   reservation: Reservation | null;
   reason: string | null;
   errorCode: string | null;
+  /** What neither a plan line nor a balance could take, by unit. */
+  uncovered: Partial<Record<Unit, Micros>>;
+}
+
+/** Credits of one grant and pack item, with the terms of the grant. */
+export interface Balance extends Named {
+  /** Order of granting, which stands for the order of ids. */
+  no: number;
+  userId: string;
+  pack: Pack;
+  packItemId: string | null;
+  unit: Unit;
+  matches: MatchRule[];
+  priority: number;
+  externalRef: string | null;
+  initial: Micros;
+  remaining: Micros;
+  grantedAt: number;
+  expiresAt: number | null;
+  revoked: boolean;
+}
+
+/** What was taken from one balance. */
+export interface CreditLine {
+  balance: Balance;
+  taken: Micros;
+}
+
+export type LedgerReason =
+  | "event_committed"
+  | "reservation_held"
+  | "reservation_released"
+  | "reservation_expired"
+  | "grant"
+  | "admin_adjust";
+
+export interface LedgerRow extends Named {
+  balance: Balance;
+  delta: Micros;
+  reason: LedgerReason;
+  event: EventRow | null;
+  reservation: Reservation | null;
+  notes: string | null;
+  at: number;
 }
 
 /** Everything a model knows, and the few look-ups that all of its parts share. */
@@ -96,6 +142,14 @@ export class World {
   readonly reservations: Reservation[] = [];
   /** Oldest first. */
   readonly events: EventRow[] = [];
+  /** As granted. */
+  readonly balances: Balance[] = [];
+  /** Oldest first. */
+  readonly ledger: LedgerRow[] = [];
+  /** Every cursor that an answer showed, with the last row of its page. */
+  readonly cursors = new Map<string, LedgerRow>();
+  /** How often each case that is worth meeting came up. */
+  readonly cases = new Map<string, number>();
   /** UTC month (`2026-01`) to metering operations. */
   readonly operations = new Map<string, number>();
   readonly #counters = new Map<string, Counter>();
@@ -181,6 +235,18 @@ export class World {
     return this.operations.get(monthOf(at)) ?? 0;
   }
 
+  /** Notes that a case came up, so that a workload can prove that it meets it. */
+  note(name: string): void {
+    this.cases.set(name, (this.cases.get(name) ?? 0) + 1);
+  }
+
+  /** A placeholder for the text that leads on after a ledger row. */
+  nameCursor(last: LedgerRow): string {
+    const placeholder = `« ${this.#made += 1}»`;
+    this.cursors.set(placeholder, last);
+    return placeholder;
+  }
+
   /** Gives a new row its placeholder, for example «rsv_ 12». */
   name<T extends Named>(prefix: string, row: Omit<T, "id">): T {
     const named = { ...row, id: `«${prefix} ${this.#made += 1}»` } as T;
@@ -190,6 +256,12 @@ export class World {
 
   /** Binds a row to the id that the system showed; returns the text that stands for it from now on. */
   learn(placeholder: string, observed: string): string {
+    const last = this.cursors.get(placeholder);
+    if (last) {
+      // One row may have one cursor every time it ends a page, so these texts may come again.
+      this.cursors.set(observed, last);
+      return observed;
+    }
     const row = this.#unnamed.get(placeholder);
     if (!row) return placeholder;
     if (this.#names.has(observed)) return `«a fresh id, for ${observed} is another row's»`;

@@ -7,6 +7,8 @@ import type {
   ModelOptions,
   ModelReply,
   Operation,
+  Pack,
+  PackItem,
   Plan,
 } from "./document.ts";
 import { Model } from "./model.ts";
@@ -61,6 +63,24 @@ export class Scene {
     );
   }
 
+  /** Grants a pack, and gives the ids of its balances. */
+  grant(packId: string, input: Input = {}): string[] {
+    const { balances } = this.data("grant", { packId, ...input });
+    return balances.map((each: { balanceId: string }) => each.balanceId);
+  }
+
+  /** What the user's balances have left, in consumption order; expired and revoked ones too. */
+  left(): number[] {
+    const { credits } = this.data("credits", { includeExpired: true });
+    return credits.map((each: { remaining: number }) => each.remaining);
+  }
+
+  /** The ledger, oldest first, each row as its reason and amount. */
+  ledger(input: Input = {}): string[] {
+    const { entries } = this.data("ledger", input);
+    return entries.map((row: { reason: string; delta: number }) => `${row.reason} ${row.delta}`).reverse();
+  }
+
   /** Types of the user's history, oldest first. */
   history(): string[] {
     return this.data("users").history.map((row: { type: string }) => row.type).reverse();
@@ -85,6 +105,24 @@ export function catalogOf(
       ...plan,
     })),
   };
+}
+
+/** A pack without items: counts of `x.*`, unless more is said. */
+export function pack(id: string, more: Partial<Pack> = {}): Pack {
+  return {
+    id,
+    name: `Pack ${id}`,
+    kind: "generic",
+    unit: "count",
+    matches: [{ event: "x.*" }],
+    items: [],
+    ...more,
+  };
+}
+
+/** An item of a pack: counts of `x.*`, unless more is said. */
+export function item(id: string, amount: number, more: Partial<PackItem> = {}): PackItem {
+  return { id, label: id, unit: "count", amount, matches: [{ event: "x.*" }], ...more };
 }
 
 export function limit(id: string, quota: number, more: Partial<LimitGroup> = {}): LimitGroup {

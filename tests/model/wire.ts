@@ -24,6 +24,8 @@ const POSTS: Partial<Record<Operation, string>> = {
   track: "/track",
   canUse: "/can-use",
   subscribe: "/subscriptions",
+  grant: "/credits/grant",
+  revoke: "/credits/revoke",
 };
 
 /** The HTTP form of a request. */
@@ -37,6 +39,10 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       return { method: "GET", path: `/users/${encodeURIComponent(String(input["userId"]))}` };
     case "events":
       return { method: "GET", path: `/events${queryOf(input)}` };
+    case "credits":
+      return { method: "GET", path: `/credits${queryOf(input)}` };
+    case "ledger":
+      return { method: "GET", path: `/credits/history${queryOf(input)}` };
     case "event":
       return { method: "GET", path: `/events/${encodeURIComponent(String(input["eventId"]))}` };
     case "cancel":

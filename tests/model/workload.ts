@@ -2,10 +2,13 @@
 // around what is left, fractions, settled-again and late settlements, windows that roll, plan changes
 // with open holds, several subscriptions, ends and returns. It sees the answers through `observe`, so
 // it names real ids; the same seed and answers of the same meaning give the same stream.
-// Amounts and corrections are in workload_inputs.ts.
+// Amounts and corrections are in workload_inputs.ts, all of credits in
+// workload_credits.ts and workload_chase.ts.
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation } from "./document.ts";
 import { Random } from "./random.ts";
+import { CreditChase } from "./workload_chase.ts";
+import { KnownCredits } from "./workload_credits.ts";
 import {
   correction,
   endOf,
@@ -20,7 +23,7 @@ import {
 export interface WorkloadOptions {
   seed: number;
   catalog: CatalogDocument;
-  /** How many end users. Default 5; the last one never has a subscription. */
+  /** How many end users. Default 5; the last one never has a subscription, the third never has credits. */
   users?: number;
   /** The clock at the first step. Default: the last day of a January, for clamped months. */
   startMs?: number;
@@ -56,6 +59,10 @@ const OPERATIONS: Record<Operation, number> = {
   users: 5,
   subscribe: 7,
   cancel: 2.5,
+  grant: 8,
+  revoke: 2,
+  credits: 2.5,
+  ledger: 3,
   events: 3,
   event: 3,
 };
@@ -71,6 +78,8 @@ export class Workload {
   readonly #rooms = new Map<string, number[]>();
   /** User to the events that a group covered of late. */
   readonly #covered = new Map<string, KnownEvent[]>();
+  readonly #credits: KnownCredits;
+  readonly #chase: CreditChase;
   #index = 0;
   #nowMs: number;
   #burst: { left: number; input: Input; op: Operation } | null = null;
@@ -79,6 +88,8 @@ export class Workload {
     this.#options = options;
     this.#random = new Random(options.seed);
     this.#events = eventsOf(options.catalog);
+    this.#credits = new KnownCredits(this.#random, options.catalog);
+    this.#chase = new CreditChase(this.#random, this.#credits, (userId) => this.#rooms.get(userId) ?? []);
     this.#users = Array.from({ length: options.users ?? 5 }, (_, i) => i === 1 ? "User-1" : `user-${i || 1}`);
     this.#nowMs = options.startMs ?? DEFAULT_START_MS;
   }
@@ -91,6 +102,11 @@ export class Workload {
   next(): Step {
     const index = this.#index++;
     const burst = this.#nextOfBurst();
+    const chased = burst ? null : this.#chase.next(this.#nowMs);
+    if (chased) {
+      this.#nowMs += chased.advanceMs;
+      return { index, ...chased };
+    }
     const op = burst?.op ?? this.#nextOperation(index);
     let advanceMs = burst ? 0 : this.#advance();
     // Two rows of one start and rank would tie for primary, which the specification leaves open.
@@ -104,6 +120,8 @@ export class Workload {
     const { op, input } = step.request;
     const userId = String(input["userId"] ?? "");
     const data = reply.data ?? {};
+    this.#credits.observe(step.request, reply);
+    this.#chase.observe(step.request, reply);
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
       const expiresAtMs = Date.parse(String(data["expiresAt"]));
@@ -120,7 +138,7 @@ export class Workload {
         groups.flatMap((each) => this.#roomsIn(each)),
       );
     }
-    if (data["matched"] === true || data["matchStatus"] === "matched") {
+    if (data["matched"] === true || String(data["matchStatus"]).startsWith("matched")) {
       const metadata = input["metadata"] as Record<string, unknown> | undefined;
       const known = { event: String(input["event"]), ...(metadata ? { metadata } : {}) };
       this.#covered.set(userId, [...(this.#covered.get(userId) ?? []).slice(-9), known]);
@@ -158,6 +176,7 @@ export class Workload {
       millis: 36,
       seconds: 14,
       lapse: 4,
+      expiry: 3,
       minutes: 2,
       hours: 0.8,
       boundary: 0.8,
@@ -174,6 +193,8 @@ export class Workload {
         return random.whole(1, 40) * 1000;
       case "lapse":
         return this.#toNextLapse() + random.pick([-1, 0, 0, 1, 5000]);
+      case "expiry":
+        return (this.#credits.toNextExpiry(this.#nowMs) ?? 1) + random.pick([-1, 0, 0, 1, 3000]);
       case "minutes":
         return random.whole(1, 11) * 60_000 + random.whole(0, 999);
       case "hours":
@@ -212,7 +233,7 @@ export class Workload {
       const broken = INVALID.filter((each) => each.op === op);
       if (broken.length > 0) return structuredClone(random.pick(broken).input);
     }
-    const userId = random.chance(0.05) ? this.#users[this.#users.length - 1]! : this.#subscriber();
+    const userId = this.#anyone(0.06);
     switch (op) {
       case "reserve":
       case "track":
@@ -220,7 +241,7 @@ export class Workload {
       case "canUse":
         return this.#asking(op, userId);
       case "commit":
-        return { reservationId: this.#pickReservation(), ...correction(random, this.#roomsOfAll()) };
+        return this.#settling();
       case "release":
         return {
           reservationId: this.#pickReservation(),
@@ -235,6 +256,14 @@ export class Workload {
         return this.#upsert(index);
       case "cancel":
         return this.#canceling();
+      case "grant":
+        return this.#credits.grantInput(this.#creditor(), this.#nowMs);
+      case "revoke":
+        return this.#credits.revokeInput();
+      case "credits":
+        return this.#credits.listInput(this.#anyone(0.12), random.pick(this.#events).event);
+      case "ledger":
+        return this.#credits.ledgerInput(this.#anyone(0.12));
       case "events":
         return this.#listing(userId);
       case "event":
@@ -247,7 +276,12 @@ export class Workload {
   }
 
   #asking(op: "reserve" | "track" | "canUse", userId: string): Input {
-    const rooms = this.#rooms.get(userId) ?? [];
+    const plan = this.#rooms.get(userId) ?? [];
+    const payable = this.#credits.payable(userId, this.#nowMs);
+    const rooms = payable.length > 0 && this.#random.chance(0.5) ? this.#credits.amounts(userId, plan) : plan;
+    if (payable.length > 0 && this.#random.chance(0.2)) {
+      return { userId, ...quotaInput(this.#random, op, this.#random.pick(payable), rooms) };
+    }
     const covered = this.#covered.get(userId) ?? [];
     const events = covered.length > 0 && this.#random.chance(0.5) ? covered : this.#events;
     return { userId, ...quotaInput(this.#random, op, this.#random.pick(events), rooms) };
@@ -270,8 +304,29 @@ export class Workload {
     return random.pick(random.chance(0.7) ? young : this.#reservations).id;
   }
 
+  #settling(): Input {
+    const reservationId = this.#pickReservation();
+    const { userId = "" } = this.#reservations.find((each) => each.id === reservationId) ?? {};
+    const plan = this.#roomsOfAll();
+    const rooms = this.#random.chance(0.5) ? this.#credits.amounts(userId, plan) : plan;
+    return { reservationId, ...correction(this.#random, rooms) };
+  }
+
   #roomsOfAll(): number[] {
     return [...this.#rooms.values()].flat().slice(-20);
+  }
+
+  /** The last user, who never subscribes, with this probability; else one of the others. */
+  #anyone(last: number): string {
+    return this.#random.chance(last) ? this.#users[this.#users.length - 1]! : this.#subscriber();
+  }
+
+  /** Somebody who may be granted credits: all but the third, whose plan alone decides. */
+  #creditor(): string {
+    for (;;) {
+      const userId = this.#anyone(0.12);
+      if (userId !== this.#users[2]) return userId;
+    }
   }
 
   /** The last user never subscribes. */

@@ -1,7 +1,7 @@
 // The inner values of a workload's requests: which events a catalog knows, amounts near what is left,
 // corrections in every unit, upserts of every kind, and a list of requests that must be refused.
 
-import type { CatalogDocument, Input, Operation } from "./document.ts";
+import type { CatalogDocument, Input, MatchRule, Operation, Pack } from "./document.ts";
 import type { Random } from "./random.ts";
 
 export interface KnownEvent {
@@ -16,7 +16,11 @@ const DAY_MS = 24 * HOUR_MS;
 export function eventsOf(catalog: CatalogDocument): KnownEvent[] {
   const models = (catalog.models ?? []).map((row) => row.id);
   const known: KnownEvent[] = [{ event: "other.thing" }];
-  for (const rule of catalog.plans.flatMap((plan) => plan.limits).flatMap((group) => group.matches)) {
+  const rules = [
+    ...catalog.plans.flatMap((plan) => plan.limits).flatMap((group) => group.matches),
+    ...(catalog.packs ?? []).flatMap(rulesOf),
+  ];
+  for (const rule of rules) {
     const prefix = rule.event.replace(/\*$/, "");
     const events = rule.event === "*"
       ? ["anything"]
@@ -32,6 +36,11 @@ export function eventsOf(catalog: CatalogDocument): KnownEvent[] {
   }
   const texts = new Set<string>();
   return known.filter((each) => !texts.has(JSON.stringify(each)) && texts.add(JSON.stringify(each)));
+}
+
+/** Every rule of a pack, of all its items. */
+export function rulesOf(pack: Pack): MatchRule[] {
+  return [...pack.matches ?? [], ...pack.items.flatMap((item) => item.matches)];
 }
 
 /** The same metadata with booleans and numbers in place of their texts, which match all the same. */
@@ -154,6 +163,7 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
 
 const EVENT = { userId: "user-1", event: "image.make" };
 const SETTLE = { reservationId: "rsv_unknown" };
+const GRANT = { userId: "user-1", packId: "cpk_none" };
 
 /** Requests that must answer invalid_request, whatever the state. */
 export const INVALID: { op: Operation; input: Input }[] = [
@@ -198,6 +208,25 @@ export const INVALID: { op: Operation; input: Input }[] = [
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", cycleStart: "soon" } },
   { op: "cancel", input: { userId: "user-1", externalId: "one" } },
   { op: "cancel", input: { userId: "user-1", endsAt: "2001-01-01T00:00:00.000Z" } },
+  { op: "grant", input: { packId: "cpk_none" } },
+  { op: "grant", input: { userId: "user-1" } },
+  { op: "grant", input: { ...GRANT, packId: 7 } },
+  { op: "grant", input: { ...GRANT, externalRef: "" } },
+  { op: "grant", input: { ...GRANT, externalRef: "r".repeat(201) } },
+  { op: "grant", input: { ...GRANT, expiresAt: "soon" } },
+  { op: "grant", input: { ...GRANT, expiresAt: 1 } },
+  { op: "grant", input: { ...GRANT, source: "gift" } },
+  { op: "grant", input: { ...GRANT, notes: "n".repeat(501) } },
+  { op: "revoke", input: {} },
+  { op: "revoke", input: { balanceId: 5 } },
+  { op: "revoke", input: { balanceId: "crb_unknown", reason: "r".repeat(501) } },
+  { op: "credits", input: {} },
+  { op: "credits", input: { userId: "user-1", includeExpired: "yes" } },
+  { op: "ledger", input: {} },
+  { op: "ledger", input: { userId: "user-1", limit: 0 } },
+  { op: "ledger", input: { userId: "user-1", limit: 501 } },
+  { op: "ledger", input: { userId: "user-1", limit: 1.5 } },
+  { op: "ledger", input: { userId: "user-1", cursor: "no cursor" } },
   { op: "events", input: { limit: 0 } },
   { op: "events", input: { limit: 101 } },
   { op: "events", input: { offset: 10001 } },

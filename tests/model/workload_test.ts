@@ -3,15 +3,20 @@
 
 import assert from "node:assert/strict";
 import { catalogs } from "./catalogs.ts";
-import type { CatalogDocument, ModelReply, ModelRequest } from "./document.ts";
+import type { CatalogDocument, ModelOptions, ModelReply, ModelRequest } from "./document.ts";
 import { drive } from "./drive.ts";
 import { compare, Model } from "./model.ts";
 
 /** A model dressed up as a system: its placeholders become ids of the real form and back. */
-function shadow(catalog: CatalogDocument): (request: ModelRequest, nowMs: number) => ModelReply {
-  const model = new Model(catalog);
+function shadow(
+  catalog: CatalogDocument,
+  options: ModelOptions = {},
+): (request: ModelRequest, nowMs: number) => ModelReply {
+  const model = new Model(catalog, options);
   return (request, nowMs) => {
-    const text = JSON.stringify(request).replaceAll(/"(rsv|evt|sub)_(\d+)"/g, '"«$1_ $2»"');
+    const text = JSON.stringify(request)
+      .replaceAll(/"(rsv|evt|sub|crb)_(\d+)"/g, '"«$1_ $2»"')
+      .replaceAll(/"cursor":"(\d+)"/g, '"cursor":"« $1»"');
     const reply = JSON.stringify(model.handle(JSON.parse(text), nowMs));
     return JSON.parse(reply.replaceAll(/«(\w*) (\d+)»/g, "$1$2"));
   };
@@ -60,8 +65,105 @@ Deno.test("a workload over each catalog meets every outcome, and equals itself b
     "users duplicates",
     "event 200",
     "event not_found",
+    "event matched_credits_only",
+    "track matched_credits_only",
+    "grant credit_pack_not_found",
+    "grant invalid_quantity",
+    "grant invalid_request",
+    "revoke credit_balance_not_found",
+    "revoke invalid_request",
+    "credits active",
+    "credits depleted",
+    "credits expired",
+    "credits revoked",
+    "credits invalid_request",
+    "ledger grant",
+    "ledger admin_adjust",
+    "ledger event_committed",
+    "ledger reservation_held",
+    "ledger reservation_released",
+    "ledger reservation_expired",
+    "ledger nextCursor",
+    "ledger credit_balance_not_found",
+    "ledger invalid_request",
+    "users depleted",
+    "usage active",
   ];
   assert.deepEqual(wanted.filter((outcome) => !seen.has(outcome)), []);
+});
+
+/** Cases of credits, with how often a run of 2,000 steps over all catalogs must meet each. */
+const CREDIT_CASES = {
+  "known externalRef": 5,
+  "alone, no subscription": 20,
+  "alone, no group matches": 40,
+  "the whole need where the plan is full": 40,
+  "plan and credits share a need": 15,
+  "needs of several units": 2,
+  "a need of 0 on a full plan": 2,
+  "part of a balance taken": 100,
+  "several balances drained for one need": 20,
+  "a held balance settled exactly": 20,
+  "extra paid by balances": 8,
+  "extra from a balance of the hold": 4,
+  "extra shared by plan and balances": 1,
+  "extra past all balances": 3,
+  "extra uncovered": 2,
+  "recharge paid by balances": 30,
+  "recharge shared by plan and balances": 2,
+  "recharge past all balances": 5,
+  "recharge uncovered": 4,
+  "refund to a balance that is active": 40,
+  "refund to a balance that is depleted": 10,
+  "refund to a balance that is expired": 4,
+  "refund to a balance that is revoked": 2,
+  "revoke of a balance that is active": 15,
+  "revoke of a balance that is depleted": 2,
+  "revoke of a balance that is expired": 8,
+  "revoke of a balance that is revoked": 2,
+  "revoke of a partly used balance": 4,
+  "revoke of a held balance": 3,
+};
+
+Deno.test("a workload of 2,000 steps meets every case of credits, and meets them often", async () => {
+  for (const seed of [1, 2, 3]) {
+    const met: Record<string, number> = {};
+    for (const catalog of Object.values(catalogs)) {
+      const outcomes = await drive({ catalog, seed, steps: 2000, send: shadow(catalog) });
+      for (const name of Object.keys(CREDIT_CASES)) {
+        met[name] = (met[name] ?? 0) + (outcomes.get(`credits: ${name}`) ?? 0);
+      }
+    }
+    for (const [name, times] of Object.entries(CREDIT_CASES)) {
+      assert.ok(met[name]! >= times, `seed ${seed}: "${name}" ${met[name]} times of ${times}`);
+    }
+  }
+});
+
+Deno.test("at the cap of test mode grants are refused, and known ones are not", async () => {
+  const options = { mode: "test", testCreditBalanceCap: 20 } as const;
+  const catalog = catalogs.tiny;
+  const outcomes = await drive({
+    catalog,
+    seed: 4,
+    steps: 1500,
+    ...options,
+    send: shadow(catalog, options),
+  });
+  assert.ok((outcomes.get("grant test_quota_exceeded") ?? 0) > 20);
+  assert.ok((outcomes.get("credits: known externalRef") ?? 0) > 0);
+});
+
+Deno.test("a system that drains the wrong balance is found out", async () => {
+  const honest = shadow(catalogs.tiny);
+  const send = (request: ModelRequest, nowMs: number) => {
+    const reply = honest(request, nowMs);
+    const entries = (reply.data?.["entries"] ?? []) as { balanceId: string; reason: string }[];
+    const [a, b] = entries.filter((each) => each.reason === "reservation_held");
+    if (a && b) [a.balanceId, b.balanceId] = [b.balanceId, a.balanceId];
+    return reply;
+  };
+  await assert.rejects(drive({ catalog: catalogs.tiny, seed: 3, steps: 2000, send }), /balanceId: expected/);
 });
 
 Deno.test("a system that counts a fraction too much is found out", async () => {

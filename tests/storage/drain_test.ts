@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { openUserStore } from "storage/user_store.ts";
 import { getEvent } from "src/read/feed.ts";
 import {
+  balance,
   counter,
   DAY_MS,
   event,
@@ -110,6 +111,22 @@ Deno.test("a drain that fails in the middle changes neither tables nor journal",
     assert.equal((await store.database.query("select count from counters")).length, 1);
   }));
 
+Deno.test("a drain of more rows than any buffer holds reaches its end", () =>
+  withWriter(async ({ store, lease, append }) => {
+    const rows = Array.from({ length: 45_000 }, (_, index) => (
+      { verb: "append", table: "events", row: event({ id: `evt_${index}`, type: "x".repeat(100) }) } as const
+    ));
+    const batches = [];
+    for (let from = 0; from < rows.length; from += 5_000) {
+      batches.push(await append(rows.slice(from, from + 5_000)));
+    }
+    await lease.journal.drain(batches);
+    const [counted] = await store.database.query<{ rows: number }>(
+      "select count(*)::int as rows from events",
+    );
+    assert.equal(counted?.rows, rows.length);
+  }));
+
 Deno.test("hostile text survives journal, drain and tables as it is", () =>
   withWriter(async ({ store, write }) => {
     const users = openUserStore(store.database);
@@ -150,6 +167,16 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
           errorCode: text,
         }),
       };
+      const granted = balance({
+        id: `crb_${key}`,
+        userKey: key,
+        packId: text,
+        packName: text,
+        packItemId: text,
+        matches: [{ event: text, metadata: { [text]: text } }],
+        externalRef: text,
+        notes: text,
+      });
       const idempotency = {
         realm: 1,
         key: text,
@@ -164,6 +191,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         { verb: "append", table: "subscriptions", row: rows.subscription },
         { verb: "put", table: "counters", row: rows.counter },
         { verb: "append", table: "reservations", row: rows.reservation },
+        { verb: "append", table: "credit_balances", row: granted },
         { verb: "append", table: "events", row: rows.event },
         { verb: "put", table: "idempotency", row: idempotency },
       ]);
@@ -173,6 +201,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         { verb: "put", table: "counters", row: { ...rows.counter, count: 5n } },
         { verb: "put", table: "subscriptions", row: rows.subscription },
         { verb: "put", table: "reservations", row: rows.reservation },
+        { verb: "put", table: "credit_balances", row: { ...granted, remaining: 7n } },
         { verb: "put", table: "idempotency", row: { ...idempotency, status: 404 } },
       ]);
       const what = JSON.stringify(text.slice(0, 40));
@@ -182,6 +211,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         subscriptions: [rows.subscription],
         counters: [{ ...rows.counter, count: 5n }],
         reservations: [rows.reservation],
+        balances: [{ ...granted, remaining: 7n }],
       }, what);
       assert.deepEqual(await users.loadIdempotency([{ realm: 1, key: text }]), [{
         ...idempotency,

@@ -3,10 +3,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { emptyCounter } from "domain/counter.ts";
+import type { CreditBalance, CreditLine, LedgerEntry } from "domain/credit.ts";
 import type { Line, Reservation } from "domain/reservation.ts";
 import type { Subscription } from "domain/subscription.ts";
 import type { User } from "domain/user.ts";
-import { encodeChange } from "storage/rows.ts";
+import { encodeChange, withLaterCells } from "storage/rows.ts";
 import { HOSTILE_TEXTS } from "tests/storage/sample.ts";
 import { MemoryTables } from "tests/support/memory_store.ts";
 
@@ -36,6 +37,48 @@ const line: fc.Arbitrary<Line> = record({
   taken: size,
 });
 
+const creditLine: fc.Arbitrary<CreditLine> = record({
+  balanceId: text,
+  unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+  taken: size,
+});
+
+const balance: fc.Arbitrary<CreditBalance> = record({
+  id: text,
+  userKey: key,
+  realm: key,
+  packId: text,
+  packName: text,
+  packItemId: orNull(text),
+  kind: fc.constantFrom("per_type", "generic"),
+  unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+  matches: fc.array(fc.record({ event: text }, { noNullPrototype: true }), { maxLength: 3 }),
+  priority: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
+  initial: size,
+  grantedAt: millis,
+  expiresAt: orNull(millis),
+  externalRef: orNull(text),
+  source: fc.constantFrom("purchase", "grant", "refund", "manual"),
+  notes: orNull(text),
+  remaining: size,
+  held: size,
+  revokedAmount: size,
+  revokedAt: orNull(millis),
+});
+
+const entry: fc.Arbitrary<LedgerEntry> = record({
+  id: text,
+  userKey: key,
+  balanceId: text,
+  packId: text,
+  delta: amount,
+  reason: fc.constantFrom("event_committed", "reservation_held", "grant", "admin_adjust"),
+  eventId: orNull(text),
+  reservationId: orNull(text),
+  notes: orNull(text),
+  at: millis,
+});
+
 const reservation: fc.Arbitrary<Reservation> = record({
   id: text,
   userKey: key,
@@ -47,6 +90,7 @@ const reservation: fc.Arbitrary<Reservation> = record({
   amounts: record({ count: size, tokens: size, seconds: size, cents: size }),
   perUnit: fc.boolean(),
   lines: fc.array(line, { maxLength: 3 }),
+  credits: fc.array(creditLine, { maxLength: 3 }),
   createdAt: millis,
   expiresAt: millis,
   settledAt: orNull(millis),
@@ -111,6 +155,33 @@ Deno.test("a counter comes back as it went", () => {
     const tables = new MemoryTables();
     tables.write(encodeChange({ verb: "put", table: "counters", row }));
     assert.deepEqual(tables.counters(1), [row]);
+  }));
+});
+
+Deno.test("a credit balance comes back as it went", () => {
+  fc.assert(fc.property(balance, (row) => {
+    const tables = new MemoryTables();
+    tables.write(encodeChange({ verb: "append", table: "credit_balances", row }));
+    assert.deepEqual(tables.balances(1), [row]);
+  }));
+});
+
+Deno.test("a ledger entry comes back as it went", () => {
+  fc.assert(fc.property(entry, (row) => {
+    const tables = new MemoryTables();
+    tables.write(encodeChange({ verb: "append", table: "credit_ledger", row }));
+    assert.deepEqual(tables.ledger(1), [row]);
+  }));
+});
+
+Deno.test("a line of a journal from before a column was added gets the column's value", () => {
+  fc.assert(fc.property(reservation, (row) => {
+    const full = encodeChange({ verb: "append", table: "reservations", row: { ...row, credits: [] } });
+    const old = full.slice(0, full.lastIndexOf("\t"));
+    const other = encodeChange(
+      { verb: "append", table: "credit_issues", row: { realm: 1, issued: 2 } } as never,
+    );
+    assert.equal(withLaterCells(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
   }));
 });
 

@@ -2,6 +2,7 @@
 
 import type { AppendedBatch, RowChange } from "actors/port.ts";
 import { type Counter, emptyCounter } from "domain/counter.ts";
+import type { CreditBalance } from "domain/credit.ts";
 import type { MeteringEvent } from "domain/event.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Subscription } from "domain/subscription.ts";
@@ -88,9 +89,36 @@ export function reservation(row: Partial<Reservation> = {}): Reservation {
     amounts: { count: 1_000_000n, tokens: 0n, seconds: 1_000_000n, cents: 0n },
     perUnit: false,
     lines: [],
+    credits: [],
     createdAt: NOW,
     expiresAt: NOW + 600_000,
     settledAt: null,
+    ...row,
+  };
+}
+
+export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
+  return {
+    id: "crb_1_00000000000000000001",
+    userKey: 1,
+    realm: 1,
+    packId: "cpk_a",
+    packName: "A",
+    packItemId: null,
+    kind: "generic",
+    unit: "count",
+    matches: [{ event: "*" }],
+    priority: 0,
+    initial: 5_000_000n,
+    grantedAt: NOW - DAY_MS,
+    expiresAt: null,
+    externalRef: null,
+    source: "purchase",
+    notes: null,
+    remaining: 1_000_000n,
+    held: 0n,
+    revokedAmount: 0n,
+    revokedAt: null,
     ...row,
   };
 }

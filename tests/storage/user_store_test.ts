@@ -2,9 +2,20 @@
 
 import assert from "node:assert/strict";
 import { openUserStore } from "storage/user_store.ts";
-import { counter, DAY_MS, NOW, reservation, subscription, user, withWriter } from "tests/storage/sample.ts";
+import {
+  balance,
+  counter,
+  DAY_MS,
+  NOW,
+  reservation,
+  subscription,
+  user,
+  withWriter,
+} from "tests/storage/sample.ts";
 
 const OLD = { windowStart: NOW - 40 * DAY_MS, windowEnd: NOW - 30 * DAY_MS };
+
+const NOTHING = { reservations: [], counters: [], balances: [] };
 
 Deno.test("many users load in one call, by key and by id, each in its place", () =>
   withWriter(async ({ store, write }) => {
@@ -101,9 +112,53 @@ Deno.test("a settled reservation is loaded by its owner alone, with the counters
     assert.deepEqual(await users.loadReservation(1, expired.id), {
       reservations: [expired],
       counters: [counter({ groupId: "old", ...OLD })],
+      balances: [],
     });
-    assert.deepEqual(await users.loadReservation(2, expired.id), { reservations: [], counters: [] });
-    assert.deepEqual(await users.loadReservation(1, "rsv_none"), { reservations: [], counters: [] });
+    assert.deepEqual(await users.loadReservation(2, expired.id), NOTHING);
+    assert.deepEqual(await users.loadReservation(1, "rsv_none"), NOTHING);
+  }));
+
+Deno.test("balances are live until they expire or are revoked, and as long as a hold has a part of them", () =>
+  withWriter(async ({ store, write }) => {
+    const rows = [
+      balance({ id: "crb_1_a" }),
+      balance({ id: "crb_1_b", remaining: 0n }),
+      balance({ id: "crb_1_c", expiresAt: NOW }),
+      balance({ id: "crb_1_d", expiresAt: NOW + 1 }),
+      balance({ id: "crb_1_e", expiresAt: NOW - 1, held: 1n }),
+      balance({ id: "crb_1_f", remaining: 0n, revokedAt: NOW - 1 }),
+      balance({ id: "crb_1_g", remaining: 0n, revokedAt: NOW - 1, held: 1n }),
+      balance({ id: "crb_2_a", userKey: 2 }),
+    ];
+    await write([
+      { verb: "put", table: "users", row: user() },
+      ...rows.map((row) => ({ verb: "append", table: "credit_balances", row }) as const),
+    ]);
+    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    assert.deepEqual(loaded?.balances.map(({ id }) => id.at(-1)), ["a", "b", "d", "e", "g"]);
+    assert.deepEqual(loaded?.balances[0], rows[0]);
+  }));
+
+Deno.test("balances in any state are found by id and by external reference, for their owner alone", () =>
+  withWriter(async ({ store, write }) => {
+    const gone = { remaining: 0n, revokedAt: NOW - 1 };
+    const rows = [
+      balance({ id: "crb_1_a", externalRef: "r", ...gone }),
+      balance({ id: "crb_1_b", externalRef: "r" }),
+      balance({ id: "crb_1_c", externalRef: "R" }),
+      balance({ id: "crb_2_a", externalRef: "r", userKey: 2 }),
+    ];
+    await write(rows.map((row) => ({ verb: "append", table: "credit_balances", row })));
+    const users = openUserStore(store.database);
+    assert.deepEqual(await users.loadBalances(1, { externalRef: "r" }), {
+      ...NOTHING,
+      balances: rows.slice(0, 2),
+    });
+    assert.deepEqual(await users.loadBalances(1, { balanceId: "crb_1_a" }), {
+      ...NOTHING,
+      balances: [rows[0]],
+    });
+    assert.deepEqual(await users.loadBalances(1, { balanceId: "crb_2_a" }), NOTHING);
   }));
 
 Deno.test("users that are due are listed earliest first, within their realm and a limit", () =>

@@ -4,7 +4,9 @@
 
 import type {
   AppendedBatch,
+  BalanceRef,
   IdempotencyRow,
+  IssuesRow,
   Journal,
   Lease,
   LoadedUser,
@@ -15,29 +17,35 @@ import type {
 } from "actors/port.ts";
 import { Unavailable } from "actors/port.ts";
 import type { Counter } from "domain/counter.ts";
+import type { CreditBalance, LedgerEntry } from "domain/credit.ts";
 import type { MeteringEvent } from "domain/event.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
-import type { User, UserRows } from "domain/user.ts";
+import type { OlderRows, User } from "domain/user.ts";
+import { decodeLines, decodeReservation, type ReservationRecord } from "storage/metering_rows.ts";
 import {
   APPENDED,
-  type Cell,
   CHANGE_HEAD,
   type CounterRecord,
   decodeCounter,
-  decodeLines,
-  decodeReservation,
   decodeSubscription,
   decodeUser,
   encodeChange,
-  type ReservationRecord,
+  FIRST_TABLE,
   type SubscriptionRecord,
   TABLES,
   type UserRecord,
 } from "storage/rows.ts";
 import { parseAmount } from "domain/amount.ts";
+import {
+  type BalanceRecord,
+  decodeBalance,
+  decodeLedgerEntry,
+  type LedgerRecord,
+} from "storage/credit_rows.ts";
+import type { Cell } from "storage/database.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {
@@ -51,6 +59,8 @@ export interface StoreHooks {
   loaded?: (refs: readonly UserRef[]) => Promise<void> | void;
   /** Before a reservation is read. */
   loadReservation?: (reservationId: string) => Promise<void> | void;
+  /** Before balances are read. */
+  loadBalances?: (which: BalanceRef) => Promise<void> | void;
 }
 
 type Fields = Record<string, Cell>;
@@ -62,7 +72,7 @@ export class MemoryTables {
   /** Writes encoded changes, a line each; a row that is appended must be new. */
   write(payload: string): void {
     for (const line of payload.split("\n")) {
-      const spec = TABLES[Number(line[0])];
+      const spec = TABLES[line.charCodeAt(0) - FIRST_TABLE];
       if (spec === undefined) throw new Error(`There is no table "${line[0]}"`);
       const cells = line.slice(CHANGE_HEAD).split("\t");
       const rows = this.#rows(spec.name);
@@ -105,6 +115,22 @@ export class MemoryTables {
     return this.#of(user, "reservations").map((row) =>
       decodeReservation(row as unknown as ReservationRecord)
     );
+  }
+
+  balances(user: UserKey): CreditBalance[] {
+    return this.#of(user, "credit_balances").map((row) => decodeBalance(row as unknown as BalanceRecord));
+  }
+
+  /** Oldest first. */
+  ledger(user: UserKey): LedgerEntry[] {
+    return this.#of(user, "credit_ledger").map((row) => decodeLedgerEntry(row as unknown as LedgerRecord));
+  }
+
+  issues(): IssuesRow[] {
+    return this.list("credit_issues").map((row) => ({
+      realm: row.realm as number,
+      issued: row.issued as number,
+    }));
   }
 
   /** Oldest first. */
@@ -161,14 +187,26 @@ export class MemoryTables {
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
       windowEnd === null || windowEnd > from
     );
-    return { user, subscriptions: this.subscriptions(user.key), counters, reservations };
+    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt }) =>
+      held > 0n || revokedAt === null && (expiresAt === null || expiresAt > from)
+    );
+    return { user, subscriptions: this.subscriptions(user.key), counters, reservations, balances };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
-  loadReservation(owner: UserKey, id: string): Pick<UserRows, "counters" | "reservations"> {
+  loadReservation(owner: UserKey, id: string): OlderRows {
     const reservations = this.reservations(owner).filter((row) => row.id === id);
     const starts = new Set(reservations.flatMap(({ lines }) => lines.map(({ window }) => window.start)));
-    return { reservations, counters: this.counters(owner).filter((row) => starts.has(row.windowStart)) };
+    const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
+    return { reservations, counters, balances: [] };
+  }
+
+  /** Balances of a user in any state. */
+  loadBalances(owner: UserKey, which: BalanceRef): OlderRows {
+    const balances = this.balances(owner).filter((row) =>
+      "balanceId" in which ? row.id === which.balanceId : row.externalRef === which.externalRef
+    );
+    return { reservations: [], counters: [], balances };
   }
 
   #of(user: UserKey, table: string): Fields[] {
@@ -176,7 +214,7 @@ export class MemoryTables {
   }
 }
 
-const NUMBERS = /_ms$|\.(user_key|realm|used)$|^users\.key$|^idempotency\.status$/;
+const NUMBERS = /_ms$|\.(user_key|realm|used|issued|priority)$|^users\.key$|^idempotency\.status$/;
 const BOOLEANS = /\.(ended|per_unit)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
@@ -241,7 +279,12 @@ export class MemoryStore implements UserStore {
     return found;
   }
 
-  async loadReservation(owner: UserKey, id: string): Promise<Pick<UserRows, "counters" | "reservations">> {
+  async loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows> {
+    await this.hooks.loadBalances?.(which);
+    return this.tables.loadBalances(owner, which);
+  }
+
+  async loadReservation(owner: UserKey, id: string): Promise<OlderRows> {
     await this.hooks.loadReservation?.(id);
     return this.tables.loadReservation(owner, id);
   }

@@ -1,12 +1,13 @@
 // Holdfast itself: the real service as a child on the scratch database, set up as a customer would do it, through the
-// admin API (workspace, app, catalog) and with one subscription a user.
+// admin API (workspace, app, catalog) and with one subscription and one grant of credits a user.
 import { type Bench, type Contestant, Skipped } from "../contestant.ts";
-import { userId, USERS } from "../load_plan.ts";
+import { EVENTS, userId, USERS } from "../load_plan.ts";
 import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
 
 const READY_MS = 30_000;
 const SEED_CONNECTIONS = 64;
 const PLAN_ID = "plan_bench";
+const PACK_ID = "cpk_bench";
 
 const CATALOG = {
   settings: { reservationTtlSeconds: 600 },
@@ -22,7 +23,14 @@ const CATALOG = {
       limit("lg_bench_tokens", "Chat tokens", "tokens", "chat.*"),
     ],
   }],
-  packs: [],
+  packs: [{
+    id: PACK_ID,
+    name: "Bench",
+    kind: "generic",
+    unit: "count",
+    matches: [{ event: EVENTS.credits }],
+    items: [],
+  }],
   composeTypes: [],
 };
 
@@ -30,10 +38,11 @@ function limit(id: string, label: string, unit: string, event: string) {
   return { id, label, unit, quota: 1_000_000_000, matches: [{ event }] };
 }
 
-/** The service: reserve, and reserve + commit. */
+/** The service: reserve by the plan and by credits, and reserve + commit. */
 export const holdfast: Contestant = {
   name: "holdfast",
   commits: true,
+  spendsCredits: true,
   start: async (bench) => {
     const adminToken = crypto.randomUUID().replaceAll("-", "");
     const base = await startService(bench, adminToken);
@@ -114,8 +123,13 @@ async function subscribeAll(base: string, key: string): Promise<void> {
   let next = 0;
   const connection = async () => {
     while (next < USERS) {
-      const body = { userId: userId(next++), planId: PLAN_ID };
-      await call("POST", `${base}/api/v1/subscriptions`, key, body);
+      const user = userId(next++);
+      await call("POST", `${base}/api/v1/subscriptions`, key, { userId: user, planId: PLAN_ID });
+      await call("POST", `${base}/api/v1/credits/grant`, key, {
+        userId: user,
+        packId: PACK_ID,
+        quantity: 1_000_000_000,
+      });
     }
   };
   await Promise.all(Array.from({ length: SEED_CONNECTIONS }, connection));

@@ -1,0 +1,144 @@
+// Credit packs: grant, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
+
+import { z } from "zod";
+import { type Amount, amountOf, numberOf } from "domain/amount.ts";
+import { unknownBalance } from "domain/revoke.ts";
+import { requireSameUser } from "routes/auth.ts";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
+import {
+  endUserId,
+  eventPattern,
+  moment,
+  signedAmount,
+  textOf,
+  timeTextOrNull,
+  wholeNumber,
+} from "routes/schemas/fields.ts";
+import { showBalance } from "routes/wire.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+import { listAllBalances } from "src/read/credits.ts";
+import { hasBalance, listLedger, readCursor } from "src/read/ledger.ts";
+
+/** `POST /v1/credits/grant`: a balance for each item of a pack. */
+const grant = operation({
+  method: "POST",
+  path: "/v1/credits/grant",
+  access: "credit_write",
+  input: z.object({
+    userId: endUserId,
+    packId: textOf(1, REQUEST_LIMITS.idLengthMax),
+    quantity: z.unknown().optional(),
+    externalRef: textOf(1, REQUEST_LIMITS.externalRefLengthMax).nullish(),
+    expiresAt: moment.nullish(),
+    source: z.enum(["purchase", "grant", "refund", "manual"]).nullish(),
+    notes: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
+  }),
+  handle: (request) => {
+    const { input } = request;
+    const externalRef = input.externalRef ?? null;
+    const call = {
+      name: "grant",
+      input: {
+        pack: input.packId,
+        quantity: quantityOf(input.quantity),
+        externalRef,
+        expiresAt: input.expiresAt,
+        source: input.source ?? "purchase",
+        notes: input.notes ?? null,
+      },
+      ...(externalRef === null ? {} : { needs: { externalRef } }),
+    } as const;
+    return runTurn(request, { userId: input.userId }, call, (answer) => {
+      const balances = answer.balances.map(({ row }) => ({
+        balanceId: row.id,
+        packItemId: row.packItemId,
+        remaining: numberOf(row.remaining),
+        expiresAt: timeTextOrNull(row.expiresAt),
+      }));
+      const [first] = balances;
+      const { balanceId, remaining, expiresAt } = first as (typeof balances)[number];
+      return { balances, balanceId, remaining, expiresAt };
+    });
+  },
+});
+
+/** `POST /v1/credits/revoke`: the end of a balance. */
+const revoke = operation({
+  method: "POST",
+  path: "/v1/credits/revoke",
+  access: "credit_write",
+  input: z.object({
+    balanceId: textOf(1, REQUEST_LIMITS.idLengthMax),
+    reason: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
+  }),
+  handle: (request) => {
+    const { balanceId, reason } = request.input;
+    const call = { name: "revoke", input: { balanceId, reason: reason ?? null } } as const;
+    return runTurn(request, { balanceId }, call, () => ({ balanceId, remaining: 0 }));
+  },
+});
+
+/** `GET /v1/credits`: a user's balances in consumption order. */
+const list = operation({
+  method: "GET",
+  path: "/v1/credits",
+  access: "end_user",
+  input: z.object({
+    userId: endUserId,
+    event: eventPattern.optional(),
+    includeExpired: z.enum(["true", "false"]).optional(),
+  }),
+  handle: async ({ serving, caller, endUser, input }) => {
+    requireSameUser(endUser, input.userId);
+    const event = input.event ?? null;
+    const call = { realm: caller.realm, name: "credits", input: { event } } as const;
+    const result = await serving.term.directory.runById(input.userId, call);
+    if (!result.ok || input.includeExpired !== "true") {
+      return wireAnswer(result, ({ balances, now }) => ({
+        credits: balances.map((balance) => showBalance(balance, now)),
+      }));
+    }
+    await serving.term.flush();
+    const { userKey, now } = result.answer;
+    const filter = { event, includeExpired: true };
+    const balances = await listAllBalances(serving.database, userKey, caller.realm.catalog, filter, now);
+    return success({ credits: balances.map((balance) => showBalance(balance, now)) });
+  },
+});
+
+/** `GET /v1/credits/history`: a user's ledger, newest first. */
+const history = operation({
+  method: "GET",
+  path: "/v1/credits/history",
+  access: "secret",
+  input: z.object({
+    userId: endUserId,
+    limit: wholeNumber(1, REQUEST_LIMITS.ledgerLimitMax).optional(),
+    cursor: z.string().optional(),
+    balanceId: textOf(1, REQUEST_LIMITS.idLengthMax).optional(),
+  }),
+  handle: async ({ serving, caller, input }) => {
+    const after = input.cursor === undefined ? null : readCursor(input.cursor);
+    if (after === undefined) throw new Refused("invalid_request", "cursor: is none that this call gave");
+    const call = { realm: caller.realm, name: "credits", input: { event: null } } as const;
+    const result = await serving.term.directory.runById(input.userId, call);
+    if (!result.ok) return wireAnswer(result, () => null);
+    await serving.term.flush();
+    const { userKey } = result.answer;
+    const { limit = REQUEST_LIMITS.ledgerLimitDefault, balanceId = null } = input;
+    if (balanceId !== null && !await hasBalance(serving.database, userKey, balanceId)) {
+      return wireAnswer({ ok: false, refusal: unknownBalance() }, () => null);
+    }
+    return success(await listLedger(serving.database, { userKey, balanceId, after, limit }));
+  },
+});
+
+export const CREDITS: readonly Operation<unknown>[] = [grant, revoke, list, history];
+
+/** The amount that was sent; a pack with items ignores it, whatever it is. */
+function quantityOf(value: unknown): Amount | "malformed" | null {
+  if (value === undefined || value === null) return null;
+  const parsed = signedAmount.safeParse(value);
+  return parsed.success ? amountOf(parsed.data) : "malformed";
+}

@@ -1,0 +1,156 @@
+// The wallet: what a user's balances can pay for one event, drained in consumption order, and every movement of a
+// balance with its ledger entry. Nothing else changes a balance. Sections 5 and 6 of the decisions.
+
+import { type Amount, smaller } from "domain/amount.ts";
+import type { Context, PackOffer } from "domain/command.ts";
+import {
+  type CreditBalance,
+  type CreditLine,
+  isSpendable,
+  type LedgerEntry,
+  packNameOf,
+} from "domain/credit.ts";
+import type { Draft } from "domain/draft.ts";
+import type { Metadata } from "domain/match.ts";
+import type { Millis } from "domain/period.ts";
+import type { Unit } from "domain/plan.ts";
+import type { Amounts } from "domain/pricing.ts";
+
+/** What balances are asked to pay for. */
+export interface Purchase {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly now: Millis;
+}
+
+/** What balances pay of a need, and what they leave. */
+export interface Payment {
+  readonly lines: readonly CreditLine[];
+  readonly missing: Amount;
+}
+
+/** Covers as much of a need as the balances of its unit have; changes nothing. */
+export function pay(draft: Draft, purchase: Purchase, unit: Unit, need: Amount): Payment {
+  const lines: CreditLine[] = [];
+  let missing = need;
+  for (const row of spendable(draft, purchase)) {
+    if (missing === 0n) break;
+    if (row.unit !== unit) continue;
+    const taken = smaller(row.remaining, missing);
+    lines.push({ balanceId: row.id, unit, taken });
+    missing -= taken;
+  }
+  return { lines, missing };
+}
+
+/** Whether a balance of the unit has something left. */
+export function hasCredit(draft: Draft, purchase: Purchase, unit: Unit): boolean {
+  for (const row of spendable(draft, purchase)) {
+    if (row.unit === unit) return true;
+  }
+  return false;
+}
+
+/**
+ * Pays without a plan: in the unit of the best balance for which there is a need that its unit's balances cover in
+ * full. Null when there is none.
+ */
+export function payAlone(draft: Draft, purchase: Purchase, amounts: Amounts): readonly CreditLine[] | null {
+  const tried = new Set<Unit>();
+  for (const { unit } of spendable(draft, purchase)) {
+    if (tried.has(unit) || amounts[unit] === 0n) continue;
+    tried.add(unit);
+    const { lines, missing } = pay(draft, purchase, unit, amounts[unit]);
+    if (missing === 0n) return lines;
+  }
+  return null;
+}
+
+/** What each pack could give, in consumption order. */
+export function offersOf(draft: Draft, purchase: Purchase, unit: Unit, context: Context): PackOffer[] {
+  const offers = new Map<string, PackOffer>();
+  for (const row of spendable(draft, purchase)) {
+    if (row.unit !== unit) continue;
+    const before = offers.get(row.packId)?.available ?? 0n;
+    const packName = packNameOf(context.catalog, row);
+    offers.set(row.packId, { packId: row.packId, packName, available: before + row.remaining });
+  }
+  return [...offers.values()];
+}
+
+function* spendable(draft: Draft, { event, metadata, now }: Purchase): Iterable<CreditBalance> {
+  for (const row of draft.balancesInOrder()) {
+    if (isSpendable(row, event, metadata, now)) yield row;
+  }
+}
+
+/** What a movement is part of, as its ledger entry shows it. */
+export type Movement = Pick<LedgerEntry, "reason" | "eventId" | "reservationId" | "at">;
+
+/** Takes what a hold or an event needs. */
+export function takeCredits(
+  draft: Draft,
+  context: Context,
+  lines: readonly CreditLine[],
+  movement: Movement,
+): void {
+  const isHold = movement.reason === "reservation_held";
+  for (const { balanceId, taken } of lines) {
+    moveCredit(draft, context, balanceId, { delta: -taken, held: isHold ? taken : 0n }, movement);
+  }
+}
+
+/** Gives back everything that a hold took. */
+export function refundCredits(
+  draft: Draft,
+  context: Context,
+  lines: readonly CreditLine[],
+  movement: Movement,
+): void {
+  for (const { balanceId, taken } of lines) {
+    moveCredit(draft, context, balanceId, { delta: taken, held: -taken }, movement);
+  }
+}
+
+/**
+ * Moves a balance and writes its ledger entry. A revoked balance stays at 0: what comes back to it is taken by a
+ * second entry.
+ */
+export function moveCredit(
+  draft: Draft,
+  context: Context,
+  balanceId: string,
+  { delta, held }: { readonly delta: Amount; readonly held: Amount },
+  movement: Movement,
+): void {
+  const before = draft.balance(balanceId);
+  if (before === undefined) throw new Error(`Balance ${balanceId} is not in memory`);
+  const row = { ...before, held: before.held + held };
+  writeEntry(draft, context, row, delta, movement);
+  if (row.revokedAt === null) {
+    draft.putBalance({ ...row, remaining: row.remaining + delta });
+    return;
+  }
+  if (delta !== 0n) writeEntry(draft, context, row, -delta, { ...movement, reason: "admin_adjust" });
+  draft.putBalance({ ...row, revokedAmount: row.revokedAmount + delta });
+}
+
+/** Appends a movement of a balance to the ledger. */
+export function writeEntry(
+  draft: Draft,
+  { ids }: Context,
+  row: CreditBalance,
+  delta: Amount,
+  movement: Movement,
+  notes: string | null = null,
+): void {
+  draft.appendLedgerEntry({
+    id: ids.next("ledgerEntry"),
+    userKey: row.userKey,
+    balanceId: row.id,
+    packId: row.packId,
+    delta,
+    notes,
+    ...movement,
+  });
+}

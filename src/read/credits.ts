@@ -1,0 +1,25 @@
+// All credit balances of a user, expired and revoked ones too. Callers wait for the drain first.
+
+import type { ShownBalance } from "domain/command.ts";
+import type { Catalog } from "domain/catalog.ts";
+import { type CreditFilter, listBalances, packNameOf } from "domain/credit.ts";
+import type { UserKey } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
+import type { Database } from "storage/database.ts";
+
+/** The balances that a filter shows, in consumption order. */
+export async function listAllBalances(
+  database: Database,
+  userKey: UserKey,
+  catalog: Catalog,
+  filter: CreditFilter,
+  now: Millis,
+): Promise<ShownBalance[]> {
+  const records = await database.query<BalanceRecord>(
+    "select * from credit_balances where user_key = $1::bigint",
+    [userKey],
+  );
+  const rows = listBalances(records.map(decodeBalance), filter, now);
+  return rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
+}

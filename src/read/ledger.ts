@@ -1,0 +1,71 @@
+// The credit ledger, newest first, page by page. A cursor is a place between entries, so that entries which arrive
+// later can neither repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
+
+import { Buffer } from "node:buffer";
+import { numberOf } from "domain/amount.ts";
+import type { LedgerEntry } from "domain/credit.ts";
+import type { UserKey } from "domain/ids.ts";
+import { decodeLedgerEntry, type LedgerRecord } from "storage/credit_rows.ts";
+import type { Database, Param } from "storage/database.ts";
+
+/** The place of an entry: its time, then its id. */
+export interface Place {
+  readonly at: number;
+  readonly id: string;
+}
+
+/** What a page shows. */
+export interface LedgerQuery {
+  readonly userKey: UserKey;
+  readonly balanceId: string | null;
+  /** The last entry of the page before; null for the first page. */
+  readonly after: Place | null;
+  readonly limit: number;
+}
+
+const CURSOR = /^(\d{1,16}) (cle_[0-9a-z_]{1,60})$/;
+
+/** The place that a cursor stands for; undefined for a text that no page gave. */
+export function readCursor(cursor: string): Place | undefined {
+  const [, at, id] = CURSOR.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  if (at === undefined || id === undefined) return undefined;
+  const place = { at: Number(at), id };
+  return cursorOf(place) === cursor ? place : undefined;
+}
+
+function cursorOf({ at, id }: Place): string {
+  return Buffer.from(`${at} ${id}`).toString("base64url");
+}
+
+/** Whether a balance is the user's. */
+export async function hasBalance(database: Database, userKey: UserKey, balanceId: string): Promise<boolean> {
+  const rows = await database.query(
+    "select 1 from credit_balances where id = $1 and user_key = $2::bigint",
+    [balanceId, userKey],
+  );
+  return rows.length > 0;
+}
+
+/** A page of the ledger with the cursor of the next one, null at the end. */
+export async function listLedger(database: Database, { userKey, balanceId, after, limit }: LedgerQuery) {
+  const params: Param[] = [userKey, limit + 1];
+  let where = "user_key = $1::bigint";
+  if (balanceId !== null) where += ` and balance_id = $${params.push(balanceId)}`;
+  if (after !== null) {
+    where += ` and (at_ms, id) < ($${params.push(after.at)}::bigint, $${params.push(after.id)})`;
+  }
+  const records = await database.query<LedgerRecord>(
+    `select * from credit_ledger where ${where} order by at_ms desc, id desc limit $2::int`,
+    params,
+  );
+  const entries = records.slice(0, limit).map(decodeLedgerEntry);
+  const last = entries.at(-1);
+  const nextCursor = records.length > limit && last !== undefined ? cursorOf(last) : null;
+  return { entries: entries.map(showEntry), nextCursor };
+}
+
+function showEntry(entry: LedgerEntry) {
+  const { id, balanceId, packId, delta, reason, eventId, reservationId, notes, at } = entry;
+  const occurredAt = new Date(at).toISOString();
+  return { id, balanceId, packId, delta: numberOf(delta), reason, eventId, reservationId, occurredAt, notes };
+}

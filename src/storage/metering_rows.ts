@@ -1,0 +1,133 @@
+// Reservations and metering events, rows to domain and back, side by side.
+
+import { decimalOf, parseAmount } from "domain/amount.ts";
+import type { CreditLine } from "domain/credit.ts";
+import type { MeteringEvent } from "domain/event.ts";
+import type { Window } from "domain/period.ts";
+import type { Unit } from "domain/plan.ts";
+import type { Line, Reservation, ReservationStatus } from "domain/reservation.ts";
+import type { Cell } from "storage/database.ts";
+
+export interface ReservationRecord {
+  id: string;
+  user_key: number;
+  status: ReservationStatus;
+  event: string;
+  metadata: string | null;
+  quantity: string | null;
+  count: string | null;
+  amounts: string;
+  per_unit: boolean;
+  lines: string;
+  created_at_ms: number;
+  expires_at_ms: number;
+  settled_at_ms: number | null;
+  credits: string;
+}
+
+export function encodeReservation(row: Reservation): Cell[] {
+  const { count, tokens, seconds, cents } = row.amounts;
+  return [
+    row.id,
+    row.userKey,
+    row.status,
+    row.event,
+    row.metadata,
+    row.quantity === null ? null : decimalOf(row.quantity),
+    row.count === null ? null : decimalOf(row.count),
+    `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`,
+    row.perUnit,
+    encodeLines(row.lines),
+    row.createdAt,
+    row.expiresAt,
+    row.settledAt,
+    encodeCredits(row.credits),
+  ];
+}
+
+export function decodeReservation(record: ReservationRecord): Reservation {
+  const [count = "0", tokens = "0", seconds = "0", cents = "0"] = record.amounts.slice(1, -1).split(",");
+  return {
+    id: record.id,
+    userKey: record.user_key,
+    status: record.status,
+    event: record.event,
+    metadata: record.metadata,
+    quantity: record.quantity === null ? null : parseAmount(record.quantity),
+    count: record.count === null ? null : parseAmount(record.count),
+    amounts: {
+      count: parseAmount(count),
+      tokens: parseAmount(tokens),
+      seconds: parseAmount(seconds),
+      cents: parseAmount(cents),
+    },
+    perUnit: record.per_unit,
+    lines: decodeLines(record.lines),
+    credits: decodeCredits(record.credits),
+    createdAt: record.created_at_ms,
+    expiresAt: record.expires_at_ms,
+    settledAt: record.settled_at_ms,
+  };
+}
+
+export function encodeEvent(row: MeteringEvent): Cell[] {
+  const uncovered = Object.entries(row.uncovered).map(([unit, amount]) => [unit, decimalOf(amount)]);
+  return [
+    row.id,
+    row.userKey,
+    row.realm,
+    row.type,
+    decimalOf(row.quantity),
+    decimalOf(row.costCents),
+    row.matchStatus,
+    row.createdAt,
+    row.metadata,
+    row.reservationId,
+    row.reason,
+    row.errorCode,
+    encodeLines(row.lines),
+    JSON.stringify(uncovered),
+  ];
+}
+
+/** Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
+function encodeLines(lines: readonly Line[]): string {
+  let text = "[";
+  for (const { planId, groupId, window, unit, taken } of lines) {
+    if (text !== "[") text += ",";
+    text += `[${quoted(planId)},${quoted(groupId)},${window.start},${window.end},"${unit}","${
+      decimalOf(taken)
+    }"]`;
+  }
+  return text + "]";
+}
+
+const PLAIN_ID = /^[\w.-]*$/;
+
+/** A text as JSON; most ids need no escape. */
+function quoted(text: string): string {
+  return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+export function decodeLines(text: string): Line[] {
+  const lines = JSON.parse(text) as [string, string, number, number | null, Unit, string][];
+  return lines.map(([planId, groupId, start, end, unit, taken]) => {
+    const window: Window = { start, end };
+    return { planId, groupId, window, unit, taken: parseAmount(taken) };
+  });
+}
+
+/** What was taken from balances, as JSON: [[balanceId, unit, "taken"], ...]. */
+function encodeCredits(lines: readonly CreditLine[]): string {
+  if (lines.length === 0) return "[]";
+  const texts = lines.map(({ balanceId, unit, taken }) =>
+    `[${quoted(balanceId)},"${unit}","${decimalOf(taken)}"]`
+  );
+  return `[${texts.join(",")}]`;
+}
+
+function decodeCredits(text: string): CreditLine[] {
+  if (text === "[]") return [];
+  const lines = JSON.parse(text) as [string, Unit, string][];
+  return lines.map(([balanceId, unit, taken]) => ({ balanceId, unit, taken: parseAmount(taken) }));
+}

@@ -1,0 +1,157 @@
+// `deno task reconcile`: proves over the whole database of the settings that the books add up, and prints each drift
+// as one line. It opens the store without migrating it and changes no row. Exit status 0 everything adds up, 1 there
+// are drifts, 2 it could not be proved: wrong usage or settings, a store in use, another schema, a lost connection.
+
+import { existsSync } from "node:fs";
+import { MIGRATIONS } from "sql/migrations.ts";
+import { type Config, readConfig } from "src/config.ts";
+import { messageOf } from "src/log.ts";
+import { type Drift, reconcile, type ReconcileSummary } from "src/read/reconcile.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "src/tasks/shell.ts";
+import { numberText, safeText } from "src/tasks/table.ts";
+import type { Database } from "storage/database.ts";
+import { openEmbedded } from "storage/embedded_folder.ts";
+import { openPostgres } from "storage/postgres_database.ts";
+
+const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
+const EXIT_DRIFTS = EXIT.refused;
+const EXIT_NOT_PROVED = EXIT.usage;
+/** The proof is one transaction. */
+const CONNECTIONS = 1;
+
+/** Runs the command line to its exit status. */
+export async function runReconcile(args: readonly string[], shell: Shell): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = makeProgram(
+    shell,
+    "deno task reconcile",
+    "Proves that the books add up: every counter is its holds, events and adjustments, every credit balance is\n" +
+      "its ledger and its holds, and each has its user. DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
+  )
+    .option("--json", "print drifts and summary as JSON")
+    .action(async ({ json }: { json?: boolean }) => {
+      const summary = await proveStore(shell, json === true ? jsonReport(shell) : textReport(shell));
+      if (summary === null) exitCode = EXIT_NOT_PROVED;
+      else if (summary.drifts > 0) exitCode = EXIT_DRIFTS;
+    })
+    .addHelpText(
+      "after",
+      "\nExit status: 0 everything adds up, 1 there are drifts, 2 it could not be proved." +
+        "\nOn a server it may run beside a running service; on the embedded store stop the service first.",
+    );
+  withExample(program, "DATABASE_URL=postgres://user:password@host:5432/holdfast deno task reconcile");
+  const status = await runProgram(program, args, shell);
+  return status === EXIT.ok ? exitCode : status;
+}
+
+/** How a proof is told; drifts are told as they are found and not kept. */
+interface Report {
+  drift(drift: Drift): void;
+  summary(summary: ReconcileSummary): void;
+  failure(message: string): void;
+}
+
+/** Answers null when it could not be proved, which the report then says. */
+async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummary | null> {
+  let database: Database | null = null;
+  try {
+    const { DATABASE_URL, HOLDFAST_DATA_DIR } = shell.variables;
+    database = await openUnmigrated(readConfig({ DATABASE_URL, HOLDFAST_DATA_DIR }));
+    await refuseOtherSchema(database);
+    const summary = await reconcile(database, report.drift);
+    report.summary(summary);
+    return summary;
+  } catch (error) {
+    // Whatever it is: an exit by an uncaught error would have the status of a drift.
+    report.failure(messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: "));
+    return null;
+  } finally {
+    // What was said stands, however the closing goes.
+    await database?.close().catch(() => {});
+  }
+}
+
+/** Opens a store that is there, as it is. */
+async function openUnmigrated({ databaseUrl, dataDir }: Config): Promise<Database> {
+  if (databaseUrl === null) {
+    if (existsSync(`${dataDir}/pg`)) return await openEmbedded(dataDir);
+    throw new Error(`HOLDFAST_DATA_DIR: there is no store in "${dataDir}"`);
+  }
+  const database = openPostgres(databaseUrl, CONNECTIONS);
+  try {
+    await database.query("select 1");
+  } catch (error) {
+    await database.close();
+    throw new Error(`DATABASE_URL: ${messageOf(error)}`);
+  }
+  return database;
+}
+
+/** The proof reads the tables of this program's newest migration and of no other. */
+async function refuseOtherSchema(database: Database): Promise<void> {
+  const [table] = await database.query<{ isThere: boolean }>(
+    `select to_regclass('migrations') is not null as "isThere"`,
+  );
+  const rows = table?.isThere !== true
+    ? []
+    : await database.query<{ name: string }>("select name from migrations order by name");
+  const applied = new Set(rows.map(({ name }) => name));
+  const missing = MIGRATIONS.find(({ name }) => !applied.has(name));
+  if (missing !== undefined) {
+    const hint = "start the service or run deno task migrate";
+    throw new Error(`migration "${missing.name}" is not applied: ${hint}`);
+  }
+  for (const { name } of MIGRATIONS) applied.delete(name);
+  const [newer] = applied;
+  if (newer === undefined) return;
+  throw new Error(`a newer program applied migration "${newer}"`);
+}
+
+function textReport(shell: Shell): Report {
+  return {
+    drift: ({ userKey, userId, text }) => {
+      const user = userId === null ? `user ${userKey}` : `user ${userKey} ${JSON.stringify(userId)}`;
+      shell.print(safeText(`${user}: ${text}`));
+    },
+    summary: (summary) => shell.print(summaryText(summary)),
+    failure: shell.note,
+  };
+}
+
+function summaryText(summary: ReconcileSummary): string {
+  const looked = ([["user", "users"], ["counter", "counters"], ["credit balance", "balances"]] as const)
+    .map(([name, member]) => counted(summary[member], name));
+  const verdict = summary.drifts === 0 ? "The books add up" : counted(summary.drifts, "drift");
+  const rows = [...looked, counted(summary.holds, "open hold"), counted(summary.events, "event")].join(", ");
+  const batches = summary.undrainedBatches;
+  if (batches === 0) return `${verdict}: ${rows}`;
+  return `${verdict}: ${rows}\n${counted(batches, "batch", "batches")} of the journal not drained yet: ` +
+    "what they change is no part of the proof";
+}
+
+function counted(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`;
+}
+
+/** One document, written a drift at a time. */
+function jsonReport(shell: Shell): Report {
+  let open: string | null = null;
+  const end = (last: Record<string, unknown>) => {
+    if (open !== null) shell.print(open);
+    const members = JSON.stringify(last).slice(1);
+    shell.print(open === null ? `{${members}` : `],${members}`);
+  };
+  return {
+    drift: (drift) => {
+      shell.print(open === null ? '{"drifts":[' : `${open},`);
+      open = JSON.stringify(drift);
+    },
+    summary: (summary) => {
+      if (open === null) shell.print(JSON.stringify({ drifts: [], summary }));
+      else end({ summary });
+    },
+    failure: (message) => end({ error: { message } }),
+  };
+}
+
+if (import.meta.main) Deno.exit(await runReconcile(Deno.args, openShell(VARIABLES)));

@@ -1,0 +1,67 @@
+// What one decision costs, in process: the plan alone, then users with more and more credit balances, until a need
+// that the last of a thousand pays. `deno task bench:decide` prints microseconds a decision.
+import { amountOf } from "domain/amount.ts";
+import { planOf, Scene } from "tests/domain/scene.ts";
+
+const ROUNDS = 5;
+const DECISIONS = 2_000;
+const QUOTA = 1e9;
+
+const PACKS = ["x.*", "y.*"].map((event, index) => ({
+  id: `cpk_${index}`,
+  name: `Pack ${index}`,
+  kind: "generic" as const,
+  unit: "count" as const,
+  matches: [{ event }],
+  items: [],
+}));
+
+/** A subscribed user with balances that cover the event, and with others that do not. */
+function sceneOf(matching: number, others: number, quota: number): Scene {
+  const scene = new Scene([planOf("plan_a", { g: quota })], undefined, PACKS);
+  scene.subscribe("plan_a");
+  const grant = (pack: string, times: number) => {
+    for (let made = 0; made < times; made++) {
+      scene.ask("grant", {
+        pack,
+        quantity: amountOf(1e6),
+        externalRef: null,
+        expiresAt: null,
+        source: "purchase",
+        notes: null,
+      });
+    }
+  };
+  grant("cpk_1", others);
+  grant("cpk_0", matching);
+  return scene;
+}
+
+function microsPerDecision(scene: Scene, count: number): number {
+  const times: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const start = performance.now();
+    for (let made = 0; made < DECISIONS; made++) {
+      const id = scene.reserve(count) as string;
+      scene.do("release", { reservationId: id, reason: null, errorCode: null });
+      scene.state.forget(id);
+    }
+    times.push((performance.now() - start) * 1000 / DECISIONS / 2);
+    scene.changes.length = 0;
+  }
+  return times.sort((a, b) => a - b)[ROUNDS >> 1] as number;
+}
+
+if (import.meta.main) {
+  const cases: [string, Scene, number][] = [
+    ["the plan alone", sceneOf(0, 0, QUOTA), 1],
+    ["1 balance pays", sceneOf(1, 0, 0), 1],
+    ["1 of 1,000 balances pays", sceneOf(1_000, 0, 0), 1],
+    ["1 that stands behind 999 others pays", sceneOf(1, 999, 0), 1],
+    ["10 of 1,000 balances pay", sceneOf(1_000, 0, 0), 9.5e6],
+    ["the plan pays, 1,000 balances stand by", sceneOf(1_000, 0, QUOTA), 1],
+  ];
+  for (const [name, scene, count] of cases) {
+    console.log(`${name.padEnd(42)} ${microsPerDecision(scene, count).toFixed(1).padStart(8)} µs`);
+  }
+}

@@ -1,0 +1,92 @@
+// Credits for the system made of the pure domain: grant, revoke, list and ledger in the wire's shape.
+
+import { numberOf } from "domain/amount.ts";
+import { listBalances, packNameOf } from "domain/credit.ts";
+import { ownerOf } from "domain/ids.ts";
+import type { Millis } from "domain/period.ts";
+import { timeTextOrNull } from "routes/schemas/fields.ts";
+import { showBalance } from "routes/wire.ts";
+import type { DecideSystem } from "tests/domain/decide_system.ts";
+import { grantOf, textOrNull, userOf } from "tests/domain/wire_input.ts";
+import type { Input, ModelReply, ModelRequest } from "tests/model/document.ts";
+
+/** Answers a credits call at a moment. */
+export function answerCredits(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {
+  switch (op) {
+    case "grant":
+      return grant(system, input, now);
+    case "revoke":
+      return revoke(system, input, now);
+    case "credits":
+      return list(system, input, now);
+    default:
+      return ledger(system, input, now);
+  }
+}
+
+function grant(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const command = grantOf(input);
+  const state = system.stateOf(userOf(input), now);
+  const { externalRef } = command;
+  if (externalRef !== null) {
+    state.admit(system.tables.loadBalances(state.user.key, { externalRef }));
+  }
+  return system.ask(userOf(input), "grant", command, now, (answer) => {
+    const balances = answer.balances.map(({ row }) => ({
+      balanceId: row.id,
+      packItemId: row.packItemId,
+      remaining: numberOf(row.remaining),
+      expiresAt: timeTextOrNull(row.expiresAt),
+    }));
+    const [{ balanceId, remaining, expiresAt } = { balanceId: "", remaining: 0, expiresAt: null }] = balances;
+    return { balances, balanceId, remaining, expiresAt };
+  });
+}
+
+function revoke(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const balanceId = String(input["balanceId"]);
+  const owner = ownerOf("creditBalance", balanceId);
+  const userId = owner === null ? undefined : system.nameOf(owner);
+  if (owner === null || userId === undefined) return { status: 404, code: "credit_balance_not_found" };
+  const state = system.stateOf(userId, now);
+  if (!state.balances.has(balanceId)) state.admit(system.tables.loadBalances(owner, { balanceId }));
+  const command = { balanceId, reason: textOrNull(input["reason"]) };
+  return system.ask(userId, "revoke", command, now, () => ({ balanceId, remaining: 0 }));
+}
+
+function list(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const event = textOrNull(input["event"]);
+  return system.ask(userOf(input), "credits", { event }, now, (answer) => {
+    if (String(input["includeExpired"]) !== "true") {
+      return { credits: answer.balances.map((balance) => showBalance(balance, now)) };
+    }
+    const all = system.tables.balances(answer.userKey);
+    const shown = listBalances(all, { event, includeExpired: true }, now);
+    const named = shown.map((row) => ({ row, packName: packNameOf(system.catalog, row) }));
+    return { credits: named.map((balance) => showBalance(balance, now)) };
+  });
+}
+
+/** The cursor is the number of entries that older pages have left. */
+function ledger(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const userId = userOf(input);
+  system.run(userId, "credits", { event: null }, now);
+  const { key } = system.stateOf(userId, now).user;
+  const balanceId = textOrNull(input["balanceId"]);
+  if (balanceId !== null && !system.tables.balances(key).some(({ id }) => id === balanceId)) {
+    return { status: 404, code: "credit_balance_not_found" };
+  }
+  const rows = system.tables.ledger(key).filter((row) => balanceId === null || row.balanceId === balanceId);
+  rows.sort((a, b) => b.at - a.at || (a.id < b.id ? 1 : -1));
+  const cursor = textOrNull(input["cursor"]);
+  const from = cursor === null ? 0 : rows.findIndex(({ id }) => id === cursor) + 1;
+  const limit = Number(input["limit"] ?? 50);
+  const page = rows.slice(from, from + limit);
+  const entries = page.map(({ userKey: _, delta, at, ...row }) => ({
+    ...row,
+    delta: numberOf(delta),
+    occurredAt: new Date(at).toISOString(),
+  }));
+  const hasMore = rows.length > from + limit;
+  return { status: 200, data: { entries, nextCursor: hasMore ? page.at(-1)?.id ?? null : null } };
+}

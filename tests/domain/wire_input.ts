@@ -1,0 +1,93 @@
+// Wire inputs of the model's requests as commands of the domain.
+
+import { amountOf } from "domain/amount.ts";
+import type { Commands, Correction } from "domain/command.ts";
+import type { Metadata } from "domain/match.ts";
+import type { Millis } from "domain/period.ts";
+import type { CallSize } from "domain/pricing.ts";
+import type { Input } from "tests/model/document.ts";
+
+export function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {
+  const members = input["metadata"] as Record<string, unknown> | null | undefined;
+  return {
+    event: String(input["event"]),
+    metadata: members == null ? null : { text: JSON.stringify(members), members },
+    size: {
+      quantity: amountOrNull(input["quantity"]),
+      count: amountOrNull(input["count"]),
+      inputTokens: amountOrNull(input["inputTokens"]),
+      inputCostCents: amountOrNull(input["inputCostCents"]),
+    },
+  };
+}
+
+export function commitOf(input: Input): Commands["commit"]["input"] {
+  const extra = (input["extra"] ?? {}) as Input;
+  const actual = (input["actual"] ?? {}) as Input;
+  return {
+    reservationId: String(input["reservationId"]),
+    costCents: amountOrNull(input["costCents"]),
+    extra: correctionOf({
+      ...extra,
+      tokens: extra["tokens"] ?? extra["outputTokens"],
+      cents: extra["cents"] ?? extra["outputCostCents"],
+    }),
+    actual: correctionOf(actual),
+  };
+}
+
+function correctionOf(members: Input): Correction {
+  const units = (["count", "tokens", "cents", "seconds"] as const).flatMap((unit) => {
+    const amount = amountOrNull(members[unit]);
+    return amount === null ? [] : [[unit, amount]];
+  });
+  return Object.fromEntries(units);
+}
+
+export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
+  const limits = input["customLimits"] as Record<string, { quota: number }> | null | undefined;
+  const cycleStart = input["cycleStart"];
+  return {
+    plan: String(input["planId"]),
+    ...rowIdsOf(input),
+    customLimits: limits == null
+      ? limits
+      : Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)])),
+    startsAt: timeOrNull(input["startsAt"]),
+    endsAt: timeOrNull(input["endsAt"]),
+    cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
+  };
+}
+
+export function rowIdsOf(input: Input) {
+  return { provider: textOrNull(input["provider"]), externalId: textOrNull(input["externalId"]) };
+}
+
+export function userOf(input: Input): string {
+  return String(input["userId"]);
+}
+
+export function amountOrNull(value: unknown): bigint | null {
+  return typeof value === "number" ? amountOf(value) : null;
+}
+
+export function timeOrNull(value: unknown): Millis | null {
+  return typeof value === "string" ? Date.parse(value) : null;
+}
+
+export function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+export function grantOf(input: Input): Commands["grant"]["input"] {
+  const { quantity, expiresAt } = input;
+  const isAmount = typeof quantity === "number" && Math.abs(quantity) <= 1e12;
+  return {
+    pack: String(input["packId"]),
+    quantity: quantity == null ? null : isAmount ? amountOf(quantity) : "malformed",
+    externalRef: textOrNull(input["externalRef"]),
+    expiresAt: expiresAt === undefined ? undefined : timeOrNull(expiresAt),
+    source: (input["source"] ?? "purchase") as Commands["grant"]["input"]["source"],
+    notes: textOrNull(input["notes"]),
+  };
+}

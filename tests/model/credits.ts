@@ -1,0 +1,200 @@
+// The calls of credits alone: grant and revoke, the list of balances and the ledger. What balances pay is
+// in wallet.ts. (interface.md: Credits; decisions.md 6.)
+
+import { type Input, type ModelReply, type Pack, type PackItem, refusal, success } from "./document.ts";
+import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { covers } from "./rules.ts";
+import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
+import { inOrder, statusOf, writeRow } from "./wallet.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const QUANTITY_MAX = fromNumber(1e12);
+const DEFAULT_PRIORITY = { per_type: 100, generic: 0 };
+const DEFAULT_LEDGER_LIMIT = 50;
+
+/** What a grant makes one balance of. */
+interface Part extends Pick<PackItem, "unit" | "matches"> {
+  itemId: string | null;
+  amount: Micros;
+}
+
+export function grant(world: World, input: Input, now: number): ModelReply {
+  const userId = String(input["userId"]);
+  const pack = findPack(world, String(input["packId"]));
+  const externalRef = textOrNull(input["externalRef"]);
+  const known = world.balances.filter((balance) =>
+    externalRef !== null && balance.userId === userId && balance.pack === pack &&
+    balance.externalRef === externalRef
+  );
+  if (known.length > 0) {
+    world.note("credits: known externalRef");
+    return granted(known);
+  }
+  if (!pack || pack.archived) return refusal("credit_pack_not_found");
+  const parts = partsOf(pack, input["quantity"]);
+  if (!Array.isArray(parts)) return refusal(parts);
+  const expiresAt = expiryOf(pack, input["expiresAt"], now);
+  if (expiresAt !== null && expiresAt <= now) return refusal("invalid_request");
+  const { mode = "live", testCreditBalanceCap: cap = null } = world.options;
+  if (mode === "test" && cap !== null && world.balances.length + parts.length > cap) {
+    return refusal("test_quota_exceeded");
+  }
+  const notes = textOrNull(input["notes"]);
+  return granted(parts.map(({ itemId, amount, unit, matches }) => {
+    const balance = world.name<Balance>("crb_", {
+      no: world.balances.length,
+      userId,
+      pack,
+      packItemId: itemId,
+      unit,
+      matches,
+      priority: pack.priority ?? DEFAULT_PRIORITY[pack.kind],
+      externalRef,
+      initial: amount,
+      remaining: amount,
+      grantedAt: now,
+      expiresAt,
+      revoked: false,
+    });
+    world.balances.push(balance);
+    writeRow(world, balance, amount, { reason: "grant", at: now, notes });
+    return balance;
+  }));
+}
+
+/** By exact id, else by name without regard to case; archived ones too. */
+function findPack(world: World, packId: string): Pack | undefined {
+  const { packs = [] } = world.catalog;
+  return packs.find((pack) => pack.id === packId) ??
+    packs.find((pack) => pack.name.toLowerCase() === packId.toLowerCase());
+}
+
+/** A pack with items ignores the quantity; one without needs it. */
+function partsOf(pack: Pack, quantity: unknown): Part[] | "invalid_request" | "invalid_quantity" {
+  if (pack.items.length > 0) {
+    return pack.items.map(({ id, unit, amount, matches }) => ({
+      itemId: id,
+      unit,
+      amount: fromNumber(amount),
+      matches,
+    }));
+  }
+  if (quantity === undefined || quantity === null) return "invalid_quantity";
+  // Choice: a wrong type and a number that is too large are of the general code.
+  if (typeof quantity !== "number" || !Number.isFinite(quantity)) return "invalid_request";
+  const amount = fromNumber(quantity);
+  if (amount <= ZERO) return "invalid_quantity";
+  if (amount > QUANTITY_MAX) return "invalid_request";
+  if (!pack.unit || !pack.matches) throw new Error(`pack ${pack.id} has neither items nor a unit`);
+  return [{ itemId: null, unit: pack.unit, amount, matches: pack.matches }];
+}
+
+function expiryOf(pack: Pack, expiresAt: unknown, now: number): number | null {
+  if (expiresAt === null) return null;
+  if (typeof expiresAt === "string") return Date.parse(expiresAt);
+  const days = pack.defaultExpiryDays ?? null;
+  return days === null ? null : Math.round(now + days * DAY_MS);
+}
+
+function granted(balances: Balance[]): ModelReply {
+  const shown = balances.map((balance) => ({
+    balanceId: balance.id,
+    packItemId: balance.packItemId,
+    remaining: toNumber(balance.remaining),
+    expiresAt: isoOrNull(balance.expiresAt),
+  }));
+  const { balanceId, remaining, expiresAt } = shown[0]!;
+  return success({ balances: shown, balanceId, remaining, expiresAt });
+}
+
+export function revoke(world: World, input: Input, now: number): ModelReply {
+  const balance = world.balances.find((each) => each.id === input["balanceId"]);
+  if (!balance) return refusal("credit_balance_not_found");
+  world.note(`credits: revoke of a balance that is ${statusOf(balance, now)}`);
+  if (balance.remaining > ZERO && balance.remaining < balance.initial) {
+    world.note("credits: revoke of a partly used balance");
+  }
+  if (isHeld(world, balance)) world.note("credits: revoke of a held balance");
+  const notes = textOrNull(input["reason"]);
+  writeRow(world, balance, -balance.remaining, { reason: "admin_adjust", at: now, notes });
+  balance.remaining = ZERO;
+  balance.revoked = true;
+  return success({ balanceId: balance.id, remaining: 0 });
+}
+
+function isHeld(world: World, balance: Balance): boolean {
+  return world.reservations.some((hold) =>
+    hold.state === "held" && hold.credits.some((line) => line.balance === balance)
+  );
+}
+
+export function credits(world: World, input: Input, now: number): ModelReply {
+  const event = textOrNull(input["event"]);
+  const includeExpired = String(input["includeExpired"]) === "true";
+  return success({ credits: balancesShown(world, String(input["userId"]), now, { event, includeExpired }) });
+}
+
+/** A user's balances as lists, usage and users show them. An event filter looks at names only. */
+export function balancesShown(
+  world: World,
+  userId: string,
+  now: number,
+  { event, includeExpired = false }: { event: string | null; includeExpired?: boolean },
+) {
+  const wanted = world.balances.filter((balance) =>
+    balance.userId === userId &&
+    (includeExpired || ["active", "depleted"].includes(statusOf(balance, now))) &&
+    (event === null || balance.matches.some((rule) => covers(rule.event, event)))
+  );
+  return inOrder(wanted).map((balance) => ({
+    balanceId: balance.id,
+    packId: balance.pack.id,
+    packName: balance.pack.name,
+    packItemId: balance.packItemId,
+    kind: balance.pack.kind,
+    unit: balance.unit,
+    remaining: toNumber(balance.remaining),
+    initial: toNumber(balance.initial),
+    grantedAt: iso(balance.grantedAt),
+    expiresAt: isoOrNull(balance.expiresAt),
+    status: statusOf(balance, now),
+    matches: balance.matches,
+    priority: balance.priority,
+  }));
+}
+
+export function ledger(world: World, input: Input): ModelReply {
+  const { userId, balanceId, cursor } = input;
+  const after = typeof cursor === "string" ? world.cursors.get(cursor) : null;
+  if (after === undefined) return refusal("invalid_request");
+  const known = world.balances.some((each) => each.id === balanceId && each.userId === userId);
+  if (balanceId !== undefined && !known) return refusal("credit_balance_not_found");
+  const limit = typeof input["limit"] === "number" ? input["limit"] : DEFAULT_LEDGER_LIMIT;
+  // A user's rows are written in the order of their times, so the newest first is the list turned round.
+  const older = after === null ? world.ledger : world.ledger.slice(0, world.ledger.indexOf(after));
+  const rows = older.toReversed().filter(({ balance }) =>
+    balance.userId === userId && (balanceId === undefined || balance.id === balanceId)
+  );
+  const page = rows.slice(0, limit);
+  // Choice: no cursor where nothing is left, also when the page is full.
+  const nextCursor = rows.length > limit ? world.nameCursor(page.at(-1)!) : null;
+  return success({ entries: page.map(entryAnswer), nextCursor });
+}
+
+function entryAnswer(row: LedgerRow) {
+  return {
+    id: row.id,
+    balanceId: row.balance.id,
+    packId: row.balance.pack.id,
+    delta: toNumber(row.delta),
+    reason: row.reason,
+    eventId: row.event?.id ?? null,
+    reservationId: row.reservation?.id ?? null,
+    occurredAt: iso(row.at),
+    notes: row.notes,
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,94 @@
+// What credit balances can pay, and every movement of one with its ledger row. The status of a balance
+// follows from its amounts and the moment; nothing is written when one expires. The sum of a balance's
+// ledger rows is what it has left. (interface.md: Credit balance; decisions.md 5 and 6.)
+
+import type { Unit } from "./document.ts";
+import { type Micros, smaller, ZERO } from "./decimal.ts";
+import { type Metadata, ruleMatches } from "./rules.ts";
+import type { Balance, CreditLine, EventRow, LedgerReason, LedgerRow, Reservation, World } from "./state.ts";
+
+export type BalanceStatus = "active" | "expired" | "depleted" | "revoked";
+
+/** What is to be paid for. */
+export interface Purchase {
+  user: { id: string };
+  event: string;
+  metadata: Metadata | null;
+}
+
+/** What a ledger row says beside its balance and its amount. */
+export interface Movement {
+  reason: LedgerReason;
+  at: number;
+  event?: EventRow;
+  reservation?: Reservation;
+  notes?: string | null;
+}
+
+export function statusOf(balance: Balance, now: number): BalanceStatus {
+  if (balance.revoked) return "revoked";
+  if (balance.expiresAt !== null && balance.expiresAt <= now) return "expired";
+  return balance.remaining === ZERO ? "depleted" : "active";
+}
+
+/** Consumption order: by priority, then what expires first (evergreen last), then the oldest, then by id. */
+export function inOrder(balances: Balance[]): Balance[] {
+  const end = (balance: Balance) => balance.expiresAt ?? Number.MAX_SAFE_INTEGER;
+  return balances.toSorted((a, b) =>
+    b.priority - a.priority || end(a) - end(b) || a.grantedAt - b.grantedAt || a.no - b.no
+  );
+}
+
+/** The balances that can pay for something now, in consumption order; of every unit when none is named. */
+export function walletOf(world: World, purchase: Purchase, now: number, unit?: Unit): Balance[] {
+  const { user, event, metadata } = purchase;
+  return inOrder(
+    world.balances.filter((balance) =>
+      balance.userId === user.id && statusOf(balance, now) === "active" &&
+      (unit === undefined || balance.unit === unit) &&
+      balance.matches.some((rule) => ruleMatches(rule, event, metadata))
+    ),
+  );
+}
+
+export function sumOf(balances: Balance[]): Micros {
+  return balances.reduce((sum, balance) => sum + balance.remaining, ZERO);
+}
+
+export function sumTaken(lines: CreditLine[]): Micros {
+  return lines.reduce((sum, line) => sum + line.taken, ZERO);
+}
+
+/** Takes an amount from a wallet, or all that it has. The caller writes the ledger rows. */
+export function drain(world: World, wallet: Balance[], amount: Micros): CreditLine[] {
+  const lines: CreditLine[] = [];
+  let left = amount;
+  for (const balance of wallet) {
+    const taken = smaller(left, balance.remaining);
+    if (taken === ZERO) continue;
+    balance.remaining -= taken;
+    left -= taken;
+    lines.push({ balance, taken });
+  }
+  if (lines.length > 1) world.note("credits: several balances drained for one need");
+  if (lines.some(({ balance }) => balance.remaining > ZERO)) world.note("credits: part of a balance taken");
+  return lines;
+}
+
+/** Gives an amount back to a balance, with its row; a revoked one gives it up again with a second row. */
+export function giveBack(world: World, balance: Balance, amount: Micros, movement: Movement): void {
+  writeRow(world, balance, amount, movement);
+  if (amount === ZERO) return;
+  world.note(`credits: refund to a balance that is ${statusOf(balance, movement.at)}`);
+  if (balance.revoked) {
+    writeRow(world, balance, -amount, { ...movement, reason: "admin_adjust", notes: null });
+  } else {
+    balance.remaining += amount;
+  }
+}
+
+export function writeRow(world: World, balance: Balance, delta: Micros, movement: Movement): void {
+  const { event = null, reservation = null, notes = null, reason, at } = movement;
+  const made = { balance, delta, reason, event, reservation, notes, at };
+  world.ledger.push(world.name<LedgerRow>("cle_", made));
+}

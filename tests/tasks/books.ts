@@ -1,0 +1,92 @@
+// Books as rows of the database, written by SQL: a statement for each kind of row, and a whole that adds up.
+
+import type { Database } from "storage/database.ts";
+import { openTestStore } from "tests/support/test_store.ts";
+
+export const START = 1_767_225_600_000;
+export const END = START + 86_400_000;
+
+/** Lines as they are stored: [group, taken] of plan_a in the one window. */
+export function lines(...parts: [string, string][]): string {
+  return JSON.stringify(parts.map(([group, taken]) => ["plan_a", group, START, END, "count", taken]));
+}
+
+function user(key: number): string {
+  return `insert into users (key, realm, id) values (${key}, 1, 'user_${key}')`;
+}
+
+export function counter(key: number, group: string, count: string, adjusted: string): string {
+  return `insert into counters values (${key}, 'plan_a', '${group}', ${START}, ${END}, ${count}, ${adjusted}, 7)`;
+}
+
+export function event(id: string, key: number, text: string, status = "matched"): string {
+  return `insert into events (id, user_key, realm, type, quantity, cost_cents, match_status, created_at_ms, lines,
+    uncovered) values ('${id}', ${key}, 1, 'x.make', 1, 0.5, '${status}', ${START}, '${text}', '[]')`;
+}
+
+function hold(id: string, key: number, status: string, text: string, credits = "[]"): string {
+  return `insert into reservations (id, user_key, status, event, amounts, per_unit, lines, created_at_ms,
+    expires_at_ms, settled_at_ms, credits) values ('${id}', ${key}, '${status}', 'x.make', '[1,0,0,0]', false,
+    '${text}', ${START}, ${END}, ${status === "held" ? null : END}, '${credits}')`;
+}
+
+export function balance(id: string, key: number, remaining: string, held: string): string {
+  return `insert into credit_balances (id, user_key, realm, pack_id, pack_name, kind, unit, matches, priority,
+    initial, granted_at_ms, source, remaining, held, revoked_amount) values ('${id}', ${key}, 1, 'pack', 'Pack',
+    'generic', 'count', '[]', 0, 10, ${START}, 'grant', ${remaining}, ${held}, 0)`;
+}
+
+function entry(id: string, key: number, balanceId: string, delta: string): string {
+  return `insert into credit_ledger (id, user_key, balance_id, pack_id, delta, reason, at_ms)
+    values ('${id}', ${key}, '${balanceId}', 'pack', ${delta}, 'grant', ${START})`;
+}
+
+/** Books that add up: every kind of row that counts, and of row that does not. */
+const CLEAN: readonly string[] = [
+  user(1),
+  counter(1, "g", "6.75", "1.25"),
+  counter(1, "h", "0", "-2"),
+  counter(1, "idle", "0", "0"),
+  event("evt_1", 1, lines(["g", "1.5"], ["h", "2.000001"])),
+  event("evt_2", 1, lines(["g", "3"], ["h", "-0.000001"])),
+  event("evt_3", 1, "[]", "released"),
+  hold("rsv_1", 1, "held", lines(["g", "1"]), '[["crb_1","count","2.5"],["crb_2","count","1"]]'),
+  hold("rsv_2", 1, "expired", lines(["g", "50"]), '[["crb_1","count","50"]]'),
+  hold("rsv_3", 1, "committed", lines(["g", "3"], ["h", "9"])),
+  balance("crb_1", 1, "7.5", "2.5"),
+  balance("crb_2", 1, "0", "1"),
+  entry("cle_1", 1, "crb_1", "10"),
+  entry("cle_2", 1, "crb_1", "-2.500000"),
+  entry("cle_3", 1, "crb_2", "1"),
+  entry("cle_4", 1, "crb_2", "-1"),
+  user(2),
+  counter(2, "g", "4", "0"),
+  event("evt_4", 2, lines(["g", "4"])),
+  // Two lines of a counter without a row, which come to nothing.
+  event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
+  user(3),
+];
+
+/** What a proof looks at in them. */
+export const SEEN = { users: 3, counters: 4, balances: 2, holds: 1, events: 5, undrainedBatches: 0 };
+
+/** Puts the clean books in place of whatever stands there. */
+export async function seed(database: Database): Promise<void> {
+  await database.query(
+    "truncate users, counters, events, reservations, credit_balances, credit_ledger, journal",
+  );
+  for (const statement of CLEAN) await database.query(statement);
+}
+
+/** Runs a test on a fresh store with clean books. */
+export async function withBooks(
+  work: (database: Database, url: string | null) => Promise<void>,
+): Promise<void> {
+  const store = await openTestStore();
+  try {
+    await seed(store.database);
+    await work(store.database, store.url);
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,372 @@
+// The proof that the books add up, on rows written by SQL: a clean book passes, each kind of drift is found and
+// named, and the task says so with its exit status.
+
+import assert from "node:assert/strict";
+import { MIGRATIONS } from "sql/migrations.ts";
+import { type Drift, reconcile } from "src/read/reconcile.ts";
+import { runReconcile } from "src/tasks/reconcile.ts";
+import { EXIT } from "src/tasks/shell.ts";
+import type { Database, Session } from "storage/database.ts";
+import { openEmbedded } from "storage/embedded_folder.ts";
+import { startTestService } from "tests/support/test_service.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+import { balance, counter, END, event, lines, seed, SEEN, START, withBooks } from "tests/tasks/books.ts";
+import { runTask, testShell } from "tests/tasks/support.ts";
+
+/** What a proof says, a line for each drift: kind, user and text. */
+async function proof(database: Database, stepUsersMax?: number) {
+  const drifts: string[] = [];
+  const add = ({ kind, userKey, userId, text }: Drift) =>
+    drifts.push(`${kind} ${userKey} ${userId ?? "-"} ${text}`);
+  const summary = await reconcile(database, add, stepUsersMax);
+  assert.equal(summary.drifts, drifts.length);
+  return { summary, drifts };
+}
+
+Deno.test("books that add up have no drift, whatever the step", async () => {
+  await withBooks(async (database) => {
+    for (const step of [undefined, 1, 2, 3, 4]) {
+      const { summary, drifts } = await proof(database, step);
+      assert.deepEqual(drifts, []);
+      assert.deepEqual(summary, { ...SEEN, drifts: 0 });
+    }
+    await database.query("insert into journal values (1, ''), (2, '')");
+    assert.equal((await proof(database)).summary.undrainedBatches, 2);
+  });
+});
+
+Deno.test("an empty database adds up", async () => {
+  await withBooks(async (database) => {
+    await database.query("truncate users, counters, events, reservations, credit_balances, credit_ledger");
+    const { summary } = await proof(database);
+    assert.deepEqual(Object.values(summary), [0, 0, 0, 0, 0, 0, 0]);
+  });
+});
+
+const G = `count 1 user_1 counter "g" of plan "plan_a" from ${START} ms:`;
+const H = `count 1 user_1 counter "h" of plan "plan_a" from ${START} ms:`;
+
+/** One fault in clean books, and every drift that it makes. */
+const FAULTS: readonly (readonly [name: string, sql: string, drifts: readonly string[]])[] = [
+  [
+    "a wrong count",
+    "update counters set count = 6.750001 where user_key = 1 and group_id = 'g'",
+    [`${G} count 6.750001, but open holds 1 + events 4.5 + adjusted 1.25 = 6.75`],
+  ],
+  [
+    "a wrong adjustment",
+    "update counters set adjusted = 0 where user_key = 1 and group_id = 'h'",
+    [`${H} count 0, but open holds 0 + events 2 + adjusted 0 = 2`],
+  ],
+  [
+    "a lost event line",
+    `update events set lines = '${lines(["g", "1.5"])}' where id = 'evt_1'`,
+    [`${H} count 0, but open holds 0 + events -0.000001 + adjusted -2 = -2.000001`],
+  ],
+  [
+    "an event counted twice",
+    event("evt_9", 1, lines(["g", "3"])),
+    [`${G} count 6.75, but open holds 1 + events 7.5 + adjusted 1.25 = 9.75`],
+  ],
+  [
+    "an event of another window",
+    `update events set lines = replace(lines, '${START}', '${END}') where id = 'evt_4'`,
+    [
+      `count 2 user_2 counter "g" of plan "plan_a" from ${START} ms: count 4, but open holds 0 + events 0 + adjusted 0 = 0`,
+      `count 2 user_2 counter "g" of plan "plan_a" from ${END} ms: there is no row, but open holds 0 + events 4 + adjusted 0 = 4`,
+    ],
+  ],
+  [
+    "an event of another user",
+    "update events set user_key = 3 where id = 'evt_4'",
+    [
+      `count 2 user_2 counter "g" of plan "plan_a" from ${START} ms: count 4, but open holds 0 + events 0 + adjusted 0 = 0`,
+      `count 3 user_3 counter "g" of plan "plan_a" from ${START} ms: there is no row, but open holds 0 + events 4 + adjusted 0 = 4`,
+    ],
+  ],
+  [
+    "a lost hold",
+    "delete from reservations where id = 'rsv_1'",
+    [
+      `${G} count 6.75, but open holds 0 + events 4.5 + adjusted 1.25 = 5.75`,
+      'held 1 user_1 credit balance "crb_1": held 2.5, but open holds took 0',
+      'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+    ],
+  ],
+  [
+    "a lost counter",
+    "delete from counters where user_key = 1 and group_id = 'g'",
+    [`${G} there is no row, but open holds 1 + events 4.5 + adjusted 0 = 5.5`],
+  ],
+  [
+    "a wrong remaining",
+    "update credit_balances set remaining = 7 where id = 'crb_1'",
+    ['remaining 1 user_1 credit balance "crb_1": remaining 7, but its ledger sums to 7.5'],
+  ],
+  [
+    "a lost ledger row",
+    "delete from credit_ledger where id = 'cle_4'",
+    ['remaining 1 user_1 credit balance "crb_2": remaining 0, but its ledger sums to 1'],
+  ],
+  [
+    "a wrong held",
+    "update credit_balances set held = 2 where id = 'crb_1'",
+    ['held 1 user_1 credit balance "crb_1": held 2, but open holds took 2.5'],
+  ],
+  [
+    "a ledger of an unknown balance, also where it sums to zero",
+    "insert into credit_ledger select 'x' || id, user_key, 'crb_0', pack_id, delta, reason, null, null, null, at_ms " +
+    "from credit_ledger where balance_id = 'crb_2'",
+    [
+      'unknown_balance 1 user_1 credit balance "crb_0": there is no row, but 2 ledger rows (0) and 0 lines of open holds (0) name it',
+    ],
+  ],
+  [
+    "a credit line of an unknown balance",
+    "update reservations set credits = replace(credits, 'crb_2', 'crb_0') where id = 'rsv_1'",
+    [
+      'unknown_balance 1 user_1 credit balance "crb_0": there is no row, but 0 ledger rows (0) and 1 lines of open holds (1) name it',
+      'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+    ],
+  ],
+  [
+    "a balance of an unknown user",
+    balance("crb_3", 2_000_000, "0", "0"),
+    ['unknown_user 2000000 - credit balance "crb_3": there is no such user'],
+  ],
+  [
+    "an open hold of an unknown user, between known ones and before them",
+    "insert into reservations select 'rsv_9', -5, status, event, metadata, quantity, count, amounts, per_unit, '[]', " +
+    "created_at_ms, expires_at_ms, settled_at_ms, '[]' from reservations where id = 'rsv_1'",
+    ['unknown_user -5 - open hold "rsv_9": there is no such user'],
+  ],
+];
+
+Deno.test("each kind of drift is found and named, and nothing else", async () => {
+  await withBooks(async (database) => {
+    for (const [name, sql, expected] of FAULTS) {
+      await seed(database);
+      await database.query(sql);
+      for (const step of [undefined, 1]) {
+        assert.deepEqual((await proof(database, step)).drifts, expected, name);
+      }
+    }
+  });
+});
+
+Deno.test("users beyond one step, and drifts beyond one page, are all looked at", async () => {
+  await withBooks(async (database) => {
+    // With the 3 users before them, steps of 500 end at 4970, 9970 and 14970; one without users follows.
+    await database.query(
+      `insert into users (key, realm, id) select 10 * n, 1, 'more_' || n from generate_series(1, 1497) n`,
+    );
+    await database.query(
+      `insert into counters select 10 * n, 'plan_a', 'g', ${START}, ${END}, 2, 0, 0 from generate_series(1, 1497) n`,
+    );
+    await database.query(
+      `insert into events select 'evt_' || n || part, 10 * n, 1, 'x', 1, 0, 'matched', ${START}, null, null, null, null,
+         $1, '[]' from generate_series(1, 1497) n, unnest(array['a', 'b']) part`,
+      [lines(["g", "1"])],
+    );
+    const clean = await proof(database);
+    assert.deepEqual(clean.drifts, []);
+    assert.deepEqual([clean.summary.users, clean.summary.events], [1500, 5 + 2 * 1497]);
+
+    await database.query("update counters set count = 3 where user_key in (4970, 4980, 9970, 9980, 14970)");
+    await database.query(balance("crb_7", 5005, "0", "0"));
+    const few = await proof(database);
+    // Within a step, what has no user comes first.
+    assert.deepEqual(few.drifts.map((text) => text.split(" ").slice(0, 2).join(" ")), [
+      "count 4970",
+      "unknown_user 5005",
+      "count 4980",
+      "count 9970",
+      "count 9980",
+      "count 14970",
+    ]);
+
+    await database.query("update counters set count = 3 where user_key >= 10");
+    const all = await proof(database, 5_000);
+    assert.equal(new Set(all.drifts).size, 1497 + 1);
+  });
+});
+
+Deno.test({
+  name: "a proof sees one moment, whatever is written while it runs",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    await withBooks(async (database) => {
+      let queries = 0;
+      const disturbed: Database = {
+        ...database,
+        transaction: (work) =>
+          database.transaction((session) => {
+            const query: Session["query"] = async (text, params) => {
+              const rows = await session.query(text, params);
+              if (++queries === 3) await database.query(counter(3, "g", "9", "0"));
+              return rows as never[];
+            };
+            return work({ ...session, query });
+          }),
+      };
+      assert.deepEqual((await proof(disturbed, 1)).drifts, []);
+      assert.ok(queries > 3);
+      assert.equal((await proof(database, 1)).drifts.length, 1);
+    });
+  },
+});
+
+Deno.test("what a service writes adds up", async () => {
+  const service = await startTestService();
+  try {
+    const app = await service.newApp();
+    for (const userId of ["a", "b"]) {
+      await app.call("POST", "/subscriptions", { userId, planId: "plan_pro" });
+      await app.call("POST", "/track", { userId, event: "image.render", count: 2.5 });
+      const ids: string[] = [];
+      for (const ttlSeconds of [600, 600, 600, 10]) {
+        const answer = await app.call("POST", "/reserve", { userId, event: "image.render", ttlSeconds });
+        ids.push(answer.body.data.reservationId);
+      }
+      await app.call("POST", "/commit", { reservationId: ids[0], count: 4 });
+      await app.call("POST", "/release", { reservationId: ids[1] });
+      service.clock.advance(11_000);
+      await app.call("POST", "/commit", { reservationId: ids[3] });
+    }
+    await service.serving().term.flush();
+    const { summary, drifts } = await proof(service.store.database);
+    assert.deepEqual(drifts, []);
+    assert.deepEqual([summary.users, summary.holds, summary.events], [2, 2, 8]);
+    assert.ok(summary.counters >= 2);
+  } finally {
+    await service.close();
+  }
+});
+
+const ALL_WELL = "The books add up: 3 users, 4 counters, 2 credit balances, 1 open hold, 5 events\n";
+
+Deno.test("reconcile on the embedded store: its exit status and what it prints", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "holdfast_reconcile_" });
+  const HOLDFAST_DATA_DIR = `${folder}/data`;
+  const run = (...args: string[]) => runTask("reconcile", args, { HOLDFAST_DATA_DIR });
+  const inStore = async (work: (database: Database) => Promise<unknown>) => {
+    const database = await openEmbedded(HOLDFAST_DATA_DIR);
+    await work(database);
+    await database.close();
+  };
+  try {
+    const none = await run();
+    assert.deepEqual([none.code, none.out], [2, ""]);
+    assert.match(none.err, /^Cannot reconcile: HOLDFAST_DATA_DIR: there is no store in ".+"\n$/);
+    await assert.rejects(Deno.stat(HOLDFAST_DATA_DIR), Deno.errors.NotFound);
+
+    await inStore(() => Promise.resolve());
+    const bare = await run();
+    assert.deepEqual([bare.code, bare.out], [2, ""]);
+    assert.match(bare.err, /^Cannot reconcile: migration "0001_core" is not applied: .+\n$/);
+
+    assert.equal((await runTask("migrate", [], { HOLDFAST_DATA_DIR })).code, EXIT.ok);
+    await inStore(seed);
+    assert.deepEqual(await run(), { code: 0, out: ALL_WELL, err: "" });
+
+    using lock = await Deno.open(`${HOLDFAST_DATA_DIR}/lock`, { write: true });
+    await lock.lock(true);
+    const locked = await run();
+    assert.deepEqual([locked.code, locked.out], [2, ""]);
+    assert.match(locked.err, /^Cannot reconcile: another process uses the data folder ".+"\n$/);
+    await lock.unlock();
+
+    await inStore((database) => database.query("update counters set count = 5 where user_key = 2"));
+    const drifted = await run();
+    assert.deepEqual([drifted.code, drifted.err], [1, ""]);
+    assert.deepEqual(drifted.out.split("\n"), [
+      `user 2 "user_2": counter "g" of plan "plan_a" from ${START} ms: count 5, but open holds 0 + events 4 + adjusted 0 = 4`,
+      "1 drift: 3 users, 4 counters, 2 credit balances, 1 open hold, 5 events",
+      "",
+    ]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "reconcile on a server, with connections of others: its exit status and its JSON",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    await withBooks(async (database, url) => {
+      const variables = { DATABASE_URL: url as string };
+      const run = (...args: string[]) => runTask("reconcile", args, variables);
+      assert.deepEqual(await run(), { code: 0, out: ALL_WELL, err: "" });
+      const clean = await run("--json");
+      assert.deepEqual(JSON.parse(clean.out), { drifts: [], summary: { ...SEEN, drifts: 0 } });
+
+      await database.query("update credit_balances set remaining = 1, held = 0 where id = 'crb_1'");
+      await database.query("insert into journal values (1, '')");
+      const text = await run();
+      assert.equal(text.code, 1, text.err);
+      assert.equal(text.out.split("\n").length, 2 + 2 + 1);
+      assert.match(text.out, /\n1 batch of the journal not drained yet: .+\n$/);
+      const drifted = await run("--json");
+      assert.equal(drifted.code, 1);
+      const { drifts, summary } = JSON.parse(drifted.out);
+      assert.deepEqual(summary, { ...SEEN, undrainedBatches: 1, drifts: 2 });
+      assert.deepEqual(drifts.map((drift: Drift) => [drift.kind, drift.userKey, drift.userId]), [
+        ["remaining", 1, "user_1"],
+        ["held", 1, "user_1"],
+      ]);
+
+      // A fault in the middle ends the document in good order: the second user's lines are no JSON.
+      await database.query("update events set lines = '{' where user_key = 2");
+      const broken = await run("--json");
+      assert.deepEqual([broken.code, broken.err], [2, ""]);
+      assert.match(
+        JSON.parse(broken.out).error.message,
+        /^Cannot reconcile: invalid input syntax for type json/,
+      );
+    });
+  },
+});
+
+Deno.test("a proof that cannot be made is one line and exit status 2, or an error in JSON", async () => {
+  const last = MIGRATIONS.at(-1)?.name as string;
+  const rows: [string[], string, RegExp][] = [
+    [[], "nonsense", /^Cannot reconcile: DATABASE_URL must be a URL [^\n]+$/],
+    [[], "postgres://postgres@127.0.0.1:9/none", /^Cannot reconcile: DATABASE_URL: .*ECONNREFUSED[^\n]*$/],
+    [["now"], "nonsense", /^Too many arguments/],
+    [["--yaml"], "nonsense", /^Unknown option '--yaml'/],
+  ];
+  for (const [args, DATABASE_URL, message] of rows) {
+    const { shell, out, err } = testShell({ DATABASE_URL });
+    assert.equal(await runReconcile(args, shell), 2);
+    assert.match(err(), message);
+    assert.equal(out(), "");
+  }
+  const { shell, out, err } = testShell({ DATABASE_URL: "nonsense" });
+  assert.equal(await runReconcile(["--json"], shell), 2);
+  assert.match(JSON.parse(out()).error.message, /^Cannot reconcile: DATABASE_URL/);
+  assert.equal(err(), "");
+
+  if (testServerUrl() === null) return;
+  await withBooks(async (database, url) => {
+    const failed = async () => {
+      const { shell, err } = testShell({ DATABASE_URL: url as string });
+      assert.equal(await runReconcile([], shell), 2);
+      return err();
+    };
+    await database.query("insert into migrations values ('9999_later', '')");
+    assert.match(await failed(), /^Cannot reconcile: a newer program applied migration "9999_later"$/);
+    await database.query("delete from migrations where name in ($1, '9999_later')", [last]);
+    assert.match(
+      await failed(),
+      new RegExp(`^Cannot reconcile: migration "${last}" is not applied: [^\n]+$`),
+    );
+  });
+});
+
+Deno.test("reconcile has help with its exit statuses and an example", async () => {
+  const { shell, out } = testShell();
+  assert.equal(await runReconcile(["--help"], shell), EXIT.ok);
+  assert.match(out(), /^Usage: deno task reconcile \[options\]/);
+  assert.match(out(), /\nExit status: 0 /);
+  assert.match(out(), /\nExample:\n {2}DATABASE_URL=/);
+});
