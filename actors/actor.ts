@@ -78,6 +78,8 @@ export class Actor {
   hadTurn = true;
   /** When the directory last saw that there had been a turn. */
   seenAt = 0;
+  /** The actor of the user that this one was merged into; it answers every call that comes here. */
+  successor: Actor | null = null;
   /** Set when a bug broke a turn; the directory then lets the actor go. */
   isBroken = false;
   readonly #world: ActorWorld;
@@ -100,15 +102,37 @@ export class Actor {
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
   async run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
-    const { result, batch } = this.mailbox.isIdle && !this.#mustLoad(call.needs)
+    const turn = this.mailbox.isIdle && !this.#mustLoad(call.needs)
       ? this.#turn(call)
       : await this.#runQueued(call);
+    if (turn === null) return (this.successor as Actor).run(call);
+    const { result, batch } = turn;
     if (batch !== null) await batch.durable;
     else if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
     return result;
   }
 
-  #turn<Name extends CommandName>(call: Call<Name>): Turn<Commands[Name]["answer"]> {
+  /** Takes over what a decision over this and another user yielded, on its way with a batch. */
+  accept(changes: readonly Change[], batch: Batch): void {
+    this.hadTurn = true;
+    this.#lastBatch = batch;
+    this.#retainSettled(changes, batch);
+  }
+
+  /** What the answer to a call waits for that saw this user's state. */
+  get unwritten(): Batch | null {
+    return durableOrNull(this.#lastBatch);
+  }
+
+  /** Lets go of this actor after a bug. */
+  breakDown(): void {
+    this.isBroken = true;
+    this.#onBroken(this);
+  }
+
+  /** Null when the user was merged into another, whose turn it is then. */
+  #turn<Name extends CommandName>(call: Call<Name>): Turn<Commands[Name]["answer"]> | null {
+    if (this.successor !== null) return null;
     const { gate, budget, ids } = this.#world;
     const { realm } = call;
     this.#checkBounds(call.name);
@@ -132,20 +156,16 @@ export class Actor {
         this.#lastBatch = gate.add(changes);
         if (record !== null) this.#world.remember(record, this.#lastBatch);
         this.#retainSettled(decision.changes, this.#lastBatch);
-        if (decision.operations > 0) this.#countOperations(this.#lastBatch, realm, decision.operations);
+        if (decision.operations > 0) {
+          budget.takeInto(this.#lastBatch, realm.caps.workspaceId, realm.mode, decision.operations);
+        }
         if (decision.issued > 0) this.#countIssued(this.#lastBatch, realm, decision.issued);
       }
       return { result: decision.result, batch: durableOrNull(this.#lastBatch) };
     } catch (error) {
-      this.isBroken = true;
-      this.#onBroken(this);
+      this.breakDown();
       throw error;
     }
-  }
-
-  #countOperations(batch: Batch, { caps, mode }: Realm, operations: number): void {
-    const row = this.#world.budget.take(caps.workspaceId, mode, operations);
-    batch.totals.set(`${row.workspaceId}\n${mode}\n${row.month}`, { verb: "put", table: "operations", row });
   }
 
   #countIssued(batch: Batch, { realm }: Realm, issued: number): void {
@@ -162,7 +182,7 @@ export class Actor {
   }
 
   /** Waits for earlier turns, loads what the call names, and lets go of a reservation that did not change. */
-  #runQueued<Name extends CommandName>(call: Call<Name>): Promise<Turn<Commands[Name]["answer"]>> {
+  #runQueued<Name extends CommandName>(call: Call<Name>): Promise<Turn<Commands[Name]["answer"]> | null> {
     const { needs } = call;
     const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     let loaded: Reservation | undefined;
@@ -180,7 +200,7 @@ export class Actor {
   }
 
   #mustLoad(needs: Needed | undefined): boolean {
-    if (needs === undefined || !this.state.recorded) return false;
+    if (needs === undefined || !this.state.recorded || this.successor !== null) return false;
     if ("reservationId" in needs) return !this.state.reservations.has(needs.reservationId);
     // A grant by reference may have left balances in memory and others not.
     return "externalRef" in needs || !this.state.balances.has(needs.balanceId);
@@ -188,11 +208,11 @@ export class Actor {
 
   async #load(needs: Needed): Promise<void> {
     const { store } = this.#world;
-    const { key } = this.state.user;
+    const { user: { key }, aliases } = this.state;
     try {
       this.state.admit(
         "reservationId" in needs
-          ? await store.loadReservation(key, needs.reservationId)
+          ? await store.loadReservation([key, ...aliases.map((alias) => alias.key)], needs.reservationId)
           : await store.loadBalances(key, needs),
       );
     } catch (error) {

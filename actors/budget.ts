@@ -3,6 +3,7 @@
 // them, so that a crash loses neither. Section 7 of the decisions.
 
 import type { IssuesRow, Mode, OperationsRow } from "actors/port.ts";
+import type { Batch } from "actors/gate.ts";
 import type { Millis } from "domain/period.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 
@@ -55,6 +56,12 @@ export class Budget {
     const row = { workspaceId, mode, month, used };
     this.#used.set(key, row);
     return row;
+  }
+
+  /** Counts operations of a turn and writes the total with its batch. */
+  takeInto(batch: Pick<Batch, "totals">, workspaceId: string, mode: Mode, operations: number): void {
+    const row = this.take(workspaceId, mode, operations);
+    batch.totals.set(keyOf(workspaceId, mode, row.month), { verb: "put", table: "operations", row });
   }
 
   /** How many more credit balances may be issued in a realm; null for no limit. Only test mode is capped. */

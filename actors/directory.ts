@@ -57,6 +57,22 @@ export class Directory {
     return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
   }
 
+  /** The actor of an end-user id; that of the canonical user for an alias. */
+  async actorOf(realm: number, id: string): Promise<Actor> {
+    return this.#byId.get(nameOf(realm, id)) ?? await this.#start({ realm, id }) as Actor;
+  }
+
+  /** Whether an actor is the one of its user. */
+  has(actor: Actor): boolean {
+    return this.#byKey.get(actor.state.user.key) === actor;
+  }
+
+  /** Hands a user over to the one that it was merged into; the state of the latter knows the new aliases. */
+  retire(from: Actor, to: Actor): void {
+    from.successor = to;
+    this.#register(to);
+  }
+
   /** Puts a call to the user with a key; null when no user of the call's realm has it. */
   async runByKey<Name extends CommandName>(
     key: UserKey,
@@ -118,28 +134,40 @@ export class Directory {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
       if (known !== undefined) return known;
-      return this.#add(new UserState({ ...rows, recorded: true, aliases: [] }));
+      return this.#add(new UserState({ ...rows, recorded: true }));
     }
     if ("key" in ref) return null;
-    const user = { key: ++this.#lastUserKey, ...ref, entitlement: null, dueAt: null };
+    const user = { key: ++this.#lastUserKey, ...ref, entitlement: null, dueAt: null, mergedInto: null };
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
     return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
   }
 
   #add(state: UserState): Actor {
     const actor = new Actor(state, this.#world, (broken) => this.#discard(broken));
-    this.#byKey.set(state.user.key, actor);
-    this.#byId.set(nameOf(state.user.realm, state.user.id), actor);
+    this.#register(actor);
     return actor;
+  }
+
+  #register(actor: Actor): void {
+    const { user, aliases } = actor.state;
+    for (const { key, id } of [user, ...aliases]) {
+      this.#byKey.set(key, actor);
+      this.#byId.set(nameOf(user.realm, id), actor);
+    }
   }
 
   /** A load under way for this user may have read the tables before the actor's last turns: it then stays. */
   #remove(actor: Actor): void {
-    const { key, realm, id } = actor.state.user;
-    const name = nameOf(realm, id);
-    if (!actor.isBroken && (this.#starting.has(name) || this.#starting.has(String(key)))) return;
-    this.#byKey.delete(key);
-    this.#byId.delete(name);
+    const { user, aliases } = actor.state;
+    const names = [user, ...aliases].map(({ key, id }) => ({ key, name: nameOf(user.realm, id) }));
+    const isStarting = names.some(({ key, name }) =>
+      this.#starting.has(name) || this.#starting.has(String(key))
+    );
+    if (!actor.isBroken && isStarting) return;
+    for (const { key, name } of names) {
+      this.#byKey.delete(key);
+      this.#byId.delete(name);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 // in memory that tests use.
 
 import type { UserKey } from "domain/ids.ts";
+import type { HistoryCounts } from "domain/merge_report.ts";
 import type { Millis } from "domain/period.ts";
 import type { Change, OlderRows, UserRows } from "domain/user.ts";
 
@@ -50,17 +51,37 @@ export type UserRef =
 /** Balances that a command names. */
 export type BalanceRef = { readonly balanceId: string } | { readonly externalRef: string };
 
+/** A merge as its report tells it. */
+export interface StoredMerge {
+  /** A MergeReport as JSON. */
+  readonly report: string;
+  readonly historyPending: boolean;
+}
+
 /** Rows to start an actor from. */
-export type LoadedUser = Omit<UserRows, "recorded" | "aliases">;
+export type LoadedUser = Omit<UserRows, "recorded">;
 
 /** Reads of users' rows. Answers reflect everything that was drained before the call. */
 export interface UserStore {
-  /** Live rows of many users, each answer in its place; null for a user that has no row. */
+  /**
+   * Live rows of many users, each answer in its place; null for a user that has no row. An alias answers with its
+   * canonical user.
+   */
   load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]>;
-  /** A reservation of a user that is not live, with the counters of its lines. */
-  loadReservation(owner: UserKey, reservationId: string): Promise<OlderRows>;
+  /**
+   * A reservation that is not live, with the counters of its lines.
+   *
+   * @param owners the canonical user first, then its aliases, under whose number it may still be filed
+   */
+  loadReservation(owners: readonly UserKey[], reservationId: string): Promise<OlderRows>;
   /** Balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
+  /** What a merge needs beside live rows: all counters and balances of a user. */
+  loadWhole(owner: UserKey): Promise<OlderRows>;
+  /** The history of a user and its aliases, or null where it has more rows than a limit. */
+  countHistory(owners: readonly UserKey[], limit: number): Promise<HistoryCounts | null>;
+  /** The report of the merge that made a user an alias, with whether history is still on its way; null for none. */
+  loadMerge(fromKey: UserKey): Promise<StoredMerge | null>;
   /** The keys of users of a realm that are due, earliest first. */
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
   /** The largest user key ever given out, 0 when there is none. */

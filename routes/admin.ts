@@ -20,6 +20,7 @@ import {
   listWorkspaces,
   revokeKey,
 } from "src/admin/admin.ts";
+import { moveAllHistory } from "src/history.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import type { ApiKey, App } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
@@ -80,6 +81,7 @@ export function adminRoutes(service: Service, adminToken: string | null): Hono {
     return success(result);
   });
   on("POST", "/sweep", async (world) => success(await sweepAll(world)));
+  on("POST", "/move-history", async (world) => success({ historyRows: await moveAllHistory(world) }));
   return app;
 }
 

@@ -5,6 +5,7 @@ import { Unavailable } from "actors/port.ts";
 import { adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { CREDITS } from "routes/credits.ts";
+import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
 import { healthRoutes } from "routes/health.ts";
 import { METERING } from "routes/metering.ts";
@@ -22,6 +23,7 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
   ...USERS,
   ...SUBSCRIPTIONS,
   ...CREDITS,
+  ...CUSTOMERS,
   ...EVENTS,
   ...TEST_CLOCK,
 ];

@@ -3,17 +3,20 @@
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
+import type { Realm } from "actors/actor.ts";
 import { Unavailable } from "actors/port.ts";
+import type { Term } from "actors/term.ts";
 import { Refused } from "routes/errors.ts";
 import { endUserId } from "routes/schemas/fields.ts";
 import { type Caller, equalsSecret } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
 
 /**
- * Who may call an operation: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`; `any` either key; `end_user` a secret key, or a public key with
+ * Who may call an operation: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`; `hidden`
+ * a secret key, to a public one the path is unknown; `any` either key; `end_user` a secret key, or a public key with
  * an end-user token; `token` either key, always with a token; `test_secret` a secret key of test mode.
  */
-export type Access = "secret" | "credit_write" | "any" | "end_user" | "token" | "test_secret";
+export type Access = "secret" | "credit_write" | "hidden" | "any" | "end_user" | "token" | "test_secret";
 
 /** An end user as a token names one. */
 export interface EndUser {
@@ -46,6 +49,9 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
       return endUserOf(request, caller, nowMs);
     case "end_user":
       return isPublic ? endUserOf(request, caller, nowMs) : null;
+    case "hidden":
+      if (isPublic) throw new Refused("not_found", "Nothing answers at this path");
+      return null;
     case "credit_write":
       if (isPublic) throw new Refused("forbidden", "Credits are written with a secret key only");
       return null;
@@ -67,9 +73,18 @@ export function authorizeAdmin(request: Request, adminToken: string | null): voi
   }
 }
 
-/** Refuses a token's user who asks for somebody else. Both ids stand for the same user when they are equal. */
-export function requireSameUser(endUser: EndUser | null, userId: string): void {
-  if (endUser !== null && endUser.userId !== userId) forbid();
+/** Refuses a token's user who asks for somebody else; aliases of one user are the same user. */
+export async function requireSameUser(
+  { directory }: Term,
+  { realm }: Realm,
+  endUser: EndUser | null,
+  userId: string,
+): Promise<void> {
+  if (endUser === null || endUser.userId === userId) return;
+  // Only the token's own user is looked up: the caller cannot make the service load anybody else.
+  const { state } = await directory.actorOf(realm, endUser.userId);
+  const ids = [state.user.id, ...state.aliases.map(({ id }) => id)];
+  if (!ids.includes(userId)) forbid();
 }
 
 function bearerOf(request: Request): string | null {

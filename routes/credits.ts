@@ -90,7 +90,7 @@ const list = operation({
     includeExpired: z.enum(["true", "false"]).optional(),
   }),
   handle: async ({ serving, caller, endUser, input }) => {
-    requireSameUser(endUser, input.userId);
+    await requireSameUser(serving.term, caller.realm, endUser, input.userId);
     const event = input.event ?? null;
     const call = { realm: caller.realm, name: "credits", input: { event } } as const;
     const result = await serving.term.directory.runById(input.userId, call);

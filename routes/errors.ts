@@ -21,10 +21,13 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
   credit_pack_not_found: 404,
   invalid_quantity: 400,
   credit_balance_not_found: 404,
+  alias_conflict: 409,
+  alias_cycle: 409,
   reservation_not_pending: 409,
   already_canceled: 409,
   catalog_in_use: 409,
   limit_reached: 429,
+  not_processed: 503,
   internal_error: 500,
 };
 
@@ -42,6 +45,7 @@ export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
   "not_implemented",
   "workspace_limit_reached",
   "test_quota_exceeded",
+  "not_processed",
   "internal_error",
 ]);
 

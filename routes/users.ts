@@ -17,13 +17,13 @@ const usage = operation({
   path: "/v1/usage",
   access: "end_user",
   input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
-  handle: (request) => {
-    const { input, endUser } = request;
+  handle: async (request) => {
+    const { serving, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
     if (userId === undefined) throw new Refused("invalid_request", "userId: is needed");
-    requireSameUser(endUser, userId);
+    await requireSameUser(serving.term, caller.realm, endUser, userId);
     const call = { name: "usage", input: { event: input.event ?? null } } as const;
-    return runTurn(request, { userId }, call, (answer) => showUsage(answer, endUser === null));
+    return await runTurn(request, { userId }, call, (answer) => showUsage(answer, endUser === null));
   },
 });
 
@@ -73,7 +73,7 @@ function showUser(answer: UserAnswer, history: unknown) {
   const { period, counters, credits } = showUsage(answer, false);
   return {
     userId,
-    aliases,
+    aliases: aliases.map(({ id }) => id),
     subscription: subscription === null ? null : showSubscription(userId, subscription),
     history,
     period,

@@ -87,7 +87,8 @@ export function showDuplicates(duplicates: Duplicates | null) {
   };
 }
 
-function showSubRef({ row, planName }: NamedSubscription) {
+/** A subscription as reports name it. */
+export function showSubRef({ row, planName }: NamedSubscription) {
   return {
     subscriptionId: row.id,
     planId: row.planId,

@@ -3,6 +3,7 @@
 
 import core from "sql/0001_core.sql" with { type: "text" };
 import credits from "sql/0002_credits.sql" with { type: "text" };
+import aliases from "sql/0003_aliases.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -13,4 +14,5 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_core", sql: core },
   { name: "0002_credits", sql: credits },
+  { name: "0003_aliases", sql: aliases },
 ];

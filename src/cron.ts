@@ -2,6 +2,7 @@
 
 import { log, messageOf } from "src/log.ts";
 import type { Service, Serving } from "src/service.ts";
+import { moveAllHistory } from "src/history.ts";
 import { sweepDue, sweepIdempotency } from "src/sweeps.ts";
 
 /** Runs the sweeps while this process is the writer. */
@@ -12,6 +13,7 @@ export function registerSweeps(service: Service): void {
     "* * * * *",
     () => run(service, "store", ({ database }) => database.maintain()),
   );
+  Deno.cron("move history of merged users", "* * * * *", () => run(service, "history", moveAllHistory));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency", sweepIdempotency));
 }
 

@@ -91,6 +91,16 @@ export const PROCESS_LIMITS = {
   reconnectMs: 1_000,
 } as const;
 
+/** Bounds of merges. */
+export const MERGE_LIMITS = {
+  /** History rows that move within the call, and in one step of the background. */
+  historyRowsMax: 500,
+  /** Pairs of one batch. */
+  batchPairsMax: 500,
+  /** Time after which a batch answers; pairs that are left are not processed. */
+  batchMs: 25_000,
+} as const;
+
 /** Bounds of the proof over the whole database. */
 export const RECONCILE_LIMITS = {
   /** Users whose sums are made by one query. */

@@ -1,8 +1,10 @@
-// Every sweep of the service: what is due of idle users, and first answers that are past their time. Each in
+// Every sweep of the service: what is due of idle users, first answers that are past their time, and history that
+// merges left to move. Each in
 // bounded steps; Deno.cron, the admin API and `deno task sweep` run the same code.
 
 import { sweepRealm } from "actors/sweep.ts";
 import { SWEEP_LIMITS } from "src/limits.ts";
+import { moveAllHistory } from "src/history.ts";
 import type { Serving } from "src/service.ts";
 
 /** What a run of all sweeps did, by kind. */
@@ -10,18 +12,20 @@ export interface SweepCounts {
   readonly expiredReservations: number;
   readonly endedSubscriptions: number;
   readonly idempotencyRecords: number;
+  readonly historyRows: number;
 }
 
 /** Runs every sweep to its end. */
 export async function sweepAll(serving: Serving): Promise<SweepCounts> {
   const due = await sweepDue(serving);
-  return { ...due, idempotencyRecords: await sweepIdempotency(serving) };
+  const idempotencyRecords = await sweepIdempotency(serving);
+  return { ...due, idempotencyRecords, historyRows: await moveAllHistory(serving) };
 }
 
 /** Settles lapsed holds, ended subscriptions and promotions of every realm. */
 export async function sweepDue(
   { term, store, registry }: Serving,
-): Promise<Omit<SweepCounts, "idempotencyRecords">> {
+): Promise<Pick<SweepCounts, "expiredReservations" | "endedSubscriptions">> {
   let expiredReservations = 0;
   let endedSubscriptions = 0;
   for (const realm of registry.realms.values()) {

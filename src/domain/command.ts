@@ -8,12 +8,13 @@ import type { CreditBalance, CreditSource } from "domain/credit.ts";
 import type { MatchStatus } from "domain/event.ts";
 import type { IdSource, UserKey } from "domain/ids.ts";
 import type { Metadata } from "domain/match.ts";
+import type { HistoryCounts, MergeReport } from "domain/merge_report.ts";
 import type { Millis, Window } from "domain/period.ts";
 import type { LimitGroup, Plan, Unit } from "domain/plan.ts";
 import type { CallSize } from "domain/pricing.ts";
 import type { Refusal } from "domain/refusal.ts";
 import type { Subscription } from "domain/subscription.ts";
-import type { Change } from "domain/user.ts";
+import type { Alias, Change } from "domain/user.ts";
 
 /** What a decision knows beside the user's state: one moment, one catalog, new ids. */
 export interface Context {
@@ -183,6 +184,18 @@ export interface TrackAnswer {
   readonly counters: readonly CounterReading[];
 }
 
+export interface MergeInput {
+  readonly isDryRun: boolean;
+  readonly mode: "live" | "test";
+  /** Rows of the ending user's history; null for more than move within the call. */
+  readonly history: HistoryCounts | null;
+  readonly analytics: MergeReport["analytics"];
+}
+
+export interface MergeAnswer {
+  readonly report: MergeReport;
+}
+
 /** A subscription with the plan's name, where the catalog still has the plan. */
 export interface NamedSubscription {
   readonly row: Subscription;
@@ -206,7 +219,7 @@ export interface UsageAnswer {
 
 export interface UserAnswer extends UsageAnswer {
   readonly userKey: number;
-  readonly aliases: readonly string[];
+  readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
 }
 

@@ -58,6 +58,24 @@ export function counted(counter: Counter, delta: Amount): Counter {
   return { ...counter, count, adjusted: counter.adjusted + floored };
 }
 
+/** The counter with all of another one of the same group and window added. */
+export function addedTo(counter: Counter, other: Counter): Counter {
+  const { windowEnd } = counter;
+  const isLater = windowEnd !== null && (other.windowEnd === null || other.windowEnd > windowEnd);
+  return {
+    ...counter,
+    windowEnd: isLater ? other.windowEnd : windowEnd,
+    count: counter.count + other.count,
+    adjusted: counter.adjusted + other.adjusted,
+    costCents: counter.costCents + other.costCents,
+  };
+}
+
+/** The counter of a user whose usage, holds and events included, now counts elsewhere. */
+export function emptied(counter: Counter): Counter {
+  return { ...counter, count: 0n, adjusted: 0n, costCents: 0n };
+}
+
 /** The counter set to a count by a plan change while `holdsDelta` of open holds came or went with it. */
 export function adjustedTo(counter: Counter, count: Amount, costCents: Amount, holdsDelta: Amount): Counter {
   const adjusted = counter.adjusted + (count - counter.count) - holdsDelta;

@@ -44,6 +44,8 @@ export interface CreditBalance {
   /** What revoking took, refunds that came after it included. */
   readonly revokedAmount: Amount;
   readonly revokedAt: Millis | null;
+  /** What two merged copies had used beyond the grant; a refund reduces it first. */
+  readonly overage: Amount;
 }
 
 export type LedgerReason =

@@ -67,6 +67,14 @@ export class Draft {
     return isLater ? { ...row, windowEnd: end } : row;
   }
 
+  /** The counters in memory as they stand in this draft. */
+  *counters(): Iterable<Counter> {
+    for (const row of this.state.counters.values()) yield this.#counters?.get(row.key) ?? row;
+    for (const row of this.#counters?.rows ?? []) {
+      if (!this.state.counters.has(row.key)) yield row;
+    }
+  }
+
   putCounter(row: Counter): void {
     (this.#counters ??= new Overlay()).set(row.key, row);
   }
@@ -79,14 +87,18 @@ export class Draft {
     (this.#reservations ??= new Overlay()).set(row.id, row);
   }
 
-  /** The open holds as they stand in this draft. */
-  *openHolds(): Iterable<Reservation> {
-    for (const id of this.state.reservations.keys()) {
-      const row = this.reservation(id) as Reservation;
-      if (row.status === "held") yield row;
-    }
+  /** The reservations in memory as they stand in this draft. */
+  *reservations(): Iterable<Reservation> {
+    for (const id of this.state.reservations.keys()) yield this.reservation(id) as Reservation;
     for (const row of this.#reservations?.rows ?? []) {
-      if (row.status === "held" && !this.state.reservations.has(row.id)) yield row;
+      if (!this.state.reservations.has(row.id)) yield row;
+    }
+  }
+
+  /** The open ones of them. */
+  *openHolds(): Iterable<Reservation> {
+    for (const row of this.reservations()) {
+      if (row.status === "held") yield row;
     }
   }
 
@@ -108,16 +120,26 @@ export class Draft {
     (this.#balances ??= new Overlay()).set(row.id, row);
   }
 
+  /** Takes over a balance that was issued to another user. */
+  adoptBalance(row: CreditBalance): void {
+    (this.#balances ??= new Overlay()).set(row.id, row);
+  }
+
   appendLedgerEntry(row: LedgerEntry): void {
-    (this.#records ??= []).push({ verb: "append", table: "credit_ledger", row });
+    this.appendRecord({ verb: "append", table: "credit_ledger", row });
   }
 
   appendEvent(row: MeteringEvent): void {
-    (this.#records ??= []).push({ verb: "append", table: "events", row });
+    this.appendRecord({ verb: "append", table: "events", row });
   }
 
   appendSubscriptionEvent(row: SubscriptionEvent): void {
-    (this.#records ??= []).push({ verb: "append", table: "subscription_events", row });
+    this.appendRecord({ verb: "append", table: "subscription_events", row });
+  }
+
+  /** Adds a change that no other part of this draft reads. */
+  appendRecord(change: Change): void {
+    (this.#records ??= []).push(change);
   }
 
   /** The earliest moment at which something that this draft wrote falls due, or infinity. */

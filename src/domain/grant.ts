@@ -86,6 +86,7 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     held: 0n,
     revokedAmount: 0n,
     revokedAt: null,
+    overage: 0n,
   };
   draft.putBalance(row);
   const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;

@@ -11,6 +11,7 @@ export const ID_PREFIX = {
   reservation: "rsv_",
   creditBalance: "crb_",
   ledgerEntry: "cle_",
+  merge: "mrg_",
   app: "app_",
   workspace: "ws_",
   key: "key_",

@@ -19,10 +19,13 @@ export const REFUSAL_CODES = [
   "credit_pack_not_found",
   "invalid_quantity",
   "credit_balance_not_found",
+  "alias_conflict",
+  "alias_cycle",
   "reservation_not_pending",
   "already_canceled",
   "catalog_in_use",
   "limit_reached",
+  "not_processed",
   "internal_error",
 ] as const;
 

@@ -2,6 +2,7 @@
 // is entered from another. Section 4 of the decisions.
 
 import { larger } from "domain/amount.ts";
+import type { Catalog } from "domain/catalog.ts";
 import type { Context, Duplicates, NamedSubscription, Standing } from "domain/command.ts";
 import { adjustedTo, type CounterRef } from "domain/counter.ts";
 import type { Draft } from "domain/draft.ts";
@@ -31,11 +32,28 @@ export function standingOf(draft: Draft, context: Context): Standing | null {
 export function duplicatesOf(draft: Draft, context: Context): Duplicates | null {
   const [primary, ...duplicates] = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (primary === undefined || duplicates.length === 0) return null;
-  const named = (row: Subscription): NamedSubscription => ({
-    row,
-    planName: context.catalog.plans.get(row.planId)?.name ?? row.planId,
-  });
-  return { primary: named(primary), duplicates: duplicates.map(named) };
+  const { catalog } = context;
+  return { primary: named(primary, catalog), duplicates: duplicates.map((row) => named(row, catalog)) };
+}
+
+/** A subscription with its plan's name. */
+export function named(row: Subscription, catalog: Catalog): NamedSubscription {
+  return { row, planName: catalog.plans.get(row.planId)?.name ?? row.planId };
+}
+
+/** A plan with the window in which its usage runs. */
+export interface RunningPlan {
+  readonly plan: Plan;
+  readonly window: Window;
+}
+
+/** The plan that the user holds, or held last as long as its window still runs; null where nothing runs. */
+export function heldWindowOf(draft: Draft, { catalog, now }: Context): RunningPlan | null {
+  const held = draft.user.entitlement;
+  const plan = held === null ? undefined : catalog.plans.get(held.planId);
+  if (held === null || plan === undefined) return null;
+  const window = windowAt(plan.period, held.until ?? now, held.anchor, held.startedAt);
+  return window.end !== null && window.end <= now ? null : { plan, window };
 }
 
 /**
@@ -78,7 +96,8 @@ export function refreshEntitlement(
   draft.putUser({ entitlement: entitlementOf(row) });
 }
 
-function entitlementOf(row: Subscription): Entitlement {
+/** What a primary subscription gives. */
+export function entitlementOf(row: Subscription): Entitlement {
   const { id, planId, startedAt } = row;
   return { planId, subscriptionId: id, anchor: anchorOf(row), startedAt, until: null };
 }
@@ -90,12 +109,11 @@ function isSame(held: Entitlement, row: Subscription): boolean {
 
 /** Applies the entered plan's `onPlanChange`, where the window of the plan left still runs. */
 function enterPlan(draft: Draft, entered: Standing, held: Entitlement, context: Context, at: Millis): void {
-  const old = context.catalog.plans.get(held.planId);
-  const oldWindow = old && windowAt(old.period, held.until ?? at, held.anchor, held.startedAt);
-  if (oldWindow && oldWindow.end !== null && oldWindow.end <= at) return;
+  const running = heldWindowOf(draft, { ...context, now: at });
+  if (running === null && context.catalog.plans.has(held.planId)) return;
   switch (entered.plan.onPlanChange) {
     case "carry":
-      if (old && oldWindow) carryUsage(draft, entered, old, oldWindow);
+      if (running !== null) carryUsage(draft, entered, running.plan, running.window);
       return;
     case "reset":
       for (const ref of refsOf(entered)) setCounter(draft, ref, () => 0n, true);
@@ -131,7 +149,7 @@ function carryUsage(draft: Draft, entered: Standing, old: Plan, oldWindow: Windo
   for (const [toId, from] of pairGroups(entered.plan, old)) {
     moves.set(from.id, { planId: entered.plan.id, groupId: toId, window: entered.window });
   }
-  const heldBy = moveHolds(draft, old.id, oldWindow, moves);
+  const heldBy = repointHolds(draft, old.id, oldWindow, moves);
   for (const [fromId, toRef] of moves) {
     const from = draft.counter({ planId: old.id, groupId: fromId, window: oldWindow });
     const holds = heldBy.get(fromId) ?? 0n;
@@ -145,7 +163,7 @@ function carryUsage(draft: Draft, entered: Standing, old: Plan, oldWindow: Windo
 }
 
 /** Points the lines of open holds at the counters that their usage moves to; answers what they hold by group. */
-function moveHolds(
+export function repointHolds(
   draft: Draft,
   planId: string,
   window: Window,

@@ -105,6 +105,7 @@ function compareRows(a: Subscription, b: Subscription, catalog: Catalog): number
   return a.id < b.id ? 1 : -1;
 }
 
-function rankOf(row: Subscription, catalog: Catalog): number {
+/** The rank of a row's plan; below every other where the catalog lacks it. */
+export function rankOf(row: Subscription, catalog: Catalog): number {
   return catalog.plans.get(row.planId)?.rank ?? -Infinity;
 }

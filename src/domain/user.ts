@@ -26,9 +26,32 @@ export interface User {
   readonly realm: number;
   /** The end-user id as the customer chose it. */
   readonly id: string;
+  /** The canonical user that this one is an alias of, else null. */
+  readonly mergedInto: UserKey | null;
   readonly entitlement: Entitlement | null;
   /** Not later than the first moment at which something falls due; null when nothing will. */
   readonly dueAt: Millis | null;
+}
+
+/** An id that stands for a user beside the canonical one. */
+export type Alias = Pick<User, "key" | "id">;
+
+/** A merge that was made, with its report as JSON. */
+export interface Merge {
+  readonly id: string;
+  readonly realm: number;
+  readonly fromKey: UserKey;
+  readonly toKey: UserKey;
+  readonly report: string;
+  /** The users whose history became the canonical one's. */
+  readonly historyKeys: readonly UserKey[];
+  readonly at: Millis;
+}
+
+/** History rows of an alias that are still filed under its own number. */
+export interface HistoryMove {
+  readonly userKey: UserKey;
+  readonly at: Millis;
 }
 
 /**
@@ -43,14 +66,16 @@ export type Change =
   | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
   | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
   | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
-  | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent };
+  | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent }
+  | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
+  | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove };
 
 /** The rows from which a user's state is made. */
 export interface UserRows {
   readonly user: User;
   /** Whether the tables have the user's row; false for an id that nothing was recorded of yet. */
   readonly recorded: boolean;
-  readonly aliases: readonly string[];
+  readonly aliases: readonly Alias[];
   readonly subscriptions: readonly Subscription[];
   readonly counters: readonly Counter[];
   readonly reservations: readonly Reservation[];
@@ -65,7 +90,7 @@ export class UserState {
   user: User;
   /** Whether the user's row exists; the first change writes it. */
   recorded: boolean;
-  readonly aliases: readonly string[];
+  aliases: readonly Alias[];
   readonly subscriptions = new Map<string, Subscription>();
   readonly counters = new Map<string, Counter>();
   /** Open holds, and settled reservations until the tables have them. */
@@ -98,15 +123,17 @@ export class UserState {
     }
   }
 
-  /** Takes over what a decision yielded. */
+  /** Takes over what a decision yielded; rows of another user, which a merge yields too, are not taken. */
   apply(changes: readonly Change[]): void {
+    const { key } = this.user;
     const openBefore = this.openHolds;
     for (const change of changes) {
+      if (change.table === "users") {
+        this.#setUser(change.row);
+        continue;
+      }
+      if (change.table === "merges" || change.row.userKey !== key) continue;
       switch (change.table) {
-        case "users":
-          this.user = change.row;
-          this.recorded = true;
-          break;
         case "subscriptions":
           this.subscriptions.set(change.row.id, change.row);
           break;
@@ -122,6 +149,7 @@ export class UserState {
         case "events":
         case "subscription_events":
         case "credit_ledger":
+        case "history_moves":
           break;
       }
     }
@@ -136,6 +164,15 @@ export class UserState {
   /** Whether an id names an open hold of this user. */
   readonly isOpen = (reservationId: string): boolean =>
     this.reservations.get(reservationId)?.status === "held";
+
+  #setUser(row: User): void {
+    if (row.key === this.user.key) {
+      this.user = row;
+      this.recorded = true;
+    } else if (row.mergedInto === this.user.key) {
+      this.aliases = [...this.aliases, { key: row.key, id: row.id }];
+    }
+  }
 
   #setBalance(row: CreditBalance): void {
     const order = this.balanceOrder;

@@ -113,8 +113,8 @@ export function refundCredits(
 }
 
 /**
- * Moves a balance and writes its ledger entry. A revoked balance stays at 0: what comes back to it is taken by a
- * second entry.
+ * Moves a balance and writes its ledger entry. What comes back to a revoked balance, or up to the overage to one that
+ * two copies were merged into, is taken by a second entry.
  */
 export function moveCredit(
   draft: Draft,
@@ -127,12 +127,15 @@ export function moveCredit(
   if (before === undefined) throw new Error(`Balance ${balanceId} is not in memory`);
   const row = { ...before, held: before.held + held };
   writeEntry(draft, context, row, delta, movement);
-  if (row.revokedAt === null) {
-    draft.putBalance({ ...row, remaining: row.remaining + delta });
-    return;
-  }
-  if (delta !== 0n) writeEntry(draft, context, row, -delta, { ...movement, reason: "admin_adjust" });
-  draft.putBalance({ ...row, revokedAmount: row.revokedAmount + delta });
+  const isRevoked = row.revokedAt !== null;
+  const swallowed = delta <= 0n ? 0n : isRevoked ? delta : smaller(delta, row.overage);
+  if (swallowed > 0n) writeEntry(draft, context, row, -swallowed, { ...movement, reason: "admin_adjust" });
+  draft.putBalance({
+    ...row,
+    remaining: row.remaining + delta - swallowed,
+    revokedAmount: isRevoked ? row.revokedAmount + swallowed : row.revokedAmount,
+    overage: isRevoked ? row.overage : row.overage - swallowed,
+  });
 }
 
 /** Appends a movement of a balance to the ledger. */

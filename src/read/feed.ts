@@ -3,7 +3,8 @@
 
 import { numberOf, parseAmount } from "domain/amount.ts";
 import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
-import type { Database } from "storage/database.ts";
+import { ofUser } from "src/read/user_keys.ts";
+import type { Database, Param } from "storage/database.ts";
 import { decodeLines } from "storage/metering_rows.ts";
 
 /** What a page of the feed shows. */
@@ -31,22 +32,36 @@ interface EventRecord {
   uncovered: string;
 }
 
+/** Events with the id of their canonical user. */
+const SELECT = `select e.*, coalesce(c.id, u.id) as end_user_id from events e
+  join users u on u.key = e.user_key left join users c on c.key = u.merged_into`;
+
+async function canonicalKey(database: Database, realm: number, userId: string): Promise<number | null> {
+  const [row] = await database.query<{ key: number }>(
+    "select coalesce(merged_into, key) as key from users where realm = $1::int and id = $2",
+    [realm, userId],
+  );
+  return row?.key ?? null;
+}
+
 /** A page of events, newest first; of equal times the later written first. */
 export async function listEvents(database: Database, query: FeedQuery) {
   const { realm, userId, eventType, limit, offset } = query;
-  const params: (string | number)[] = [realm, limit, offset];
-  let where = "e.realm = $1::int";
-  if (userId !== null) {
-    params.push(userId);
-    where = `e.user_key = (select key from users where realm = $1::int and id = $${params.length})`;
+  const params: Param[] = [limit, offset];
+  let where: string;
+  if (userId === null) {
+    where = `e.realm = $${params.push(realm)}::int`;
+  } else {
+    const key = await canonicalKey(database, realm, userId);
+    if (key === null) return [];
+    const user = await ofUser(database, key);
+    where = `e.user_key ${user.sql(params.push(user.param))}`;
   }
   if (eventType !== null) {
-    params.push(eventType);
-    where += ` and e.type = $${params.length}`;
+    where += ` and e.type = $${params.push(eventType)}`;
   }
   const records = await database.query<EventRecord>(
-    `select e.*, u.id as end_user_id from events e join users u on u.key = e.user_key
-     where ${where} order by e.created_at_ms desc, e.id desc limit $2::int offset $3::int`,
+    `${SELECT} where ${where} order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
     params,
   );
   return records.map(showListed);
@@ -55,8 +70,7 @@ export async function listEvents(database: Database, query: FeedQuery) {
 /** One event with its details, or null when the realm has none with this id. */
 export async function getEvent(database: Database, realm: number, id: string, logsErrors: boolean) {
   const [record] = await database.query<EventRecord>(
-    `select e.*, u.id as end_user_id from events e join users u on u.key = e.user_key
-     where e.id = $1 and e.realm = $2::int`,
+    `${SELECT} where e.id = $1 and e.realm = $2::int`,
     [id, realm],
   );
   if (record === undefined) return null;

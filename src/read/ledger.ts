@@ -6,6 +6,7 @@ import { numberOf } from "domain/amount.ts";
 import type { LedgerEntry } from "domain/credit.ts";
 import type { UserKey } from "domain/ids.ts";
 import { decodeLedgerEntry, type LedgerRecord } from "storage/credit_rows.ts";
+import { ofUser } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 
 /** The place of an entry: its time, then its id. */
@@ -48,8 +49,9 @@ export async function hasBalance(database: Database, userKey: UserKey, balanceId
 
 /** A page of the ledger with the cursor of the next one, null at the end. */
 export async function listLedger(database: Database, { userKey, balanceId, after, limit }: LedgerQuery) {
-  const params: Param[] = [userKey, limit + 1];
-  let where = "user_key = $1::bigint";
+  const user = await ofUser(database, userKey);
+  const params: Param[] = [user.param, limit + 1];
+  let where = `user_key ${user.sql(1)}`;
   if (balanceId !== null) where += ` and balance_id = $${params.push(balanceId)}`;
   if (after !== null) {
     where += ` and (at_ms, id) < ($${params.push(after.at)}::bigint, $${params.push(after.id)})`;

@@ -1,6 +1,6 @@
-// The proof that the books add up, over every user: each counter against its holds, events and adjustments, each
-// credit balance against its ledger and holds, and no open hold or balance without a user. It reads one snapshot,
-// walks the users by key in steps and leaves the sums to SQL, so memory holds one page of drifts and no rows.
+// The proof that the books add up, over every canonical user: each counter against its holds, events and adjustments,
+// each credit balance against its ledger and holds, and no open hold or balance without a user. It reads one
+// snapshot, walks the users by key in steps and leaves the sums to SQL: memory holds a page of drifts and no rows.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (domain/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.
@@ -121,6 +121,22 @@ function inRange(column: string): string {
   return `${column} > $1::bigint and ${column} <= $2::bigint`;
 }
 
+/**
+ * Rows of the canonical users in range: their own, and those that are still filed under an alias of theirs.
+ *
+ * @param columns without user_key, which comes first
+ */
+function owned(table: string, columns: string, where = "true"): string {
+  return `(
+    select t.user_key, ${columns} from ${table} t
+    where ${where} and ${inRange("t.user_key")}
+      and not exists (select from users a where a.key = t.user_key and a.merged_into is not null)
+    union all
+    select a.merged_into, ${columns} from users a join ${table} t on t.user_key = a.key
+    where ${where} and a.merged_into is not null and ${inRange("a.merged_into")}
+  ) of_${table}`;
+}
+
 const COUNTS = `select
   (select count(*) from users where ${inRange("key")}) as users,
   (select count(*) from counters where ${inRange("user_key")}) as counters,
@@ -181,8 +197,8 @@ function linesOf(table: string, inHolds: 0 | 1): string {
   const [hold, event] = inHolds === 1 ? ["line ->> 5", "'0'"] : ["'0'", "line ->> 5"];
   return `
     select user_key, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0, 0, 0, (${hold})::numeric, (${event})::numeric
-    from ${table} cross join lateral jsonb_array_elements(lines::jsonb) line
-    where lines <> '[]' and ${inRange("user_key")}`;
+    from ${owned(table, "t.lines", `t.lines <> '[]'${inHolds === 1 ? " and t.status = 'held'" : ""}`)}
+    cross join lateral jsonb_array_elements(lines::jsonb) line`;
 }
 
 const COUNTER_SUMS = `
@@ -196,8 +212,8 @@ const COUNTER_SUMS = `
     from (
       select user_key, plan_id, group_id, window_start_ms as start_ms, 1 as row_count, count, adjusted,
         0::numeric as holds, 0::numeric as events
-      from counters where ${inRange("user_key")}
-      union all ${linesOf("reservations", 1)} and status = 'held'
+      from ${owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.count, t.adjusted")}
+      union all ${linesOf("reservations", 1)}
       union all ${linesOf("events", 0)}
     ) part
     group by user_key, plan_id, group_id, start_ms
@@ -242,7 +258,7 @@ const BALANCE_SUMS = `
       from credit_balances where ${inRange("user_key")}
       union all
       select user_key, balance_id, 0, 0, 0, 1, delta, 0, 0
-      from credit_ledger where ${inRange("user_key")}
+      from ${owned("credit_ledger", "t.balance_id, t.delta")}
       union all
       select user_key, line ->> 0, 0, 0, 0, 0, 0, 1, (line ->> 2)::numeric
       from reservations cross join lateral jsonb_array_elements(credits::jsonb) line

@@ -27,6 +27,7 @@ export interface BalanceRecord {
   held: string;
   revoked_amount: string;
   revoked_at_ms: number | null;
+  overage: string;
 }
 
 export function encodeBalance(row: CreditBalance): Cell[] {
@@ -51,6 +52,7 @@ export function encodeBalance(row: CreditBalance): Cell[] {
     decimalOf(row.held),
     decimalOf(row.revokedAmount),
     row.revokedAt,
+    decimalOf(row.overage),
   ];
 }
 
@@ -76,6 +78,7 @@ export function decodeBalance(record: BalanceRecord): CreditBalance {
     held: parseAmount(record.held),
     revokedAmount: parseAmount(record.revoked_amount),
     revokedAt: record.revoked_at_ms,
+    overage: parseAmount(record.overage),
   };
 }
 

@@ -5,7 +5,7 @@
 import { decimalOf, parseAmount } from "domain/amount.ts";
 import { type Counter, counterKey } from "domain/counter.ts";
 import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
-import type { Entitlement, User } from "domain/user.ts";
+import type { Entitlement, Merge, User } from "domain/user.ts";
 import type { IdempotencyRow, OperationsRow, RowChange } from "actors/port.ts";
 import { encodeBalance, encodeLedgerEntry } from "storage/credit_rows.ts";
 import { type Cell, copyText } from "storage/database.ts";
@@ -36,10 +36,11 @@ export const TABLES: readonly TableSpec[] = [
     "!held_started_at_ms",
     "!held_until_ms",
     "!due_at_ms",
+    "!merged_into",
   ]),
   table("subscriptions", 1, [
     "id",
-    "user_key",
+    "!user_key",
     "!plan_id",
     "provider",
     "external_id",
@@ -71,7 +72,7 @@ export const TABLES: readonly TableSpec[] = [
   ]),
   table("reservations", 1, [
     "id",
-    "user_key",
+    "!user_key",
     "!status",
     "event",
     "metadata",
@@ -113,7 +114,7 @@ export const TABLES: readonly TableSpec[] = [
   table("operations", 3, ["workspace_id", "mode", "month", "!used"]),
   table("credit_balances", 1, [
     "id",
-    "user_key",
+    "!user_key",
     "realm",
     "pack_id",
     "pack_name",
@@ -125,13 +126,14 @@ export const TABLES: readonly TableSpec[] = [
     "initial",
     "granted_at_ms",
     "expires_at_ms",
-    "external_ref",
+    "!external_ref",
     "source",
     "notes",
     "!remaining",
     "!held",
     "!revoked_amount",
     "!revoked_at_ms",
+    "!overage",
   ]),
   table("credit_ledger", 1, [
     "id",
@@ -146,6 +148,8 @@ export const TABLES: readonly TableSpec[] = [
     "at_ms",
   ]),
   table("credit_issues", 1, ["realm", "!issued"]),
+  table("merges", 1, ["id", "realm", "from_key", "to_key", "report", "history_keys", "at_ms"]),
+  table("history_moves", 1, ["user_key", "at_ms"]),
 ];
 
 /** The character code that stands for the first table. */
@@ -168,7 +172,11 @@ export function encodeChange(change: RowChange): string {
 }
 
 /** Cells of columns that were added after journals had been written without them, by table. */
-const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([["reservations", ["[]"]]]);
+const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["users", ["\\N"]],
+  ["reservations", ["[]"]],
+  ["credit_balances", ["0"]],
+]);
 
 /**
  * A payload of the journal with every column of today. A program that takes over from an older one after a crash
@@ -214,6 +222,10 @@ function encodeRow(change: RowChange): Cell[] {
       return encodeLedgerEntry(change.row);
     case "credit_issues":
       return [change.row.realm, change.row.issued];
+    case "merges":
+      return encodeMerge(change.row);
+    case "history_moves":
+      return [change.row.userKey, change.row.at];
   }
 }
 
@@ -234,6 +246,7 @@ export interface UserRecord {
   held_started_at_ms: number | null;
   held_until_ms: number | null;
   due_at_ms: number | null;
+  merged_into: number | null;
 }
 
 function encodeUser(row: User): Cell[] {
@@ -241,7 +254,11 @@ function encodeUser(row: User): Cell[] {
   const entitlement = held === null
     ? [null, null, null, null, null]
     : [held.planId, held.subscriptionId, held.anchor, held.startedAt, held.until];
-  return [row.key, row.realm, row.id, ...entitlement, row.dueAt];
+  return [row.key, row.realm, row.id, ...entitlement, row.dueAt, row.mergedInto];
+}
+
+function encodeMerge(row: Merge): Cell[] {
+  return [row.id, row.realm, row.fromKey, row.toKey, row.report, JSON.stringify(row.historyKeys), row.at];
 }
 
 export function decodeUser(record: UserRecord): User {
@@ -252,7 +269,14 @@ export function decodeUser(record: UserRecord): User {
     startedAt: record.held_started_at_ms as number,
     until: record.held_until_ms,
   };
-  return { key: record.key, realm: record.realm, id: record.id, entitlement, dueAt: record.due_at_ms };
+  return {
+    key: record.key,
+    realm: record.realm,
+    id: record.id,
+    entitlement,
+    dueAt: record.due_at_ms,
+    mergedInto: record.merged_into,
+  };
 }
 
 // Subscriptions and their history

@@ -9,9 +9,10 @@ import type { CreditBalance } from "domain/credit.ts";
 import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Subscription } from "domain/subscription.ts";
-import type { OlderRows, User } from "domain/user.ts";
+import type { Alias, OlderRows, User } from "domain/user.ts";
 import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
 import { arrayText, type Database } from "storage/database.ts";
+import { countHistory, loadMerge, loadWhole } from "storage/merge_store.ts";
 import { decodeReservation, type ReservationRecord } from "storage/metering_rows.ts";
 import {
   type CounterRecord,
@@ -36,7 +37,10 @@ interface IdempotencyRecord {
 export function openUserStore(database: Database): UserStore {
   return {
     load: (refs, now) => load(database, refs, now),
-    loadReservation: (owner, id) => loadReservation(database, owner, id),
+    loadReservation: (owners, id) => loadReservation(database, owners, id),
+    loadWhole: (owner) => loadWhole(database, owner),
+    countHistory: (owners, limit) => countHistory(database, owners, limit),
+    loadMerge: (fromKey) => loadMerge(database, fromKey),
     loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
       const rows = await database.query<{ key: number }>(
@@ -59,13 +63,17 @@ async function load(
   refs: readonly UserRef[],
   now: Millis,
 ): Promise<(LoadedUser | null)[]> {
-  const users = await loadUsers(database, refs);
-  const keys = [...users.values()].map(({ key }) => key);
-  if (keys.length === 0) return refs.map(() => null);
+  const asked = await loadUsers(database, refs);
+  const users = new Map(asked.map(({ user }) => [user.key, user]));
+  if (users.size === 0) return refs.map(() => null);
   // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
-  const keyText = arrayText(keys);
-  const [subscriptions, counters, reservations, balances] = await Promise.all([
+  const keyText = arrayText([...users.keys()]);
+  const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
+    database.query<{ key: number; id: string; merged_into: number }>(
+      "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
+      [keyText],
+    ),
     database.query<SubscriptionRecord>(
       "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
       [keyText],
@@ -87,7 +95,8 @@ async function load(
       [keyText, from],
     ),
   ]);
-  const loaded = new Map(keys.map((key) => [key, emptyRows(users.get(key) as User)]));
+  const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
+  for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
   for (const record of subscriptions) {
     loaded.get(record.user_key)?.subscriptions.push(decodeSubscription(record));
   }
@@ -96,14 +105,24 @@ async function load(
     loaded.get(record.user_key)?.reservations.push(decodeReservation(record));
   }
   for (const record of balances) loaded.get(record.user_key)?.balances.push(decodeBalance(record));
-  const byId = new Map([...users.values()].map((user) => [`${user.realm}/${user.id}`, user.key]));
+  const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
-    const key = "key" in ref ? ref.key : byId.get(`${ref.realm}/${ref.id}`);
+    const key = byName.get(nameOf(ref));
     return key === undefined ? null : loaded.get(key) ?? null;
   });
 }
 
-async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<Map<UserKey, User>> {
+/** A user that was asked for by a name, which may be an alias's. */
+interface AskedUser {
+  readonly name: string;
+  readonly user: User;
+}
+
+function nameOf(ref: UserRef): string {
+  return "key" in ref ? `#${ref.key}` : `${ref.realm}/${ref.id}`;
+}
+
+async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {
   const keys: number[] = [];
   const realms: number[] = [];
   const ids: string[] = [];
@@ -114,21 +133,29 @@ async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<
       ids.push(ref.id);
     }
   }
-  const byKey = keys.length === 0 ? [] : database.query<UserRecord>(
-    "select * from users where key = any($1::text::bigint[])",
+  const byKey = keys.length === 0 ? [] : await database.query<UserRecord & { asked: number }>(
+    `select c.*, u.key as asked from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.key = any($1::text::bigint[])`,
     [arrayText(keys)],
   );
-  const byId = ids.length === 0 ? [] : database.query<UserRecord>(
-    `select u.* from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
-     join users u on u.realm = r.realm and u.id = r.id`,
+  const byId = ids.length === 0 ? [] : await database.query<UserRecord & { asked: string }>(
+    `select c.*, r.id as asked from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
+     join users u on u.realm = r.realm and u.id = r.id
+     join users c on c.key = coalesce(u.merged_into, u.key)`,
     [arrayText(realms), arrayText(ids)],
   );
-  const records = (await Promise.all([byKey, byId])).flat();
-  return new Map(records.map((record) => [record.key, decodeUser(record)]));
+  return [
+    ...byKey.map((record) => ({ name: nameOf({ key: record.asked }), user: decodeUser(record) })),
+    ...byId.map((record) => ({
+      name: nameOf({ realm: record.realm, id: record.asked }),
+      user: decodeUser(record),
+    })),
+  ];
 }
 
 interface Rows {
   readonly user: User;
+  readonly aliases: Alias[];
   readonly subscriptions: Subscription[];
   readonly counters: Counter[];
   readonly reservations: Reservation[];
@@ -136,24 +163,25 @@ interface Rows {
 }
 
 function emptyRows(user: User): Rows {
-  return { user, subscriptions: [], counters: [], reservations: [], balances: [] };
+  return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
 }
 
 async function loadReservation(
   database: Database,
-  owner: UserKey,
+  owners: readonly UserKey[],
   id: string,
 ): Promise<OlderRows> {
+  const [canonical] = owners as [UserKey];
   const [record] = await database.query<ReservationRecord>(
-    "select * from reservations where id = $1 and user_key = $2::bigint",
-    [id, owner],
+    "select * from reservations where id = $1 and user_key = any($2::text::bigint[])",
+    [id, arrayText(owners)],
   );
   if (record === undefined) return { counters: [], reservations: [], balances: [] };
-  const reservation = decodeReservation(record);
+  const reservation = { ...decodeReservation(record), userKey: canonical };
   const starts = reservation.lines.map(({ window }) => window.start);
   const counters = starts.length === 0 ? [] : await database.query<CounterRecord>(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
-    [owner, arrayText(starts)],
+    [canonical, arrayText(starts)],
   );
   return { counters: counters.map(decodeCounter), reservations: [reservation], balances: [] };
 }

@@ -5,7 +5,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CreatedApp, listWorkspaces, ShownKey } from "src/admin/admin.ts";
 import type { Workspace } from "src/registry.ts";
-import type { SweepCounts } from "src/sweeps.ts";
 import { addCatalogCommands } from "src/tasks/admin_catalog.ts";
 import { ADMIN_VARIABLES } from "src/tasks/admin_client.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "src/tasks/admin_run.ts";
@@ -255,16 +254,23 @@ function keyTable(rows: readonly KeyRow[]): string {
 }
 
 function addSweepCommand(program: Command, action: AdminAction): void {
-  const sweep = program.command("sweep").description("Run every sweep of the service now, to its end.")
-    .action(action(async ({ client, show }: AdminRun) => {
-      show(await client.call<SweepCounts>("POST", "/sweep"), (counts) => {
+  const counting = (name: string, path: string, description: string) =>
+    program.command(name).description(description).action(action(async ({ client, show }: AdminRun) => {
+      show(await client.call<Record<string, number>>("POST", path), (counts) => {
         return renderTable(
-          ["SWEPT", "COUNT"],
+          ["WHAT", "COUNT"],
           Object.entries(counts).map(([kind, count]) => [wordsOf(kind), count]),
         );
       });
     }));
+  const sweep = counting("sweep", "/sweep", "Run every sweep of the service now, to its end.");
   withExample(sweep, "deno task sweep", "deno task admin sweep --json");
+  const move = counting(
+    "move-history",
+    "/move-history",
+    "Move the history that merges left to move, to its end.",
+  );
+  withExample(move, "deno task move-history");
 }
 
 /** "expiredReservations" as "expired reservations". */

@@ -19,9 +19,15 @@ export class Auditor {
   readonly #held = new Map<string, bigint>();
   readonly #counted = new Map<string, bigint>();
   readonly #ids = new Set<string>();
+  readonly #into = new Map<number, number>();
 
   /** Takes a decision's changes and checks every counter that they touch. */
   take(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.table === "users" && change.row.mergedInto !== null) {
+        this.#merge(change.row.key, change.row.mergedInto);
+      }
+    }
     const touched = new Set<string>();
     const balances = new Set<string>();
     for (const change of changes) {
@@ -29,6 +35,10 @@ export class Auditor {
         case "counters": {
           const { row } = change;
           assert.ok(row.count >= 0n, `a counter fell to ${decimalOf(row.count)}`);
+          if (this.#into.has(row.userKey)) {
+            assert.deepEqual([row.count, row.adjusted, row.costCents], [0n, 0n, 0n], "an alias has usage");
+            break;
+          }
           const key = keyOf(row.userKey, row.planId, row.groupId, row.windowStart);
           this.counters.set(key, row);
           touched.add(key);
@@ -74,11 +84,27 @@ export class Auditor {
         }
         case "users":
         case "subscriptions":
+        case "merges":
+        case "history_moves":
           break;
       }
     }
     for (const key of touched) this.#checkCounter(key);
     for (const id of balances) this.#checkBalance(id);
+  }
+
+  /** What the books have of an alias, they have of its canonical user from now on. */
+  #merge(from: number, to: number): void {
+    for (const [alias, into] of this.#into) if (into === from) this.#into.set(alias, to);
+    this.#into.set(from, to);
+    for (const sums of [this.#held, this.#counted]) {
+      for (const [key, sum] of [...sums]) {
+        if (!key.startsWith(`${from}\n`)) continue;
+        const moved = `${to}${key.slice(String(from).length)}`;
+        sums.set(moved, (sums.get(moved) ?? 0n) + sum);
+        sums.delete(key);
+      }
+    }
   }
 
   /** Checks what a state says of itself. */
@@ -129,7 +155,7 @@ export class Auditor {
     touched: Set<string>,
   ): void {
     for (const { planId, groupId, window, taken } of lines) {
-      const key = keyOf(user, planId, groupId, window.start);
+      const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
       touched.add(key);
     }

@@ -5,13 +5,16 @@
 import assert from "node:assert/strict";
 import { numberOf } from "domain/amount.ts";
 import { type Catalog, compileCatalog } from "domain/catalog.ts";
-import type { CommandName, Commands, Decision, GroupReading } from "domain/command.ts";
+import type { CommandName, Commands, Decision, GroupReading, MergeInput } from "domain/command.ts";
 import { decide } from "domain/decide.ts";
 import { matchedGroupIds, type MeteringEvent } from "domain/event.ts";
 import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "domain/ids.ts";
+import { merge } from "domain/merge.ts";
+import type { MergeReport } from "domain/merge_report.ts";
 import type { Millis } from "domain/period.ts";
 import type { SubscriptionEvent } from "domain/subscription.ts";
-import { UserState } from "domain/user.ts";
+import { type Change, UserState } from "domain/user.ts";
+import { MERGE_LIMITS } from "src/limits.ts";
 import { STATUS } from "routes/errors.ts";
 import { showCounter, showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
 import { encodeChange } from "storage/rows.ts";
@@ -19,6 +22,8 @@ import { Auditor } from "tests/domain/auditor.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
 import { MemoryTables } from "tests/support/memory_store.ts";
 
+import { assertSame, deepFreeze, ownersOf, referencesOf } from "tests/domain/purity.ts";
+import { answerAlias } from "tests/domain/alias_calls.ts";
 import { answerCredits } from "tests/domain/credit_calls.ts";
 import {
   amountOrNull,
@@ -37,6 +42,9 @@ export interface DecideOptions {
   readonly eager?: boolean;
   /** Makes a user's state anew from the tables before every so many calls. */
   readonly reloadEvery?: number;
+  /** Whether users are merged: ids then grow over all of them, as in the service. */
+  readonly merges?: boolean;
+  readonly mode?: "live" | "test";
   /** How many balances may be issued. */
   readonly testCreditBalanceCap?: number | null;
 }
@@ -68,7 +76,10 @@ export class DecideSystem {
   readonly #options: DecideOptions;
   readonly #ids = new Map<number, IdSource>();
   readonly #names = new Map<number, string>();
+  readonly aliases = new Map<string, string>();
+  readonly #sharedIds = countedIds(0);
   #calls = 0;
+  #lastKey = 0;
 
   constructor(options: DecideOptions) {
     this.#options = options;
@@ -94,6 +105,10 @@ export class DecideSystem {
       case "credits":
       case "ledger":
         return answerCredits(this, { op, input }, now);
+      case "alias":
+      case "aliasBatch":
+      case "customer":
+        return answerAlias(this, { op, input }, now);
       default:
         return this.#call(op, input, now);
     }
@@ -118,7 +133,7 @@ export class DecideSystem {
     const state = this.stateOf(userId, now);
     const before = referencesOf(state);
     const { key } = state.user;
-    const ids = this.#ids.get(key) as IdSource;
+    const ids = this.#idsOf(key);
     const { testCreditBalanceCap: cap = null } = this.#options;
     const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
     const context = { now, catalog: this.catalog, ids, balancesLeft };
@@ -127,17 +142,9 @@ export class DecideSystem {
     assert.deepEqual(again, first, "the same inputs give another decision");
     const { result, changes, operations, issued } = decide(state, name, input, context);
     assertSame(referencesOf(state), before);
-    for (const change of changes) deepFreeze(change);
-    state.apply(changes);
-    if (changes.length > 0) this.tables.write(changes.map(encodeChange).join("\n"));
-    this.auditor.take(changes);
-    this.auditor.checkUser(state);
+    this.#takeOver(state, changes);
     this.operations += operations;
     this.issued += issued;
-    for (const change of changes) {
-      if (change.table === "events") this.events.push(change.row);
-      if (change.table === "subscription_events") this.history.get(key)?.push(change.row);
-    }
     return result;
   }
 
@@ -147,17 +154,66 @@ export class DecideSystem {
   }
 
   stateOf(userId: string, now: Millis): UserState {
-    return this.states.get(userId) ?? this.#load(userId, now);
+    const canonical = this.canonicalOf(userId);
+    return this.states.get(canonical) ?? this.#load(canonical, now);
+  }
+
+  /** The canonical id behind an id. */
+  canonicalOf(userId: string): string {
+    return this.aliases.get(userId) ?? userId;
+  }
+
+  /** Decides a merge of two canonical users and, unless it is a dry run, takes over what it yields. */
+  merge(from: string, to: string, input: Omit<MergeInput, "history" | "mode">, now: Millis): MergeReport {
+    const [ending, into] = [this.stateOf(from, now), this.stateOf(to, now)];
+    for (const state of [ending, into]) state.admit(this.tables.loadWhole(state.user.key));
+    const before = [ending, into].flatMap(referencesOf);
+    const history = this.tables.countHistory(ownersOf(ending), MERGE_LIMITS.historyRowsMax);
+    const ids = this.#idsOf(into.user.key);
+    const context = { now, catalog: this.catalog, ids, balancesLeft: null };
+    const { mode = "live" } = this.#options;
+    const { result, changes, operations } = merge(ending, into, { ...input, mode, history }, context);
+    assertSame([ending, into].flatMap(referencesOf), before);
+    if (!result.ok) throw new Error("A merge is not refused by the domain");
+    if (input.isDryRun) return result.answer.report;
+    this.#takeOver(into, changes);
+    this.operations += operations;
+    this.#names.set(ending.user.key, to);
+    for (const { key, id } of into.aliases) {
+      this.aliases.set(id, to);
+      this.#names.set(key, to);
+    }
+    this.states.delete(from);
+    const rows = [...this.history.get(ending.user.key) ?? [], ...this.history.get(into.user.key) ?? []];
+    this.history.set(into.user.key, rows.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1)));
+    this.tables.moveHistory();
+    return result.answer.report;
+  }
+
+  #takeOver(state: UserState, changes: readonly Change[]): void {
+    for (const change of changes) deepFreeze(change);
+    state.apply(changes);
+    if (changes.length > 0) this.tables.write(changes.map(encodeChange).join("\n"));
+    this.auditor.take(changes);
+    this.auditor.checkUser(state);
+    for (const change of changes) {
+      if (change.table === "events") this.events.push(change.row);
+      if (change.table === "subscription_events") this.history.get(change.row.userKey)?.push(change.row);
+    }
+  }
+
+  #idsOf(key: number): IdSource {
+    return this.#options.merges === true ? this.#sharedIds : this.#ids.get(key) as IdSource;
   }
 
   /** A user's state from the tables, as an actor starts. */
   #load(userId: string, now: Millis): UserState {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
-    const key = known?.user.key ?? this.states.size + 1;
-    const user = { key, realm: 1, id: userId, entitlement: null, dueAt: null };
-    const none = { user, subscriptions: [], counters: [], reservations: [], balances: [] };
-    const state = new UserState({ ...(rows ?? none), recorded: rows !== null, aliases: [] });
+    const key = known?.user.key ?? ++this.#lastKey;
+    const user = { key, realm: 1, id: userId, entitlement: null, dueAt: null, mergedInto: null };
+    const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+    const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);
@@ -289,7 +345,7 @@ export class DecideSystem {
     const userId = owner === null ? undefined : this.#names.get(owner);
     if (owner === null || userId === undefined) return { status: 404, code: "not_found" };
     const state = this.stateOf(userId, now);
-    if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(owner, id));
+    if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(ownersOf(state), id));
     const reply = this.ask(userId, name, command, now, show);
     if (this.#options.reloadEvery !== undefined) state.forget(id);
     return reply;
@@ -298,7 +354,7 @@ export class DecideSystem {
   #listEvents(input: Input): ModelReply {
     const { userId, eventType, limit = 20, offset = 0 } = input as Record<string, string & number>;
     const wanted = this.events.toReversed().filter((event) =>
-      (userId === undefined || this.#names.get(event.userKey) === userId) &&
+      (userId === undefined || this.#names.get(event.userKey) === this.canonicalOf(userId)) &&
       (eventType === undefined || event.type === eventType)
     );
     const events = wanted.slice(offset, offset + limit).map((event) => this.#listed(event));
@@ -346,7 +402,7 @@ export class DecideSystem {
       const { period, counters, credits } = showUsage(answer, false);
       return {
         userId: answer.userId,
-        aliases: answer.aliases,
+        aliases: answer.aliases.map(({ id }) => id),
         subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
         history: history.map(({ userKey: _, at, ...row }) => ({ ...row, at: new Date(at).toISOString() })),
         period,
@@ -360,34 +416,6 @@ export class DecideSystem {
 
 function throwawayIds(): IdSource {
   return countedIds(0);
-}
-
-/** Everything of a state that a decision could touch, by reference: rows are frozen, so this is all of it. */
-function referencesOf(state: UserState): unknown[][] {
-  return [
-    [state.user, state.recorded, state.openHolds, state.holds.next],
-    [...state.subscriptions].flat(),
-    [...state.counters].flat(),
-    [...state.reservations].flat(),
-    [...state.balances].flat(),
-    [...state.balanceOrder],
-  ];
-}
-
-function assertSame(after: unknown[][], before: unknown[][]): void {
-  const isSame = after.every((list, index) => {
-    const known = before[index] as unknown[];
-    return list.length === known.length && list.every((value, place) => Object.is(value, known[place]));
-  });
-  assert.ok(isSame, "a decision changed the state that it read");
-}
-
-/** Freezes a row with all that it holds. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
-  Object.freeze(value);
-  for (const member of Object.values(value)) deepFreeze(member);
-  return value;
 }
 
 function showGroup({ group, quota, counter, gate }: GroupReading): WireData {

@@ -59,7 +59,7 @@ export class Scene {
   ) {
     this.catalog = compileCatalog({ plans, packs }, 1);
     this.now = Date.parse(at);
-    const user = { key: 7, realm: 1, id: "u", entitlement: null, dueAt: null };
+    const user = { key: 7, realm: 1, id: "u", entitlement: null, dueAt: null, mergedInto: null };
     this.state = new UserState({
       user,
       recorded: false,

@@ -58,6 +58,13 @@ export function isValid(op: Operation, input: Input, now: number): boolean {
       return isId(input["userId"]) && optional(input["cursor"], isText) &&
         optional(input["balanceId"], isText) &&
         optional(input["limit"], (value) => isNumber(value, 1, 500) && Number.isInteger(value));
+    case "alias":
+      return isId(input["from"]) && isId(input["to"]) && hasMergeOptions(input);
+    case "aliasBatch":
+      // A pair of bad ids fails alone, in merge.ts.
+      return isListOf(input["pairs"], isObject, 500) && hasMergeOptions(input);
+    case "customer":
+      return isId(input["userId"]);
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
         optional(input["limit"], (value) => isNumber(value, 1, 100) && Number.isInteger(value)) &&
@@ -65,6 +72,16 @@ export function isValid(op: Operation, input: Input, now: number): boolean {
     case "event":
       return isText(input["eventId"]);
   }
+}
+
+function hasMergeOptions(input: Input): boolean {
+  return ["dryRun", "consentGiven"].every((name) =>
+    optional(input[name], (value) => typeof value === "boolean")
+  );
+}
+
+function isListOf(value: unknown, check: (each: unknown) => boolean, max: number): boolean {
+  return Array.isArray(value) && value.length >= 1 && value.length <= max && value.every(check);
 }
 
 function asksForQuota(input: Input): boolean {
@@ -131,7 +148,7 @@ function isText(value: unknown): value is string {
   return isPlainText(value) && value.length > 0;
 }
 
-function isId(value: unknown): value is string {
+export function isId(value: unknown): value is string {
   return isText(value) && [...value].length <= 200;
 }
 

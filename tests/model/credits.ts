@@ -1,10 +1,19 @@
 // The calls of credits alone: grant and revoke, the list of balances and the ledger. What balances pay is
 // in wallet.ts. (interface.md: Credits; decisions.md 6.)
 
-import { type Input, type ModelReply, type Pack, type PackItem, refusal, success } from "./document.ts";
+import {
+  type Input,
+  type ModelReply,
+  type Pack,
+  type PackItem,
+  refusal,
+  success,
+  type WireData,
+} from "./document.ts";
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { covers } from "./rules.ts";
 import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
+import { followOrder } from "./ties.ts";
 import { inOrder, statusOf, writeRow } from "./wallet.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -19,7 +28,7 @@ interface Part extends Pick<PackItem, "unit" | "matches"> {
 }
 
 export function grant(world: World, input: Input, now: number): ModelReply {
-  const userId = String(input["userId"]);
+  const userId = world.user(String(input["userId"])).id;
   const pack = findPack(world, String(input["packId"]));
   const externalRef = textOrNull(input["externalRef"]);
   const known = world.balances.filter((balance) =>
@@ -28,7 +37,9 @@ export function grant(world: World, input: Input, now: number): ModelReply {
   );
   if (known.length > 0) {
     world.note("credits: known externalRef");
-    return granted(known);
+    // Choice: in the order of the pack's items, also where a merge kept copies of two grants.
+    const place = ({ packItemId }: Balance) => pack?.items.findIndex(({ id }) => id === packItemId) ?? 0;
+    return granted(known.toSorted((a, b) => place(a) - place(b)));
   }
   if (!pack || pack.archived) return refusal("credit_pack_not_found");
   const parts = partsOf(pack, input["quantity"]);
@@ -42,7 +53,6 @@ export function grant(world: World, input: Input, now: number): ModelReply {
   const notes = textOrNull(input["notes"]);
   return granted(parts.map(({ itemId, amount, unit, matches }) => {
     const balance = world.name<Balance>("crb_", {
-      no: world.balances.length,
       userId,
       pack,
       packItemId: itemId,
@@ -55,6 +65,7 @@ export function grant(world: World, input: Input, now: number): ModelReply {
       grantedAt: now,
       expiresAt,
       revoked: false,
+      overage: ZERO,
     });
     world.balances.push(balance);
     writeRow(world, balance, amount, { reason: "grant", at: now, notes });
@@ -131,7 +142,8 @@ function isHeld(world: World, balance: Balance): boolean {
 export function credits(world: World, input: Input, now: number): ModelReply {
   const event = textOrNull(input["event"]);
   const includeExpired = String(input["includeExpired"]) === "true";
-  return success({ credits: balancesShown(world, String(input["userId"]), now, { event, includeExpired }) });
+  const { id } = world.user(String(input["userId"]));
+  return success({ credits: balancesShown(world, id, now, { event, includeExpired }) });
 }
 
 /** A user's balances as lists, usage and users show them. An event filter looks at names only. */
@@ -163,18 +175,23 @@ export function balancesShown(
   }));
 }
 
-export function ledger(world: World, input: Input): ModelReply {
-  const { userId, balanceId, cursor } = input;
+export function ledger(world: World, input: Input, observed?: ModelReply): ModelReply {
+  const { balanceId, cursor } = input;
+  const userId = world.user(String(input["userId"])).id;
   const after = typeof cursor === "string" ? world.cursors.get(cursor) : null;
   if (after === undefined) return refusal("invalid_request");
   const known = world.balances.some((each) => each.id === balanceId && each.userId === userId);
   if (balanceId !== undefined && !known) return refusal("credit_balance_not_found");
   const limit = typeof input["limit"] === "number" ? input["limit"] : DEFAULT_LEDGER_LIMIT;
-  // A user's rows are written in the order of their times, so the newest first is the list turned round.
+  const isWanted = ({ balance }: LedgerRow) =>
+    balance.userId === userId && (balanceId === undefined || balance.id === balanceId);
+  if (observed?.data) {
+    const shown = observed.data["entries"] as WireData[] | undefined ?? [];
+    followOrder(world.ledger, isWanted, after, shown, entryAnswer);
+  }
+  // Rows are written in the order of their times, so the newest first is the list turned round.
   const older = after === null ? world.ledger : world.ledger.slice(0, world.ledger.indexOf(after));
-  const rows = older.toReversed().filter(({ balance }) =>
-    balance.userId === userId && (balanceId === undefined || balance.id === balanceId)
-  );
+  const rows = older.toReversed().filter(isWanted);
   const page = rows.slice(0, limit);
   // Choice: no cursor where nothing is left, also when the page is full.
   const nextCursor = rows.length > limit ? world.nameCursor(page.at(-1)!) : null;

@@ -93,12 +93,15 @@ export type Operation =
   | "revoke"
   | "credits"
   | "ledger"
+  | "alias"
+  | "aliasBatch"
+  | "customer"
   | "events"
   | "event";
 
 /**
- * The members of a wire body or query, flat. `users` takes `userId`, `event` takes `eventId`; `credits` and
- * `ledger` are the balances and the ledger of a user.
+ * The members of a wire body or query, flat. `users` and `customer` take `userId`, `event` takes `eventId`;
+ * `credits` and `ledger` are the balances and the ledger of a user.
  */
 export type Input = Record<string, unknown>;
 
@@ -108,6 +111,9 @@ export interface ModelRequest {
 }
 
 export type WireData = Record<string, unknown>;
+
+/** Stands in a prediction where either truth value will do. */
+export const EITHER = "«true or false»";
 
 /** An answer without envelope: `data` of a success; `code` and `details` of an error. */
 export interface ModelReply {
@@ -134,13 +140,17 @@ const STATUS_OF_CODE = {
   credit_balance_not_found: 404,
   reservation_not_pending: 409,
   already_canceled: 409,
+  alias_conflict: 409,
+  alias_cycle: 409,
   limit_reached: 429,
   workspace_limit_reached: 429,
   test_quota_exceeded: 429,
 } as const;
 
+export type RefusalCode = keyof typeof STATUS_OF_CODE;
+
 /** A refusal as the wire shows it. */
-export function refusal(code: keyof typeof STATUS_OF_CODE, details?: WireData): ModelReply {
+export function refusal(code: RefusalCode, details?: WireData): ModelReply {
   return { status: STATUS_OF_CODE[code], code, ...(details ? { details } : {}) };
 }
 

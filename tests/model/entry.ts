@@ -11,11 +11,13 @@ import { giveBack } from "./wallet.ts";
 
 /** Settles everything that is due at `now` or before. */
 export function settle(world: World, now: number): void {
+  world.isSettling = true;
   for (;;) {
     const next = nextDue(world);
-    if (!next || next.at > now) return;
+    if (!next || next.at > now) break;
     next.settle();
   }
+  world.isSettling = false;
 }
 
 interface Due {
@@ -71,6 +73,7 @@ export function endRow(
   // Choice: previousPlanId is null, for the promoted row itself did not change its plan.
   if (next && next.provider !== null) {
     writeHistory(world, user, "promoted", next, at);
+    if (world.aliasesOf(user.id).length > 0) world.note("merges: promoted after a merge");
     world.countOperation(at);
   }
   followPrimary(world, user, at);
@@ -85,7 +88,8 @@ export function writeHistory(
   more: { previousPlanId?: string; reason?: string | null } = {},
 ): void {
   const { previousPlanId = null, reason = null } = more;
-  const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at };
+  const written = world.written(user.id);
+  const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at, ...written };
   user.history.push(world.name<HistoryRow>("", made));
 }
 
@@ -109,7 +113,7 @@ export function followPrimary(world: World, user: User, at: number): void {
 }
 
 /** Whether the old plan can still be entered from: it is held, or the window of its end still runs. */
-function stillRuns(world: World, old: Held, at: number): boolean {
+export function stillRuns(world: World, old: Held, at: number): boolean {
   if (old.endedAt === null) return true;
   const { end } = world.window(old, old.endedAt);
   return end === null || at < end;

@@ -1,6 +1,6 @@
 // The auditor: a slow, obvious model of the service, written from the specification alone. It shares no
-// code with the service and predicts every answer at the level of wire requests. It covers metering and
-// credits, without merges, privacy, prompt logs and compose. Before each request it settles what is
+// code with the service and predicts every answer at the level of wire requests. It covers metering, credits
+// and merges, without privacy, prompt logs and compose. Before each request it settles what is
 // due, each at its due time; then it validates, checks the operation cap, and lets the call's own file
 // answer from plain lists.
 
@@ -17,8 +17,9 @@ import {
   refusal,
 } from "./document.ts";
 import { settle } from "./entry.ts";
+import { alias, aliasBatch } from "./merge.ts";
 import { canUse, reserve, track } from "./metering.ts";
-import { event, events, usage, users } from "./reads.ts";
+import { customer, event, events, usage, users } from "./reads.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
 import { cancel, subscribe } from "./subscriptions.ts";
@@ -35,11 +36,12 @@ export class Model {
   /**
    * Predicts the answer to one request and remembers its effects.
    * @param now The clock of the mode, in milliseconds; never earlier than at the call before.
-   * @param observed The system's answer, from which the ids it chose are learnt.
+   * @param observed The system's answer, from which the ids it chose are learnt, and the order of rows where it
+   *   is the system's own.
    * @param realNow The real clock, which decides the month of metering operations.
    */
   handle(request: ModelRequest, now: number, observed?: ModelReply, realNow = now): ModelReply {
-    const predicted = this.#answer(request, now, realNow);
+    const predicted = this.#answer(request, now, realNow, observed);
     if (!observed) return predicted;
     const names = new Map<string, string>();
     for (const [placeholder, id] of idsLearnt(predicted, observed)) {
@@ -58,7 +60,7 @@ export class Model {
     return this.#world.cases;
   }
 
-  #answer(request: ModelRequest, now: number, realNow: number): ModelReply {
+  #answer(request: ModelRequest, now: number, realNow: number, observed?: ModelReply): ModelReply {
     settle(this.#world, now);
     const input = withoutNulls(request.input);
     if (!isValid(request.op, input, now)) return refusal("invalid_request");
@@ -67,10 +69,10 @@ export class Model {
     if (counts && operationCap !== null && this.#world.operationsUsed(realNow) >= operationCap) {
       return refusal(mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded");
     }
-    return this.#dispatch(request.op, input, now, realNow);
+    return this.#dispatch(request.op, input, now, realNow, observed);
   }
 
-  #dispatch(op: Operation, input: Input, now: number, realNow: number): ModelReply {
+  #dispatch(op: Operation, input: Input, now: number, realNow: number, observed?: ModelReply): ModelReply {
     const world = this.#world;
     switch (op) {
       case "reserve":
@@ -86,7 +88,7 @@ export class Model {
       case "usage":
         return usage(world, input, now);
       case "users":
-        return users(world, input, now);
+        return users(world, input, now, observed);
       case "subscribe":
         return subscribe(world, input, now);
       case "cancel":
@@ -98,7 +100,13 @@ export class Model {
       case "credits":
         return credits(world, input, now);
       case "ledger":
-        return ledger(world, input);
+        return ledger(world, input, observed);
+      case "alias":
+        return alias(world, input, now, realNow);
+      case "aliasBatch":
+        return aliasBatch(world, input, now, realNow);
+      case "customer":
+        return customer(world, input, now);
       case "events":
         return events(world, input);
       case "event":

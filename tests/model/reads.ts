@@ -1,13 +1,22 @@
-// The calls that change nothing: usage, users, the events feed and its detail record.
+// The calls that change nothing: usage, users, customers, the events feed and its detail record.
 // Prompt logs are outside this model: it sends none and predicts none. (interface.md: Events feed;
 // decisions.md 4.)
 
 import { balancesShown } from "./credits.ts";
-import { type Input, type LimitGroup, type ModelReply, refusal, success } from "./document.ts";
+import { type Input, type LimitGroup, type ModelReply, refusal, success, type WireData } from "./document.ts";
 import { atLeastZero, toNumber } from "./decimal.ts";
 import { covers } from "./rules.ts";
-import { type EventRow, iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
+import {
+  type EventRow,
+  type HistoryRow,
+  iso,
+  isoOrNull,
+  type SubscriptionRow,
+  type User,
+  type World,
+} from "./state.ts";
 import { subscriptionRecord } from "./subscriptions.ts";
+import { followOrder } from "./ties.ts";
 import type { Window } from "./windows.ts";
 
 const HISTORY_ROWS_SHOWN = 50;
@@ -19,22 +28,39 @@ export function usage(world: World, input: Input, now: number): ModelReply {
   return success(usageOf(world, user, now, event));
 }
 
-export function users(world: World, input: Input, now: number): ModelReply {
+export function users(world: World, input: Input, now: number, observed?: ModelReply): ModelReply {
   const user = world.user(String(input["userId"]));
   const primary = world.primary(user, now);
+  if (observed?.data) {
+    const shown = observed.data["history"] as WireData[] | undefined ?? [];
+    followOrder(user.history, () => true, null, shown, historyAnswer);
+  }
   return success({
     ...usageOf(world, user, now, null),
-    aliases: [],
+    aliases: world.aliasesOf(user.id),
     subscription: primary ? subscriptionRecord(primary) : null,
-    history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map((row) => ({
-      id: row.id,
-      type: row.type,
-      subscriptionId: row.subscription.id,
-      planId: row.planId,
-      previousPlanId: row.previousPlanId,
-      reason: row.reason,
-      at: iso(row.at),
-    })),
+    history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
+  });
+}
+
+function historyAnswer(row: HistoryRow) {
+  return {
+    id: row.id,
+    type: row.type,
+    subscriptionId: row.subscription.id,
+    planId: row.planId,
+    previousPlanId: row.previousPlanId,
+    reason: row.reason,
+    at: iso(row.at),
+  };
+}
+
+export function customer(world: World, input: Input, now: number): ModelReply {
+  const user = world.user(String(input["userId"]));
+  return success({
+    canonicalId: user.id,
+    aliases: world.aliasesOf(user.id),
+    duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   });
 }
 
@@ -76,11 +102,19 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
   };
 }
 
-function duplicatesOf(world: World, user: User, now: number) {
+/** The active subscriptions beside the primary, or null. */
+export function duplicatesOf(world: World, user: User, now: number) {
   const primary = world.primary(user, now);
   const others = world.active(user, now).filter((row) => row !== primary);
   if (!primary || others.length === 0) return null;
-  const entry = (row: SubscriptionRow) => ({
+  return {
+    primary: subscriptionRef(world, primary),
+    duplicates: others.map((row) => subscriptionRef(world, row)),
+  };
+}
+
+export function subscriptionRef(world: World, row: SubscriptionRow) {
+  return {
     subscriptionId: row.id,
     planId: row.planId,
     planName: world.plan(row.planId).name,
@@ -88,16 +122,16 @@ function duplicatesOf(world: World, user: User, now: number) {
     externalId: row.externalId,
     startedAt: iso(row.startedAt),
     endsAt: isoOrNull(row.endsAt),
-  });
-  return { primary: entry(primary), duplicates: others.map(entry) };
+  };
 }
 
 export function events(world: World, input: Input): ModelReply {
   const limit = typeof input["limit"] === "number" ? input["limit"] : DEFAULT_LIMIT;
   const offset = typeof input["offset"] === "number" ? input["offset"] : 0;
+  const userId = typeof input["userId"] === "string" ? world.user(input["userId"]).id : null;
   // Newest first; of equal times the later written first, which is the order of writing turned round.
   const wanted = world.events.toReversed().filter((event) =>
-    (input["userId"] === undefined || event.userId === input["userId"]) &&
+    (userId === null || event.userId === userId) &&
     (input["eventType"] === undefined || event.eventType === input["eventType"])
   );
   return success({

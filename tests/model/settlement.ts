@@ -44,6 +44,9 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const outcome = { matchStatus, quantity, cost, matchedGroupIds, uncovered } as const;
   const event = record(world, reservation, now, outcome);
   moveCredits(world, reservation, corrections, event, now);
+  if (state === "expired" && reservation.lapsedBeforeMerge) {
+    world.note("merges: late commit of a hold that lapsed before the merge");
+  }
   reservation.state = "committed";
   world.countOperation(realNow);
   // Choice: the answer also names the event, beyond what the specification lists.

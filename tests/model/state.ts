@@ -1,19 +1,38 @@
-// What the model remembers: plain lists of users, subscription rows, reservations, events, credit
-// balances and ledger rows, and the counters as explicit numbers. Also the ids that the system chooses: until one is learnt, a row has a
-// placeholder in guillemets, which works as an id and which `compare` accepts for any fresh id.
+// What the model remembers: plain lists of users, aliases, subscription rows, reservations, events, credit
+// balances and ledger rows, and the counters as explicit numbers. Each row says which user it belongs to.
+// Also the ids that the system chooses: until one is learnt, a row has a placeholder in guillemets, which
+// works as an id and which `compare` accepts for any fresh id.
 
-import type { CatalogDocument, LimitGroup, MatchRule, ModelOptions, Pack, Plan, Unit } from "./document.ts";
+import type {
+  CatalogDocument,
+  LimitGroup,
+  MatchRule,
+  ModelOptions,
+  Pack,
+  Plan,
+  Unit,
+  WireData,
+} from "./document.ts";
 import { fromNumber, type Micros, ZERO } from "./decimal.ts";
 import { type Anchors, type Window, windowAt } from "./windows.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 
 export interface Named {
   id: string;
+  /** Order of creation over all users, which stands for the order of ids. */
+  no: number;
+}
+
+/** A row of a list that is ordered by time, then by id. */
+export interface Dated extends Named {
+  at: number;
+  /** The ids of the row's user when it was written, the canonical one first. */
+  by: readonly string[];
+  /** Whether time alone wrote it, so that it may have got its id at any later moment. */
+  due: boolean;
 }
 
 export interface SubscriptionRow extends Named, Anchors {
-  /** Order of creation, which stands for the order of ids. */
-  no: number;
   userId: string;
   planId: string;
   provider: string | null;
@@ -23,15 +42,21 @@ export interface SubscriptionRow extends Named, Anchors {
   ended: boolean;
 }
 
-export type HistoryType = "created" | "plan_changed" | "canceled" | "reactivated" | "ended" | "promoted";
+export type HistoryType =
+  | "created"
+  | "plan_changed"
+  | "canceled"
+  | "reactivated"
+  | "ended"
+  | "merged"
+  | "promoted";
 
-export interface HistoryRow extends Named {
+export interface HistoryRow extends Dated {
   type: HistoryType;
   subscription: SubscriptionRow;
   planId: string;
   previousPlanId: string | null;
   reason: string | null;
-  at: number;
 }
 
 /** The plan that the user's primary has, or had when the last one ended. */
@@ -49,7 +74,23 @@ export interface User {
   held: Held | null;
 }
 
+/** A merge as its first answer reported it. */
+export interface MergeRow extends Named {
+  report: WireData;
+}
+
+/** An id that became an alias, and whose it is now. */
+export interface Alias {
+  id: string;
+  user: User;
+  merge: MergeRow;
+}
+
 export interface Counter {
+  readonly userId: string;
+  readonly planId: string;
+  readonly groupId: string;
+  readonly windowStart: number;
   count: Micros;
   cost: Micros;
 }
@@ -76,6 +117,8 @@ export interface Reservation extends Named {
   reserved: Amounts;
   perUnit: boolean;
   quantity: Micros;
+  /** Whether it had lapsed when its user became an alias. */
+  lapsedBeforeMerge?: boolean;
 }
 
 export interface EventRow extends Named {
@@ -96,8 +139,6 @@ export interface EventRow extends Named {
 
 /** Credits of one grant and pack item, with the terms of the grant. */
 export interface Balance extends Named {
-  /** Order of granting, which stands for the order of ids. */
-  no: number;
   userId: string;
   pack: Pack;
   packItemId: string | null;
@@ -110,6 +151,8 @@ export interface Balance extends Named {
   grantedAt: number;
   expiresAt: number | null;
   revoked: boolean;
+  /** Usage beyond `initial` that a merge of two copies brought together. */
+  overage: Micros;
 }
 
 /** What was taken from one balance. */
@@ -124,21 +167,25 @@ export type LedgerReason =
   | "reservation_released"
   | "reservation_expired"
   | "grant"
-  | "admin_adjust";
+  | "admin_adjust"
+  | "merged_from_alias"
+  | "merge_dedupe";
 
-export interface LedgerRow extends Named {
+export interface LedgerRow extends Dated {
   balance: Balance;
   delta: Micros;
   reason: LedgerReason;
   event: EventRow | null;
   reservation: Reservation | null;
   notes: string | null;
-  at: number;
 }
 
 /** Everything a model knows, and the few look-ups that all of its parts share. */
 export class World {
+  /** By canonical id. */
   readonly users = new Map<string, User>();
+  /** In the order in which they became aliases. */
+  readonly aliases: Alias[] = [];
   readonly reservations: Reservation[] = [];
   /** Oldest first. */
   readonly events: EventRow[] = [];
@@ -152,19 +199,44 @@ export class World {
   readonly cases = new Map<string, number>();
   /** UTC month (`2026-01`) to metering operations. */
   readonly operations = new Map<string, number>();
-  readonly #counters = new Map<string, Counter>();
+  /** Whether what is being written fell due. */
+  isSettling = false;
+  #counters = new Map<string, Counter>();
   readonly #unnamed = new Map<string, Named>();
   readonly #names = new Set<string>();
   #made = 0;
 
   constructor(readonly catalog: CatalogDocument, readonly options: ModelOptions) {}
 
+  /** The user of an id, be it canonical or an alias. */
   user(id: string): User {
-    const known = this.users.get(id);
+    const known = this.aliases.find((alias) => alias.id === id)?.user ?? this.users.get(id);
     if (known) return known;
     const user: User = { id, subscriptions: [], history: [], held: null };
     this.users.set(id, user);
     return user;
+  }
+
+  aliasesOf(userId: string): string[] {
+    return this.aliases.filter((alias) => alias.user.id === userId).map(({ id }) => id);
+  }
+
+  /** What a new row says of its writing. */
+  written(userId: string): Pick<Dated, "by" | "due"> {
+    return { by: [userId, ...this.aliasesOf(userId)], due: this.isSettling };
+  }
+
+  /** A throwaway copy, in which a dry run can do all that the real call would. */
+  copy(): World {
+    const copy = new World(this.catalog, this.options);
+    const { users, aliases, reservations, events, balances, ledger, operations } = this;
+    const lists = { users, aliases, reservations, events, balances, ledger, operations };
+    // In one piece, so that rows go on naming one another.
+    const { counters, ...rest } = structuredClone({ ...lists, counters: this.#counters });
+    Object.assign(copy, rest);
+    copy.#counters = counters;
+    copy.#made = this.#made;
+    return copy;
   }
 
   plan(planId: string): Plan {
@@ -181,12 +253,17 @@ export class World {
 
   /** Choice: windows with one start (clamped months, a changed period) share a counter. */
   counter(userId: string, planId: string, groupId: string, window: Window): Counter {
-    const key = JSON.stringify([userId, planId, groupId, window.start]);
+    const windowStart = window.start;
+    const key = JSON.stringify([userId, planId, groupId, windowStart]);
     const known = this.#counters.get(key);
     if (known) return known;
-    const counter = { count: ZERO, cost: ZERO };
+    const counter: Counter = { userId, planId, groupId, windowStart, count: ZERO, cost: ZERO };
     this.#counters.set(key, counter);
     return counter;
+  }
+
+  countersOf(userId: string): Counter[] {
+    return [...this.#counters.values()].filter((counter) => counter.userId === userId);
   }
 
   lineCounter(user: User, line: Line): Counter {
@@ -217,13 +294,17 @@ export class World {
     return user.subscriptions.filter((row) => !row.ended && (row.endsAt === null || row.endsAt > at));
   }
 
-  /** Best by rank, then latest start. Choice: of equals the row made later. */
+  rank(row: SubscriptionRow): number {
+    return this.plan(row.planId).rank;
+  }
+
+  /** Best first: by rank, then latest start. Choice: of equals the row made later. */
+  bestFirst(rows: SubscriptionRow[]): SubscriptionRow[] {
+    return rows.toSorted((a, b) => this.rank(b) - this.rank(a) || b.startedAt - a.startedAt || b.no - a.no);
+  }
+
   primary(user: User, at: number): SubscriptionRow | null {
-    const rank = (row: SubscriptionRow) => this.plan(row.planId).rank;
-    const best = this.active(user, at).sort((a, b) =>
-      rank(b) - rank(a) || b.startedAt - a.startedAt || b.no - a.no
-    );
-    return best[0] ?? null;
+    return this.bestFirst(this.active(user, at))[0] ?? null;
   }
 
   countOperation(at: number): void {
@@ -247,9 +328,10 @@ export class World {
     return placeholder;
   }
 
-  /** Gives a new row its placeholder, for example «rsv_ 12». */
-  name<T extends Named>(prefix: string, row: Omit<T, "id">): T {
-    const named = { ...row, id: `«${prefix} ${this.#made += 1}»` } as T;
+  /** Gives a new row its number and its placeholder, for example «rsv_ 12». */
+  name<T extends Named>(prefix: string, row: Omit<T, "id" | "no">): T {
+    const no = this.#made += 1;
+    const named = { ...row, no, id: `«${prefix} ${no}»` } as T;
     this.#unnamed.set(named.id, named);
     return named;
   }

@@ -10,7 +10,7 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   const plan = findPlan(world, String(input["planId"]));
   if (!plan) return refusal("not_found");
   const user = world.user(String(input["userId"]));
-  const row = findRow(user, input);
+  const row = findRow(world, user, input, now);
   // Choice: an archived plan stays open to a row that is active on it, and to nothing else.
   if (plan.archived && !(row && !row.ended && row.planId === plan.id)) return refusal("not_found");
   const limits = readLimits(plan, input["customLimits"]);
@@ -27,7 +27,6 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
 
 function createRow(world: World, user: User, plan: Plan, input: Input, now: number): SubscriptionRow {
   const row = world.name<SubscriptionRow>("sub_", {
-    no: user.subscriptions.length,
     userId: user.id,
     planId: plan.id,
     provider: textOrNull(input["provider"]),
@@ -89,7 +88,7 @@ function rowToCancel(
   now: number,
   world: World,
 ): SubscriptionRow | "not_found" | "invalid_request" | "already_canceled" {
-  const row = findRow(user, input);
+  const row = findRow(world, user, input, now);
   if (row) return row;
   if (typeof input["provider"] === "string") return "not_found";
   const active = world.active(user, now);
@@ -99,11 +98,19 @@ function rowToCancel(
   return user.subscriptions.length > 0 ? "already_canceled" : "not_found";
 }
 
-/** The row of (user, provider, externalId), or the default row when no ids are given. */
-function findRow(user: User, input: Input): SubscriptionRow | undefined {
+/**
+ * The row of (user, provider, externalId), or the default row when no ids are given. Where a merge left
+ * several: the best active one, else the latest.
+ * Choice: the latest is the one that started last, of equals the one made last.
+ */
+function findRow(world: World, user: User, input: Input, now: number): SubscriptionRow | undefined {
   const provider = textOrNull(input["provider"]);
   const externalId = textOrNull(input["externalId"]);
-  return user.subscriptions.find((row) => row.provider === provider && row.externalId === externalId);
+  const rows = user.subscriptions.filter((row) => row.provider === provider && row.externalId === externalId);
+  if (rows.length > 1) world.note("merges: several rows of one key");
+  const active = rows.filter((row) => world.active(user, now).includes(row));
+  const latest = rows.toSorted((a, b) => b.startedAt - a.startedAt || b.no - a.no);
+  return world.bestFirst(active)[0] ?? latest[0];
 }
 
 /** By exact id, else by name without regard to case. */

@@ -75,20 +75,27 @@ export function drain(world: World, wallet: Balance[], amount: Micros): CreditLi
   return lines;
 }
 
-/** Gives an amount back to a balance, with its row; a revoked one gives it up again with a second row. */
+/**
+ * Gives an amount back to a balance, with its row. A second row takes away what does not stay: all of it in
+ * a revoked balance, else what the overage of a merge swallows.
+ */
 export function giveBack(world: World, balance: Balance, amount: Micros, movement: Movement): void {
   writeRow(world, balance, amount, movement);
   if (amount === ZERO) return;
   world.note(`credits: refund to a balance that is ${statusOf(balance, movement.at)}`);
-  if (balance.revoked) {
-    writeRow(world, balance, -amount, { ...movement, reason: "admin_adjust", notes: null });
-  } else {
-    balance.remaining += amount;
+  const swallowed = balance.revoked ? amount : smaller(amount, balance.overage);
+  if (!balance.revoked && swallowed > ZERO) {
+    world.note("merges: refund to a balance with overage");
+    balance.overage -= swallowed;
   }
+  if (swallowed > ZERO) {
+    writeRow(world, balance, -swallowed, { ...movement, reason: "admin_adjust", notes: null });
+  }
+  balance.remaining += amount - swallowed;
 }
 
 export function writeRow(world: World, balance: Balance, delta: Micros, movement: Movement): void {
   const { event = null, reservation = null, notes = null, reason, at } = movement;
-  const made = { balance, delta, reason, event, reservation, notes, at };
+  const made = { balance, delta, reason, event, reservation, notes, at, ...world.written(balance.userId) };
   world.ledger.push(world.name<LedgerRow>("cle_", made));
 }

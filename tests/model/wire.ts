@@ -26,6 +26,8 @@ const POSTS: Partial<Record<Operation, string>> = {
   subscribe: "/subscriptions",
   grant: "/credits/grant",
   revoke: "/credits/revoke",
+  alias: "/customers/alias",
+  aliasBatch: "/customers/alias/batch",
 };
 
 /** The HTTP form of a request. */
@@ -37,6 +39,8 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       return { method: "GET", path: `/usage${queryOf(input)}` };
     case "users":
       return { method: "GET", path: `/users/${encodeURIComponent(String(input["userId"]))}` };
+    case "customer":
+      return { method: "GET", path: `/customers/${encodeURIComponent(String(input["userId"]))}` };
     case "events":
       return { method: "GET", path: `/events${queryOf(input)}` };
     case "credits":

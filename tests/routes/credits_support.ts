@@ -199,6 +199,7 @@ export class Customer {
       const data = await this.get("/credits/history", { limit: 500, ...page });
       entries.push(...data.entries);
       cursor = data.nextCursor;
+      assert.ok(cursor === null || data.entries.length === 500, "a full page comes before another");
     } while (cursor !== null);
     return entries;
   }

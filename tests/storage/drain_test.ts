@@ -52,7 +52,7 @@ Deno.test("a row that is appended and put within one drain is written once, with
     assert.deepEqual(loaded?.counters, [counter({ count: 2_000_001n })]);
     assert.deepEqual(loaded?.user, user({ dueAt: NOW }));
     assert.deepEqual(loaded?.reservations, []);
-    assert.deepEqual((await users.loadReservation(1, held.id)).reservations, [committed]);
+    assert.deepEqual((await users.loadReservation([1], held.id)).reservations, [committed]);
   }));
 
 Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
@@ -212,6 +212,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         counters: [{ ...rows.counter, count: 5n }],
         reservations: [rows.reservation],
         balances: [{ ...granted, remaining: 7n }],
+        aliases: [],
       }, what);
       assert.deepEqual(await users.loadIdempotency([{ realm: 1, key: text }]), [{
         ...idempotency,

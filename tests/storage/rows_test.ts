@@ -64,6 +64,7 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   held: size,
   revokedAmount: size,
   revokedAt: orNull(millis),
+  overage: size,
 });
 
 const entry: fc.Arbitrary<LedgerEntry> = record({
@@ -121,6 +122,7 @@ const user: fc.Arbitrary<User> = record({
     until: orNull(millis),
   })),
   dueAt: orNull(millis),
+  mergedInto: orNull(fc.constant(2)),
 });
 
 Deno.test("a reservation comes back as it went", () => {

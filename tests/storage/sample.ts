@@ -51,7 +51,7 @@ export async function withWriter(work: (writer: Writer) => Promise<void>): Promi
 }
 
 export function user(row: Partial<User> = {}): User {
-  return { key: 1, realm: 1, id: "u", entitlement: null, dueAt: null, ...row };
+  return { key: 1, realm: 1, id: "u", entitlement: null, dueAt: null, mergedInto: null, ...row };
 }
 
 export function subscription(row: Partial<Subscription> = {}): Subscription {
@@ -119,6 +119,7 @@ export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
     held: 0n,
     revokedAmount: 0n,
     revokedAt: null,
+    overage: 0n,
     ...row,
   };
 }

@@ -109,13 +109,13 @@ Deno.test("a settled reservation is loaded by its owner alone, with the counters
       { verb: "put", table: "counters", row: counter() },
     ]);
     const users = openUserStore(store.database);
-    assert.deepEqual(await users.loadReservation(1, expired.id), {
+    assert.deepEqual(await users.loadReservation([1], expired.id), {
       reservations: [expired],
       counters: [counter({ groupId: "old", ...OLD })],
       balances: [],
     });
-    assert.deepEqual(await users.loadReservation(2, expired.id), NOTHING);
-    assert.deepEqual(await users.loadReservation(1, "rsv_none"), NOTHING);
+    assert.deepEqual(await users.loadReservation([2], expired.id), NOTHING);
+    assert.deepEqual(await users.loadReservation([1], "rsv_none"), NOTHING);
   }));
 
 Deno.test("balances are live until they expire or are revoked, and as long as a hold has a part of them", () =>

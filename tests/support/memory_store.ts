@@ -12,6 +12,7 @@ import type {
   LoadedUser,
   OperationsRow,
   RowChange,
+  StoredMerge,
   UserRef,
   UserStore,
 } from "actors/port.ts";
@@ -19,7 +20,8 @@ import { Unavailable } from "actors/port.ts";
 import type { Counter } from "domain/counter.ts";
 import type { CreditBalance, LedgerEntry } from "domain/credit.ts";
 import type { MeteringEvent } from "domain/event.ts";
-import type { UserKey } from "domain/ids.ts";
+import { ownerOf, type UserKey } from "domain/ids.ts";
+import type { HistoryCounts } from "domain/merge_report.ts";
 import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
@@ -178,9 +180,10 @@ export class MemoryTables {
 
   /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
   load(ref: UserRef, now: Millis): LoadedUser | null {
-    const user = this.users().find((row) =>
+    const asked = this.users().find((row) =>
       "key" in ref ? row.key === ref.key : row.realm === ref.realm && row.id === ref.id
     );
+    const user = this.users().find(({ key }) => key === (asked?.mergedInto ?? asked?.key));
     if (user === undefined) return null;
     const reservations = this.reservations(user.key).filter(({ status }) => status === "held");
     const from = Math.min(now, user.dueAt ?? now, ...reservations.map(({ createdAt }) => createdAt));
@@ -190,15 +193,62 @@ export class MemoryTables {
     const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt }) =>
       held > 0n || revokedAt === null && (expiresAt === null || expiresAt > from)
     );
-    return { user, subscriptions: this.subscriptions(user.key), counters, reservations, balances };
+    const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
+      .map(({ key, id }) => ({ key, id }));
+    return { user, aliases, subscriptions: this.subscriptions(user.key), counters, reservations, balances };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
-  loadReservation(owner: UserKey, id: string): OlderRows {
-    const reservations = this.reservations(owner).filter((row) => row.id === id);
+  loadReservation(owners: readonly UserKey[], id: string): OlderRows {
+    const [owner] = owners as [UserKey];
+    const reservations = owners.flatMap((key) => this.reservations(key)).filter((row) => row.id === id)
+      .map((row) => ({ ...row, userKey: owner }));
     const starts = new Set(reservations.flatMap(({ lines }) => lines.map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
     return { reservations, counters, balances: [] };
+  }
+
+  /** All counters and balances of a user. */
+  loadWhole(owner: UserKey): OlderRows {
+    return { reservations: [], counters: this.counters(owner), balances: this.balances(owner) };
+  }
+
+  /** The history of a user and its aliases, or null where it is longer than a limit. */
+  countHistory(owners: readonly UserKey[], limit: number): HistoryCounts | null {
+    const count = (table: string, isWanted: (row: Fields) => boolean = () => true) =>
+      this.list(table, (row) => owners.includes(row.user_key as UserKey) && isWanted(row)).length;
+    const counts = {
+      events: count("events"),
+      eventLogs: 0,
+      reservations: this.list(
+        "reservations",
+        ({ id, status }) => status !== "held" && owners.includes(ownerOf("reservation", id as string) ?? 0),
+      ).length,
+      subscriptionEvents: count("subscription_events"),
+      creditLedger: count("credit_ledger"),
+      composeGenerations: 0,
+    };
+    return Object.values(counts).reduce((sum, rows) => sum + rows, 0) > limit ? null : counts;
+  }
+
+  /** The report of the merge that made a user an alias. */
+  loadMerge(fromKey: UserKey): StoredMerge | null {
+    const [row] = this.list("merges", (merge) => merge.from_key === fromKey);
+    if (row === undefined) return null;
+    const keys = JSON.parse(row.history_keys as string) as UserKey[];
+    const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
+    return { report: row.report as string, historyPending: pending.length > 0 };
+  }
+
+  /** Files the history of aliases under their canonical users, as the background does. */
+  moveHistory(): void {
+    for (const { user_key: alias } of this.list("history_moves")) {
+      const into = this.users().find(({ key }) => key === alias)?.mergedInto;
+      for (const table of ["events", "subscription_events", "credit_ledger"]) {
+        for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
+      }
+    }
+    this.#rows("history_moves").clear();
   }
 
   /** Balances of a user in any state. */
@@ -214,7 +264,8 @@ export class MemoryTables {
   }
 }
 
-const NUMBERS = /_ms$|\.(user_key|realm|used|issued|priority)$|^users\.key$|^idempotency\.status$/;
+const NUMBERS =
+  /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into)$|^users\.key$|^idempotency\.status$/;
 const BOOLEANS = /\.(ended|per_unit)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
@@ -284,9 +335,21 @@ export class MemoryStore implements UserStore {
     return this.tables.loadBalances(owner, which);
   }
 
-  async loadReservation(owner: UserKey, id: string): Promise<OlderRows> {
+  async loadReservation(owners: readonly UserKey[], id: string): Promise<OlderRows> {
     await this.hooks.loadReservation?.(id);
-    return this.tables.loadReservation(owner, id);
+    return this.tables.loadReservation(owners, id);
+  }
+
+  loadWhole(owner: UserKey): Promise<OlderRows> {
+    return Promise.resolve(this.tables.loadWhole(owner));
+  }
+
+  countHistory(owners: readonly UserKey[], limit: number): Promise<HistoryCounts | null> {
+    return Promise.resolve(this.tables.countHistory(owners, limit));
+  }
+
+  loadMerge(fromKey: UserKey): Promise<StoredMerge | null> {
+    return Promise.resolve(this.tables.loadMerge(fromKey));
   }
 
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]> {

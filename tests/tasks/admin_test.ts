@@ -191,6 +191,6 @@ Deno.test("sweep settles what is due of idle users and prints the counts", async
     service.clock.advance(11_000);
     const outcome = await runTask("sweep", [], operatorOf(service));
     assert.equal(outcome.code, EXIT.ok, outcome.err);
-    assert.match(outcome.out, /^SWEPT +COUNT\nexpired reservations +1\n/);
+    assert.match(outcome.out, /^WHAT +COUNT\nexpired reservations +1\n/);
   });
 });

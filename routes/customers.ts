@@ -1,0 +1,178 @@
+// Aliases: merging two users, many pairs at once, and the user behind an id. Specification, "Alias and customers";
+// section 8 of the decisions.
+
+import { z } from "zod";
+import { mergeUsers, type MergeWorld } from "actors/merge.ts";
+import { refused, type Result } from "domain/command.ts";
+import type { MergeReport } from "domain/merge_report.ts";
+import { refusal } from "domain/refusal.ts";
+import { Refused } from "routes/errors.ts";
+import {
+  type Operation,
+  operation,
+  type OperationRequest,
+  runTurn,
+  success,
+  wireAnswer,
+} from "routes/operation.ts";
+import { endUserId } from "routes/schemas/fields.ts";
+import { showDuplicates, showSubRef } from "routes/wire.ts";
+import { moveAlias } from "src/history.ts";
+import { MERGE_LIMITS } from "src/limits.ts";
+import type { Serving } from "src/service.ts";
+
+const consent = z.boolean().nullish();
+
+interface Pair {
+  readonly from: string;
+  readonly to: string;
+}
+
+interface PairOptions {
+  readonly dryRun?: boolean | null | undefined;
+  readonly consentGiven?: boolean | null | undefined;
+}
+
+/** `POST /v1/customers/alias`: make one id an alias of another user. */
+const alias = operation({
+  method: "POST",
+  path: "/v1/customers/alias",
+  access: "secret",
+  input: z.object({ from: endUserId, to: endUserId, consentGiven: consent, dryRun: z.boolean().nullish() }),
+  handle: async (request) => {
+    const { input } = request;
+    const show = (report: MergeReport) => showReport(input, report);
+    return wireAnswer(await mergePair(request, input, input, show), show);
+  },
+});
+
+const PAIR = z.object({ from: endUserId, to: endUserId });
+
+/** `POST /v1/customers/alias/batch`: many pairs, each for itself. */
+const batch = operation({
+  method: "POST",
+  path: "/v1/customers/alias/batch",
+  access: "secret",
+  input: z.object({
+    pairs: z.array(z.unknown()).min(1).max(MERGE_LIMITS.batchPairsMax),
+    dryRun: z.boolean().nullish(),
+    consentGiven: consent,
+  }),
+  handle: async (request) => {
+    const { pairs } = request.input;
+    const start = performance.now();
+    const results: PairResult[] = [];
+    let stop: Result<MergeReport> | null = null;
+    for (const pair of pairs) {
+      if (performance.now() - start > MERGE_LIMITS.batchMs) stop ??= NOT_PROCESSED;
+      const parsed = PAIR.safeParse(pair);
+      const result: Result<MergeReport> = !parsed.success
+        ? refused(refusal("invalid_request", "from and to: must have 1 to 200 characters"))
+        : stop ?? await mergeSafely({ ...request, firstAnswer: null }, parsed.data);
+      if (!result.ok && CAPS.has(result.refusal.code)) stop = result;
+      results.push(showResult(pair, result));
+    }
+    const billableOperations = results.reduce((sum, result) => sum + result.billableOperations, 0);
+    return success({ results, billableOperations });
+  },
+});
+
+/** `GET /v1/customers/{id}`: the user that an id stands for. */
+const customer = operation({
+  method: "GET",
+  path: "/v1/customers/:id",
+  access: "hidden",
+  input: z.object({ id: endUserId }),
+  handle: (request) =>
+    runTurn(request, { userId: request.input.id }, { name: "user", input: {} }, (answer) => ({
+      canonicalId: answer.userId,
+      aliases: answer.aliases.map(({ id }) => id),
+      duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+    })),
+});
+
+export const CUSTOMERS: readonly Operation<unknown>[] = [alias, batch, customer];
+
+const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
+/** Refusals that hold for every pair that is left. */
+const CAPS = new Set<string>(["workspace_limit_reached", "test_quota_exceeded"]);
+
+async function mergePair(
+  { serving, caller, firstAnswer }: OperationRequest<unknown>,
+  { from, to }: Pair,
+  { dryRun, consentGiven }: PairOptions,
+  show: (report: MergeReport) => unknown,
+): Promise<Result<MergeReport>> {
+  const needsConsent = from.startsWith("anon_") || to.startsWith("anon_");
+  const record = firstAnswer === null ? null : (result: Result<MergeReport>, userKey: number) => {
+    firstAnswer.isKept = true;
+    return firstAnswer.row(wireAnswer(result, show), userKey);
+  };
+  const { result, alias: moved } = await mergeUsers(worldOf(serving), {
+    realm: caller.realm,
+    from,
+    to,
+    isDryRun: dryRun === true,
+    analytics: needsConsent && consentGiven !== true ? "skipped_consent_required" : "linked",
+    record,
+  });
+  if (moved !== null && result.ok && !result.answer.historyPending) await moveAlias(serving, moved);
+  return result;
+}
+
+function worldOf({ term, store, ids }: Serving): MergeWorld {
+  const { gate, budget, directory, idempotency } = term;
+  return {
+    gate,
+    budget,
+    directory,
+    store,
+    ids,
+    flush: () => term.flush(),
+    isHeld: () => term.isServing,
+    remember: (row, waiting) => idempotency.remember(row, waiting),
+  };
+}
+
+/** A pair that fails does not stop the others; one that meets a fault of ours says so. */
+async function mergeSafely(
+  request: OperationRequest<PairOptions>,
+  pair: Pair,
+): Promise<Result<MergeReport>> {
+  try {
+    return await mergePair(request, pair, request.input, () => null);
+  } catch (error) {
+    if (error instanceof Refused) return refused(error.refusal);
+    if (!request.serving.term.isServing) throw error;
+    return refused(refusal("internal_error", "This pair could not be merged: send it again"));
+  }
+}
+
+type PairResult = ReturnType<typeof showResult>;
+
+function showResult(pair: unknown, result: Result<MergeReport>) {
+  const { from = null, to = null } = (typeof pair === "object" && pair !== null ? pair : {}) as Partial<Pair>;
+  if (!result.ok) {
+    const { code, message } = result.refusal;
+    return { from, to, ok: false, error: { code, message }, billableOperations: 0 };
+  }
+  const { billableOperations } = result.answer;
+  return { from, to, ok: true, report: showReport({ from, to } as Pair, result.answer), billableOperations };
+}
+
+/** A report with the pair as it was sent. */
+export function showReport({ from, to }: Pair, report: MergeReport) {
+  const { mergeId, conflicts, ...rest } = report;
+  return {
+    mergeId,
+    from,
+    to,
+    ...rest,
+    conflicts: {
+      counters: conflicts.counters,
+      subscriptions: showDuplicates(conflicts.subscriptions),
+      endedSubscriptions: conflicts.endedSubscriptions.map(showSubRef),
+      credits: conflicts.credits,
+    },
+  };
+}

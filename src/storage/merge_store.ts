@@ -1,0 +1,120 @@
+// What merges need of the tables: everything of a user that is not live, the size of its history, and reports of
+// merges that were made. Also the history move: rows of an alias, a bounded step at a time.
+
+import type { StoredMerge } from "actors/port.ts";
+import { ID_PREFIX, type UserKey } from "domain/ids.ts";
+import type { HistoryCounts } from "domain/merge_report.ts";
+import type { OlderRows } from "domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
+import { arrayText, type Session } from "storage/database.ts";
+import { type CounterRecord, decodeCounter } from "storage/rows.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** All counters and balances of a user. */
+export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRows> {
+  const [counters, balances] = await Promise.all([
+    reader.query<CounterRecord>("select * from counters where user_key = $1::bigint", [owner]),
+    reader.query<BalanceRecord>("select * from credit_balances where user_key = $1::bigint order by id", [
+      owner,
+    ]),
+  ]);
+  return { counters: counters.map(decodeCounter), reservations: [], balances: balances.map(decodeBalance) };
+}
+
+/** Tables whose rows follow a merge in the background. */
+const HISTORY = ["events", "subscription_events", "credit_ledger"] as const;
+
+/** Sizes of a history up to a limit; null beyond it. Settled reservations are found by their owner's part of the id. */
+export async function countHistory(
+  reader: Reader,
+  owners: readonly UserKey[],
+  limit: number,
+): Promise<HistoryCounts | null> {
+  const counts: Record<string, number> = {};
+  let left = limit;
+  for (const table of HISTORY) {
+    const [row] = await reader.query<{ rows: number }>(
+      `select count(*)::int as rows from (
+         select 1 from ${table} where user_key = any($1::text::bigint[]) limit $2::int) as found`,
+      [arrayText(owners), left + 1],
+    );
+    left -= counts[table] = row?.rows ?? 0;
+    if (left < 0) return null;
+  }
+  const reservations = await countSettled(reader, owners, left + 1);
+  if (reservations > left) return null;
+  return {
+    events: counts.events as number,
+    eventLogs: 0,
+    reservations,
+    subscriptionEvents: counts.subscription_events as number,
+    creditLedger: counts.credit_ledger as number,
+    composeGenerations: 0,
+  };
+}
+
+async function countSettled(reader: Reader, owners: readonly UserKey[], limit: number): Promise<number> {
+  let settled = 0;
+  for (const owner of owners) {
+    const prefix = `${ID_PREFIX.reservation}${owner.toString(36)}`;
+    const [row] = await reader.query<{ rows: number }>(
+      `select count(*)::int as rows from (
+         select 1 from reservations where id > $1 and id < $2 and status <> 'held' limit $3::int) as found`,
+      [`${prefix}_`, `${prefix}\``, limit],
+    );
+    settled += row?.rows ?? 0;
+  }
+  return settled;
+}
+
+/** The merge that made a user an alias; null for none. */
+export async function loadMerge(reader: Reader, fromKey: UserKey): Promise<StoredMerge | null> {
+  const [row] = await reader.query<{ report: string; pending: boolean }>(
+    `select m.report, exists (select 1 from history_moves h
+       where h.user_key in (select value::bigint from jsonb_array_elements_text(m.history_keys::jsonb))) as pending
+     from merges m where m.from_key = $1::bigint order by m.at_ms desc limit 1`,
+    [fromKey],
+  );
+  return row === undefined ? null : { report: row.report, historyPending: row.pending };
+}
+
+/** Aliases whose history is still to move, oldest first. */
+export async function listHistoryMoves(reader: Reader, limit: number): Promise<UserKey[]> {
+  const rows = await reader.query<{ key: number }>(
+    "select user_key as key from history_moves order by at_ms, user_key limit $1::int",
+    [limit],
+  );
+  return rows.map(({ key }) => key);
+}
+
+/**
+ * Files some history rows of an alias under its canonical user; the last step also takes away what is left empty.
+ * Rows that another transaction has locked wait for the next step.
+ *
+ * @returns how many rows moved; fewer than the limit when none are left
+ */
+export async function moveHistory(session: Session, alias: UserKey, limit: number): Promise<number> {
+  let moved = 0;
+  for (const table of HISTORY) {
+    if (moved >= limit) return moved;
+    const rows = await session.query(
+      `update ${table} as t set user_key = u.merged_into from users u
+       where u.key = $1::bigint and u.merged_into is not null and t.id in (
+         select id from ${table} where user_key = $1::bigint limit $2::int for update skip locked)
+       returning 1`,
+      [alias, limit - moved],
+    );
+    moved += rows.length;
+  }
+  if (moved >= limit) return moved;
+  await session.query("delete from counters where user_key = $1::bigint", [alias]);
+  await session.query(
+    `delete from history_moves where user_key = $1::bigint
+     and not exists (select 1 from events where user_key = $1::bigint)
+     and not exists (select 1 from subscription_events where user_key = $1::bigint)
+     and not exists (select 1 from credit_ledger where user_key = $1::bigint)`,
+    [alias],
+  );
+  return moved;
+}

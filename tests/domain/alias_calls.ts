@@ -1,0 +1,88 @@
+// Aliases for the system made of the pure domain: the pair's checks as the runtime makes them, around the merge.
+
+import type { MergeReport } from "domain/merge_report.ts";
+import type { Millis } from "domain/period.ts";
+import { showReport } from "routes/customers.ts";
+import { STATUS } from "routes/errors.ts";
+import { showDuplicates } from "routes/wire.ts";
+import type { DecideSystem } from "tests/domain/decide_system.ts";
+import type { Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
+
+/** Answers an alias call at a moment. */
+export function answerAlias(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {
+  if (op === "customer") return customer(system, input, now);
+  return op === "alias" ? alias(system, input, now) : batch(system, input, now);
+}
+
+function alias(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const { from, to, dryRun, consentGiven } = input as Record<string, string> & Input;
+  if (from === to) return refuse("alias_cycle");
+  const [canonicalFrom, canonicalTo] = [system.canonicalOf(from as string), system.canonicalOf(to as string)];
+  const isAlias = canonicalFrom !== from;
+  const isSame = canonicalFrom === canonicalTo;
+  if (isSame && !isAlias) return refuse("alias_cycle");
+  if (!isSame && isAlias) return refuse("alias_conflict");
+  const isDryRun = dryRun === true as unknown;
+  const report = isSame ? repeated(system, from as string, isDryRun, now) : system.merge(
+    canonicalFrom,
+    canonicalTo,
+    { isDryRun, analytics: analyticsOf(input, consentGiven) },
+    now,
+  );
+  const data = showReport({ from: from as string, to: to as string }, report);
+  return { status: 200, data: JSON.parse(JSON.stringify(data)) };
+}
+
+function analyticsOf({ from, to }: Input, consentGiven: unknown): MergeReport["analytics"] {
+  const isAnonymous = [from, to].some((id) => String(id).startsWith("anon_"));
+  return isAnonymous && consentGiven !== true ? "skipped_consent_required" : "linked";
+}
+
+function repeated(system: DecideSystem, from: string, isDryRun: boolean, now: Millis): MergeReport {
+  const { aliases } = system.stateOf(from, now);
+  const key = aliases.find(({ id }) => id === from)?.key as number;
+  const { report, historyPending } = system.tables.loadMerge(key) as {
+    report: string;
+    historyPending: boolean;
+  };
+  const stored = JSON.parse(report) as MergeReport;
+  return {
+    ...stored,
+    mergeId: isDryRun ? null : stored.mergeId,
+    dryRun: isDryRun,
+    alreadyMerged: true,
+    historyPending,
+    billableOperations: 0,
+  };
+}
+
+function batch(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const { pairs, dryRun, consentGiven } = input as {
+    pairs: Input[];
+    dryRun?: boolean;
+    consentGiven?: boolean;
+  };
+  const results = pairs.map(({ from, to }) => {
+    const reply = alias(system, { from, to, dryRun, consentGiven }, now);
+    if (reply.status !== 200) {
+      const error = { code: reply.code, message: "" };
+      return { from, to, ok: false, error, billableOperations: 0 };
+    }
+    const { billableOperations } = reply.data as { billableOperations: number };
+    return { from, to, ok: true, report: reply.data, billableOperations };
+  });
+  const billableOperations = results.reduce((sum, result) => sum + result.billableOperations, 0);
+  return { status: 200, data: { results, billableOperations } as WireData };
+}
+
+function customer(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  return system.ask(String(input["id"] ?? input["userId"]), "user", {}, now, (answer) => ({
+    canonicalId: answer.userId,
+    aliases: answer.aliases.map(({ id }) => id),
+    duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+  }));
+}
+
+function refuse(code: "alias_cycle" | "alias_conflict"): ModelReply {
+  return { status: STATUS[code], code };
+}

@@ -1,0 +1,194 @@
+// What a merge does to subscriptions and usage: rows of both users become rows of one, default subscriptions that
+// a better one makes pointless end, and usage of a plan that is no longer the primary's goes on in the counters
+// of the plan that is. No policy of plan changes applies. (interface.md: Subscription, effects of merges;
+// decisions.md 8: Counters.)
+
+import { type Micros, ZERO } from "./decimal.ts";
+import { stillRuns, writeHistory } from "./entry.ts";
+import { pairGroups } from "./rules.ts";
+import type { Counter, SubscriptionRow, User, World } from "./state.ts";
+import type { Window } from "./windows.ts";
+
+/** The plan whose usage a user has running, and in which window. */
+interface Running {
+  planId: string;
+  window: Window;
+}
+
+/** One of the two users as it stood before the merge. */
+export interface Side {
+  user: User;
+  running: Running | null;
+}
+
+export function sideOf(world: World, user: User, now: number): Side {
+  const { held } = user;
+  if (!held || !stillRuns(world, held, now)) return { user, running: null };
+  return { user, running: { planId: held.planId, window: world.window(held, held.endedAt ?? now) } };
+}
+
+/** Moves all rows; gives back the rows that ended, best first, and how many `merged` rows were written. */
+export function mergeSubscriptions(
+  world: World,
+  from: User,
+  to: User,
+  now: number,
+): { ended: SubscriptionRow[]; merged: number } {
+  const primary = world.primary(from, now);
+  for (const row of from.subscriptions) row.userId = to.id;
+  to.subscriptions = [...to.subscriptions, ...from.subscriptions].sort((a, b) => a.no - b.no);
+  to.history = [...to.history, ...from.history].sort((a, b) => a.at - b.at || a.no - b.no);
+  if (primary) writeHistory(world, to, "merged", primary, now);
+  const ended = rowsToEnd(world, to, now);
+  for (const row of ended) {
+    row.endsAt = now;
+    row.ended = true;
+    writeHistory(world, to, "ended", row, now);
+    world.note("merges: default ended");
+  }
+  const kept = world.active(to, now);
+  if (kept.filter((row) => row.provider === null).length > 1) world.note("merges: two defaults kept");
+  if (kept.filter((row) => row.provider !== null).length > 1) world.note("merges: paid duplicates kept");
+  return { ended, merged: primary ? 1 : 0 };
+}
+
+/** Choice: defaults of `to` alone end too; a merge with a user that has nothing tidies up as well. */
+function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
+  const active = world.bestFirst(world.active(user, now));
+  const paid = active.filter((row) => row.provider !== null);
+  const defaults = active.filter((row) => row.provider === null);
+  if (paid.length === 0) return defaults.slice(1);
+  const highest = Math.max(...paid.map((row) => world.rank(row)));
+  return defaults.filter((row) => world.rank(row) <= highest);
+}
+
+/** What is on its way to a counter of the surviving plan. */
+interface Move {
+  target: Counter;
+  count: Micros;
+  cost: Micros;
+}
+
+export interface UsageReport {
+  summed: number;
+  carried: { fromGroupId: string; toGroupId: string }[];
+  unpaired: string[];
+}
+
+/**
+ * Brings all usage under the canonical user, whose subscriptions are merged already; holds still name their
+ * users of before.
+ * Choice: `summed` counts pairs of counters that had usage before the merge, one of each side, and became one.
+ * What one side's carried usage meets is not counted again.
+ */
+export function mergeUsage(world: World, from: Side, to: Side, now: number): UsageReport {
+  const report: UsageReport = { summed: 0, carried: [], unpaired: [] };
+  const primary = world.primary(to.user, now);
+  const surviving = primary && { planId: primary.planId, window: world.window(primary, now) };
+  const moves: Move[] = [];
+  if (surviving) {
+    report.summed += meetingsInOtherWindows(world, from, to, surviving);
+    for (const side of [from, to]) moves.push(...takeOut(world, side, to.user, surviving, report));
+  }
+  for (const counter of world.countersOf(from.user.id)) {
+    const { planId, groupId, windowStart } = counter;
+    const target = world.counter(to.user.id, planId, groupId, { start: windowStart, end: null });
+    if (counter.count > ZERO && target.count > ZERO) {
+      report.summed += 1;
+      const runs = planId === surviving?.planId && windowStart === surviving.window.start;
+      world.note(runs ? "merges: summed, equal windows" : "merges: summed, past windows");
+    }
+    add(target, counter);
+    empty(counter);
+  }
+  for (const { target, count, cost } of moves) add(target, { count, cost });
+  return report;
+}
+
+/** How many groups of the surviving plan have usage on both sides, running in windows that are not both its own. */
+function meetingsInOtherWindows(world: World, from: Side, to: Side, surviving: Running): number {
+  const { planId, window } = surviving;
+  const [a, b] = [from.running, to.running];
+  if (a?.planId !== planId || b?.planId !== planId) return 0;
+  if (a.window.start === window.start && b.window.start === window.start) return 0;
+  const meeting = world.plan(planId).limits.filter(({ id }) =>
+    world.counter(from.user.id, planId, id, a.window).count > ZERO &&
+    world.counter(to.user.id, planId, id, b.window).count > ZERO
+  );
+  for (const _ of meeting) world.note("merges: summed, different windows");
+  return meeting.length;
+}
+
+/** Takes a side's running usage out of its counters where it is not the surviving plan's, in its window. */
+function takeOut(
+  world: World,
+  { user, running }: Side,
+  canonical: User,
+  surviving: Running,
+  report: UsageReport,
+): Move[] {
+  if (!running) return [];
+  const { planId, window } = running;
+  const same = planId === surviving.planId;
+  if (same && window.start === surviving.window.start) return [];
+  const pairs = same ? null : pairGroups(world.plan(planId), world.plan(surviving.planId));
+  return world.plan(planId).limits.flatMap(({ id }) => {
+    const toGroupId = pairs === null ? id : pairs.find(({ from }) => from.id === id)?.to.id;
+    const source = world.counter(user.id, planId, id, window);
+    const isUsed = source.count > ZERO || source.cost > ZERO;
+    if (toGroupId === undefined) {
+      if (isUsed) report.unpaired.push(id);
+      if (isUsed) world.note("merges: unpaired");
+      return [];
+    }
+    pointHolds(world, user, running, id, { groupId: toGroupId, ...surviving });
+    if (!isUsed) return [];
+    if (!same) report.carried.push({ fromGroupId: id, toGroupId });
+    if (!same) world.note("merges: carried");
+    const { count, cost } = source;
+    empty(source);
+    return [{
+      target: world.counter(canonical.id, surviving.planId, toGroupId, surviving.window),
+      count,
+      cost,
+    }];
+  });
+}
+
+/** Choice: a line of an open hold follows the pairing also where it holds nothing and the counter is empty. */
+function pointHolds(
+  world: World,
+  user: User,
+  { planId, window }: Running,
+  groupId: string,
+  target: Running & { groupId: string },
+): void {
+  for (const hold of world.reservations) {
+    if (hold.user !== user || hold.state !== "held") continue;
+    for (const line of hold.lines) {
+      const isHere = line.planId === planId && line.groupId === groupId && line.window.start === window.start;
+      if (isHere) Object.assign(line, target);
+    }
+  }
+}
+
+/** The entitlement of the merged user is that of the primary; without one, what ended last. */
+export function mergeHeld(world: World, from: User, to: User, now: number): void {
+  const primary = world.primary(to, now);
+  if (primary) {
+    const { planId, startedAt, cycleAnchorAt } = primary;
+    to.held = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null };
+  } else if ((from.held?.endedAt ?? -Infinity) > (to.held?.endedAt ?? -Infinity)) {
+    to.held = from.held;
+  }
+}
+
+function add(counter: Counter, { count, cost }: { count: Micros; cost: Micros }): void {
+  counter.count += count;
+  counter.cost += cost;
+}
+
+function empty(counter: Counter): void {
+  counter.count = ZERO;
+  counter.cost = ZERO;
+}
