@@ -13,6 +13,7 @@ import {
   Unavailable,
   type UserStore,
 } from "actors/port.ts";
+import type { Amount } from "domain/amount.ts";
 import type { Catalog } from "domain/catalog.ts";
 import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
 import { decide } from "domain/decide.ts";
@@ -42,6 +43,8 @@ export interface Call<Name extends CommandName> {
   readonly input: Commands[Name]["input"];
   /** Whether a workspace at its cap refuses the call. */
   readonly isCapped?: boolean;
+  /** What a model was paid for the call, for the workspace's AI budget. */
+  readonly aiCents?: Amount;
   /** What must be known before the turn. */
   readonly needs?: Needed;
   /** The first answer to keep with the turn's changes; null to keep none. The key is null while the user has no row. */
@@ -119,6 +122,11 @@ export class Actor {
     this.#retainSettled(changes, batch);
   }
 
+  /** Settles what is due now; only while nothing else can run on this user. */
+  settle(realm: Realm): void {
+    this.#turn({ realm, name: "settle", input: {} });
+  }
+
   /** What the answer to a call waits for that saw this user's state. */
   get unwritten(): Batch | null {
     return durableOrNull(this.#lastBatch);
@@ -158,6 +166,9 @@ export class Actor {
         this.#retainSettled(decision.changes, this.#lastBatch);
         if (decision.operations > 0) {
           budget.takeInto(this.#lastBatch, realm.caps.workspaceId, realm.mode, decision.operations);
+        }
+        if (call.aiCents !== undefined) {
+          budget.spendInto(this.#lastBatch, realm.caps.workspaceId, call.aiCents);
         }
         if (decision.issued > 0) this.#countIssued(this.#lastBatch, realm, decision.issued);
       }

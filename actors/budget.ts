@@ -1,9 +1,10 @@
-// Metering operations of workspaces in the running UTC month, and the caps on them. Taken synchronously inside a
-// turn, so that no await can let two callers pass on one operation; written with the batch of the turn that took
+// Metering operations of workspaces in the running UTC month and what they spend on models, with the caps on both. Taken
+// synchronously inside a turn, so that no await can let two callers pass on one operation; written with the batch of the turn that took
 // them, so that a crash loses neither. Section 7 of the decisions.
 
-import type { IssuesRow, Mode, OperationsRow } from "actors/port.ts";
+import type { AiSpendRow, IssuesRow, Mode, OperationsRow } from "actors/port.ts";
 import type { Batch } from "actors/gate.ts";
+import { type Amount, amountOf } from "domain/amount.ts";
 import type { Millis } from "domain/period.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 
@@ -13,6 +14,7 @@ export interface WorkspaceCaps {
   readonly operationCap: number | null;
   readonly testOperationCap: number | null;
   readonly testCreditBalanceCap: number | null;
+  readonly aiBudgetCents: number | null;
 }
 
 /** The UTC month of a real moment as "YYYY-MM". */
@@ -20,16 +22,25 @@ export function monthOf(at: Millis): string {
   return new Date(at).toISOString().slice(0, 7);
 }
 
-/** Operations used, by workspace, mode and month; credit balances issued, by realm. */
+/** Operations used, by workspace, mode and month; credit balances issued, by realm; spend on models, by workspace. */
 export class Budget {
   readonly #issued: Map<number, number>;
   readonly #used = new Map<string, OperationsRow>();
+  readonly #spent: Map<string, Amount>;
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
 
-  constructor(rows: readonly OperationsRow[], issues: readonly IssuesRow[], realNow: () => Millis) {
+  constructor(
+    rows: readonly OperationsRow[],
+    issues: readonly IssuesRow[],
+    spend: readonly AiSpendRow[],
+    realNow: () => Millis,
+  ) {
     this.#realNow = realNow;
+    this.#spent = new Map(
+      spend.map(({ workspaceId, month, cents }) => [spendKey(workspaceId, month), cents]),
+    );
     this.#issued = new Map(issues.map(({ realm, issued }) => [realm, issued]));
     for (const row of rows) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
   }
@@ -77,6 +88,26 @@ export class Budget {
     return { realm, issued };
   }
 
+  /** The refusal of a workspace that has spent its AI budget, or null. Only `spent >= budget` refuses. */
+  aiRefusal({ workspaceId, aiBudgetCents }: WorkspaceCaps): Refusal | null {
+    if (aiBudgetCents === null || this.aiSpent(workspaceId) < amountOf(aiBudgetCents)) return null;
+    return refusal("ai_budget_exceeded", "The workspace has spent its AI budget of this month");
+  }
+
+  /** Cents spent on models in the running month, both modes. */
+  aiSpent(workspaceId: string): Amount {
+    return this.#spent.get(spendKey(workspaceId, this.#monthNow())) ?? 0n;
+  }
+
+  /** Counts what a model's report costs and writes the total with a batch. */
+  spendInto(batch: Pick<Batch, "totals">, workspaceId: string, cents: Amount): void {
+    const month = this.#monthNow();
+    const key = spendKey(workspaceId, month);
+    const row: AiSpendRow = { workspaceId, month, cents: (this.#spent.get(key) ?? 0n) + cents };
+    this.#spent.set(key, row.cents);
+    batch.totals.set(`ai\n${key}`, { verb: "put", table: "ai_spend", row });
+  }
+
   #monthNow(): string {
     const now = this.#realNow();
     if (now >= this.#monthEndsAt) {
@@ -86,6 +117,10 @@ export class Budget {
     }
     return this.#month;
   }
+}
+
+function spendKey(workspaceId: string, month: string): string {
+  return `${workspaceId}\n${month}`;
 }
 
 function keyOf(workspaceId: string, mode: Mode, month: string): string {

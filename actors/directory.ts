@@ -83,6 +83,18 @@ export class Directory {
     return actor.run(call);
   }
 
+  /** Waits for loads under way that could still bring a user's rows. */
+  async settleStarts({ state: { user, aliases } }: Actor): Promise<void> {
+    const names = [user, ...aliases].flatMap(({ key, id }) => [String(key), nameOf(user.realm, id)]);
+    await Promise.allSettled(names.map((name) => this.#starting.get(name)));
+  }
+
+  /** Lets go of a user that is no more: calls that wait for it are refused and may be sent again. */
+  release(actor: Actor): void {
+    actor.isBroken = true;
+    this.#remove(actor);
+  }
+
   /** Lets go of idle actors: those without a turn for long, and the longest idle ones past the bound. */
   passivate(): void {
     const now = performance.now();
@@ -137,7 +149,15 @@ export class Directory {
       return this.#add(new UserState({ ...rows, recorded: true }));
     }
     if ("key" in ref) return null;
-    const user = { key: ++this.#lastUserKey, ...ref, entitlement: null, dueAt: null, mergedInto: null };
+    const user = {
+      key: ++this.#lastUserKey,
+      ...ref,
+      entitlement: null,
+      dueAt: null,
+      mergedInto: null,
+      optedOut: 0,
+      isErasing: false,
+    };
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
     return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
   }

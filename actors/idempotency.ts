@@ -5,6 +5,7 @@
 import type { Batch } from "actors/gate.ts";
 import { Loader } from "actors/loader.ts";
 import type { IdempotencyRow, UserStore } from "actors/port.ts";
+import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import { RUNTIME_LIMITS, SWEEP_LIMITS } from "src/limits.ts";
 
@@ -54,6 +55,13 @@ export class Idempotency {
     for (const [name, known] of this.#recent) {
       if (!known.batch.isDrained) break;
       this.#recent.delete(name);
+    }
+  }
+
+  /** Forgets the first answers of users who are no more. */
+  forget(users: readonly UserKey[]): void {
+    for (const [name, { row }] of this.#recent) {
+      if (row.userKey === null || users.includes(row.userKey)) this.#recent.delete(name);
     }
   }
 

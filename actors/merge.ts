@@ -97,6 +97,8 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
       }
+      from.settle(call.realm);
+      to.settle(call.realm);
       const history = await prefetch(world, from, to);
       return decideMerge(world, call, from, to, history);
     }));

@@ -2,6 +2,7 @@
 // may write. The actors know these shapes and nothing of SQL; src/storage implements them, and so does a store
 // in memory that tests use.
 
+import type { Amount } from "domain/amount.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { HistoryCounts } from "domain/merge_report.ts";
 import type { Millis } from "domain/period.ts";
@@ -30,6 +31,14 @@ export interface OperationsRow {
   readonly used: number;
 }
 
+/** What a workspace spent on models in a UTC month, both modes. Section 10 of the decisions, "AI budget". */
+export interface AiSpendRow {
+  readonly workspaceId: string;
+  /** "YYYY-MM". */
+  readonly month: string;
+  readonly cents: Amount;
+}
+
 /** Credit balances ever issued in a realm. Section 6 of the decisions, "Sandbox". */
 export interface IssuesRow {
   readonly realm: number;
@@ -41,7 +50,8 @@ export type RowChange =
   | Change
   | { readonly verb: "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
   | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow }
-  | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow };
+  | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow }
+  | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow };
 
 /** Who a command is for: an end-user id in a realm, or the key that a reservation id names. */
 export type UserRef =

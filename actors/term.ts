@@ -8,8 +8,9 @@ import { Directory } from "actors/directory.ts";
 import { Drain } from "actors/drain.ts";
 import { Gate } from "actors/gate.ts";
 import { Idempotency } from "actors/idempotency.ts";
-import type { IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
+import type { AiSpendRow, IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
 import { Unavailable } from "actors/port.ts";
+import type { Amount } from "domain/amount.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 
@@ -20,6 +21,7 @@ export interface TermOptions {
   readonly ids: IdSource;
   readonly operations: readonly OperationsRow[];
   readonly issues: readonly IssuesRow[];
+  readonly aiSpend: readonly AiSpendRow[];
   readonly lastUserKey: number;
   readonly realNow: () => Millis;
 }
@@ -37,7 +39,7 @@ export class Term {
   #end!: (fault: Error) => void;
   #fault: Error | null = null;
 
-  constructor({ lease, store, ids, operations, issues, lastUserKey, realNow }: TermOptions) {
+  constructor({ lease, store, ids, operations, issues, aiSpend, lastUserKey, realNow }: TermOptions) {
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
@@ -48,7 +50,7 @@ export class Term {
       room: () => this.drain.room(),
       onFault,
     });
-    this.budget = new Budget(operations, issues, realNow);
+    this.budget = new Budget(operations, issues, aiSpend, realNow);
     this.idempotency = new Idempotency(store, realNow);
     const isHeld = () => this.#fault === null && lease.isHeld();
     const world: ActorWorld = {
@@ -80,6 +82,13 @@ export class Term {
   async keepAnswer(row: IdempotencyRow): Promise<void> {
     const batch = this.gate.add([{ verb: "put", table: "idempotency", row }]);
     this.idempotency.remember(row, batch);
+    await batch.durable;
+  }
+
+  /** Makes durable what a model was paid for an answer that no turn meters. */
+  async spend(workspaceId: string, cents: Amount): Promise<void> {
+    const batch = this.gate.add([]);
+    this.budget.spendInto(batch, workspaceId, cents);
     await batch.durable;
   }
 

@@ -4,12 +4,16 @@ import { type Context, Hono } from "hono";
 import { Unavailable } from "actors/port.ts";
 import { adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
+import { COMPOSE } from "routes/compose.ts";
 import { CREDITS } from "routes/credits.ts";
 import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
+import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
 import { healthRoutes } from "routes/health.ts";
 import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
+import { PEOPLE } from "routes/people.ts";
+import { PRIVACY } from "routes/privacy.ts";
 import { refuse, respondTo } from "routes/respond.ts";
 import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
 import { TEST_CLOCK } from "routes/test_clock.ts";
@@ -24,6 +28,10 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
   ...SUBSCRIPTIONS,
   ...CREDITS,
   ...CUSTOMERS,
+  ...COMPOSE,
+  ...PEOPLE,
+  ...PRIVACY,
+  ...EXPORT,
   ...EVENTS,
   ...TEST_CLOCK,
 ];
@@ -34,6 +42,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   for (const definition of OPERATIONS) {
     app.on(definition.method, `/api${definition.path}`, (context) => handle(context, definition, service));
   }
+  app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.

@@ -18,6 +18,7 @@ import {
 import { endUserId } from "routes/schemas/fields.ts";
 import { showDuplicates, showSubRef } from "routes/wire.ts";
 import { moveAlias } from "src/history.ts";
+import { linkPeople } from "src/privacy/link.ts";
 import { MERGE_LIMITS } from "src/limits.ts";
 import type { Serving } from "src/service.ts";
 
@@ -108,14 +109,12 @@ async function mergePair(
     firstAnswer.isKept = true;
     return firstAnswer.row(wireAnswer(result, show), userKey);
   };
-  const { result, alias: moved } = await mergeUsers(worldOf(serving), {
-    realm: caller.realm,
-    from,
-    to,
-    isDryRun: dryRun === true,
-    analytics: needsConsent && consentGiven !== true ? "skipped_consent_required" : "linked",
-    record,
-  });
+  const analytics = needsConsent && consentGiven !== true ? "skipped_consent_required" : "linked";
+  const isDryRun = dryRun === true;
+  const call = { realm: caller.realm, from, to, isDryRun, analytics, record } as const;
+  const { result, alias: moved } = await mergeUsers(worldOf(serving), call);
+  // A repeated call links too: the first one may have ended in between.
+  if (result.ok && !isDryRun && analytics === "linked") await linkPeople(serving, caller.realm, from, to);
   if (moved !== null && result.ok && !result.answer.historyPending) await moveAlias(serving, moved);
   return result;
 }

@@ -7,6 +7,7 @@ import { type Refusal, refusal, type RefusalCode } from "domain/refusal.ts";
 export const STATUS: Readonly<Record<RefusalCode, number>> = {
   unavailable: 503,
   invalid_key: 401,
+  invalid_or_expired_token: 401,
   not_found: 404,
   method_not_allowed: 405,
   requires_secret_key: 403,
@@ -23,10 +24,13 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
   credit_balance_not_found: 404,
   alias_conflict: 409,
   alias_cycle: 409,
+  consent_required: 403,
   reservation_not_pending: 409,
   already_canceled: 409,
   catalog_in_use: 409,
   limit_reached: 429,
+  ai_budget_exceeded: 429,
+  generation_failed: 502,
   not_processed: 503,
   internal_error: 500,
 };
@@ -35,6 +39,7 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
 export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
   "unavailable",
   "invalid_key",
+  "invalid_or_expired_token",
   "requires_secret_key",
   "forbidden",
   "rate_limited",
@@ -42,9 +47,12 @@ export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
   "invalid_request",
   "invalid_quantity",
   "idempotency_conflict",
+  "consent_required",
   "not_implemented",
   "workspace_limit_reached",
   "test_quota_exceeded",
+  "ai_budget_exceeded",
+  "generation_failed",
   "not_processed",
   "internal_error",
 ]);

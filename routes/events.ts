@@ -1,10 +1,11 @@
 // The event feed. Specification, "Events feed".
 
 import { z } from "zod";
+import type { Realm } from "actors/actor.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
 import { endUserId, eventName, textOf, wholeNumber } from "routes/schemas/fields.ts";
-import { getEvent, listEvents } from "src/read/feed.ts";
+import { getEvent, listEvents, type LogView } from "src/read/feed.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
 /** `GET /v1/events`: a page of events, newest first. */
@@ -24,6 +25,7 @@ const list = operation({
     const offset = input.offset ?? 0;
     const events = await listEvents(serving.database, {
       realm: caller.realm.realm,
+      logs: logViewOf(caller.realm),
       userId: input.userId ?? null,
       eventType: input.eventType ?? null,
       limit,
@@ -41,11 +43,17 @@ const detail = operation({
   input: z.object({ eventId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
   handle: async ({ serving, caller, input }) => {
     await serving.term.flush();
-    const logsErrors = caller.app.catalog.promptLogging;
-    const event = await getEvent(serving.database, caller.realm.realm, input.eventId, logsErrors);
+    const { realm } = caller.realm;
+    const event = await getEvent(serving.database, realm, input.eventId, logViewOf(caller.realm));
     if (event === null) throw new Refused("not_found", "No event has this eventId");
     return success(event);
   },
 });
+
+/** The logs that the realm's app shows now. */
+function logViewOf(realm: Realm): LogView {
+  const { promptLogging, promptLogRetentionMs } = realm.catalog;
+  return { isOn: promptLogging, keptFrom: realm.now() - promptLogRetentionMs };
+}
 
 export const EVENTS: readonly Operation<unknown>[] = [list, detail];

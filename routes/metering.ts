@@ -27,7 +27,13 @@ const reserve = operation({
     const { input } = request;
     const { userId, event } = input;
     const ttlMs = input.ttlSeconds == null ? null : Math.round(input.ttlSeconds * 1000);
-    const command = { event, metadata: input.metadata ?? null, size: sizeOf(input), ttlMs };
+    const command = {
+      event,
+      metadata: input.metadata ?? null,
+      size: sizeOf(input),
+      ttlMs,
+      prompt: input.prompt ?? null,
+    };
     return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true }, showReserve);
   },
 });
@@ -40,7 +46,7 @@ const commit = operation({
   input: commitInput,
   hasOptions: true,
   handle: (request) => {
-    const { reservationId, extra, actual, costCents } = request.input;
+    const { reservationId, extra, actual, costCents, response } = request.input;
     const command = {
       reservationId,
       costCents: amountOrNull(costCents),
@@ -51,6 +57,7 @@ const commit = operation({
         seconds: extra?.seconds,
       }),
       actual: correctionOf(actual ?? {}),
+      response: response ?? null,
     };
     return runTurn(request, { reservationId }, { name: "commit", input: command }, showCommit);
   },
@@ -64,8 +71,13 @@ const release = operation({
   input: releaseInput,
   hasOptions: true,
   handle: (request) => {
-    const { reservationId, reason, errorCode } = request.input;
-    const command = { reservationId, reason: reason ?? null, errorCode: errorCode ?? null };
+    const { reservationId, reason, errorCode, response } = request.input;
+    const command = {
+      reservationId,
+      reason: reason ?? null,
+      errorCode: errorCode ?? null,
+      response: response ?? null,
+    };
     return runTurn(request, { reservationId }, { name: "release", input: command }, () => ({}));
   },
 });
@@ -81,7 +93,14 @@ const track = operation({
     const { input } = request;
     const { userId, event } = input;
     const costCents = amountOrNull(input.costCents);
-    const command = { event, metadata: input.metadata ?? null, size: sizeOf(input), costCents };
+    const command = {
+      event,
+      metadata: input.metadata ?? null,
+      size: sizeOf(input),
+      costCents,
+      prompt: input.prompt ?? null,
+      response: input.response ?? null,
+    };
     return runTurn(request, { userId }, { name: "track", input: command, isCapped: true }, showTrack);
   },
 });

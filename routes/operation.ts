@@ -31,6 +31,8 @@ export interface Operation<Input> {
   readonly input: z.ZodType<Input>;
   /** Whether a nested `options` object may hold members of the body. */
   readonly hasOptions?: boolean;
+  /** Whether an answer holds a token: it is then not kept under an idempotency key. */
+  readonly answersToken?: boolean;
   readonly handle: (request: OperationRequest<Input>) => Promise<WireAnswer>;
 }
 
@@ -41,6 +43,8 @@ export interface OperationRequest<Input> {
   /** The end user that a token stands for; null with a secret key. */
   readonly endUser: EndUser | null;
   readonly input: Input;
+  /** The address as the caller gave it. */
+  readonly url: string;
   /** Set when the call has an idempotency key: makes the row of a first answer. */
   readonly firstAnswer: FirstAnswer | null;
 }
@@ -66,7 +70,7 @@ export type Target =
 export async function runTurn<Name extends CommandName>(
   { serving, caller, firstAnswer }: OperationRequest<unknown>,
   target: Target,
-  call: Pick<Call<Name>, "name" | "input" | "isCapped" | "needs">,
+  call: Pick<Call<Name>, "name" | "input" | "isCapped" | "needs" | "aiCents">,
   show: (answer: Commands[Name]["answer"]) => unknown,
 ): Promise<WireAnswer> {
   let kept: WireAnswer | null = null;
@@ -125,7 +129,7 @@ export async function handle(
     const members = definition.hasOptions === true ? flattenOptions(input.members) : input.members;
     const parsed = definition.input.safeParse(members);
     if (!parsed.success) throw invalid(parsed.error);
-    const ready = { serving, caller, endUser, input: parsed.data };
+    const ready = { serving, caller, endUser, input: parsed.data, url: request.url };
     const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
     if (key !== null) return await handleOnce(request, definition, ready, key, input.text);
     return respond(request, await definition.handle({ ...ready, firstAnswer: null }));
@@ -182,7 +186,8 @@ async function handleOnce(
   };
   const outcome = await term.idempotency.run({ realm, key, requestHash }, async () => {
     const answer = await definition.handle({ ...ready, firstAnswer });
-    if (!firstAnswer.isKept && isKeepableStatus(answer)) await term.keepAnswer(firstAnswer.row(answer, null));
+    const isOpen = !firstAnswer.isKept && definition.answersToken !== true;
+    if (isOpen && isKeepableStatus(answer)) await term.keepAnswer(firstAnswer.row(answer, null));
     return answer;
   });
   if (outcome.kind === "conflict") {

@@ -4,6 +4,9 @@
 import core from "sql/0001_core.sql" with { type: "text" };
 import credits from "sql/0002_credits.sql" with { type: "text" };
 import aliases from "sql/0003_aliases.sql" with { type: "text" };
+import logs from "sql/0004_logs.sql" with { type: "text" };
+import people from "sql/0005_people.sql" with { type: "text" };
+import compose from "sql/0006_compose.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -15,4 +18,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0001_core", sql: core },
   { name: "0002_credits", sql: credits },
   { name: "0003_aliases", sql: aliases },
+  { name: "0004_logs", sql: logs },
+  { name: "0005_people", sql: people },
+  { name: "0006_compose", sql: compose },
 ];

@@ -2,6 +2,7 @@
 // stops the start with one line that names it. Section 3 of the decisions.
 
 import { z } from "zod";
+import type { Features } from "src/features.ts";
 
 const SECRET_LENGTH_MIN = 16;
 
@@ -16,6 +17,7 @@ export interface Config {
   readonly databaseUrl: string | null;
   readonly dataDir: string;
   readonly adminToken: string | null;
+  readonly features: Features;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
@@ -28,6 +30,16 @@ const environment = z.object({
     .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
   HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
   HOLDFAST_ADMIN_TOKEN: secret.optional(),
+  HOLDFAST_PRIVACY_SECRET: secret.optional(),
+  ANALYTICS_EXPORT_SECRET: secret.optional(),
+  HOLDFAST_PUBLIC_URL: z.string().refine(
+    isWebOrigin,
+    "must be an origin such as https://metering.example.com",
+  )
+    .transform((text) => new URL(text).origin).optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
+    .optional(),
 });
 
 /** Reads the settings from variables. */
@@ -45,9 +57,25 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     databaseUrl: values.DATABASE_URL ?? null,
     dataDir: values.HOLDFAST_DATA_DIR,
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
+    features: {
+      privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
+      exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
+      publicUrl: values.HOLDFAST_PUBLIC_URL ?? null,
+      modelServer: values.OPENAI_API_KEY === undefined
+        ? null
+        : { apiKey: values.OPENAI_API_KEY, baseUrl: values.OPENAI_BASE_URL ?? null },
+    },
   };
 }
 
 function isPostgresUrl(text: string): boolean {
   return URL.canParse(text) && ["postgres:", "postgresql:"].includes(new URL(text).protocol);
+}
+
+function isWebUrl(text: string): boolean {
+  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
+}
+
+function isWebOrigin(text: string): boolean {
+  return isWebUrl(text) && new URL(text).pathname === "/" && new URL(text).search === "";
 }

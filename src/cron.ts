@@ -1,6 +1,8 @@
 // Registers the sweeps with Deno.cron. Correctness never waits for them: every decision settles what is due first.
 
+import { sweepLogs } from "src/log_retention.ts";
 import { log, messageOf } from "src/log.ts";
+import { runErasures } from "src/privacy/erasure.ts";
 import type { Service, Serving } from "src/service.ts";
 import { moveAllHistory } from "src/history.ts";
 import { sweepDue, sweepIdempotency } from "src/sweeps.ts";
@@ -14,6 +16,8 @@ export function registerSweeps(service: Service): void {
     () => run(service, "store", ({ database }) => database.maintain()),
   );
   Deno.cron("move history of merged users", "* * * * *", () => run(service, "history", moveAllHistory));
+  Deno.cron("erase people", "* * * * *", () => run(service, "erasures", runErasures));
+  Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt logs", sweepLogs));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency", sweepIdempotency));
 }
 

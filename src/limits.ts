@@ -91,6 +91,18 @@ export const PROCESS_LIMITS = {
   reconnectMs: 1_000,
 } as const;
 
+/** Bounds of compose. Section 10 of the decisions. */
+export const COMPOSE_LIMITS = {
+  /** Time for everything that the model server is asked in one call. */
+  deadlineMs: 60_000,
+  /** Answers asked for before a call fails. */
+  attemptsMax: 2,
+  /** Generations under way at a time. */
+  callsMax: 500,
+  /** Feed rows that the data source `user_events` holds. */
+  eventsMax: 50,
+} as const;
+
 /** Bounds of merges. */
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */

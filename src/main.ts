@@ -7,6 +7,7 @@ import { type Config, ConfigError, readConfig } from "src/config.ts";
 import { registerSweeps } from "src/cron.ts";
 import { demoText, makeDemo } from "src/demo/demo.ts";
 import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
+import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
 import { log, messageOf } from "src/log.ts";
@@ -17,6 +18,7 @@ import { MigrationError } from "storage/migrate.ts";
 
 const DEMO_FILE = "demo.json";
 const ADMIN_TOKEN_FILE = "admin-token";
+const PRIVACY_SECRET_FILE = "privacy-secret";
 /** How long a stopping process goes on answering new calls with 503. */
 const LINGER_MS = 1_000;
 /** How long the writer then waits for calls in flight before it ends them with 503. */
@@ -26,7 +28,7 @@ async function main(): Promise<void> {
   const config = readConfig(Deno.env.toObject());
   const { database } = await openStore(config);
   const clock = systemClock();
-  const service = new Service(database, makeIdSource(clock), clock);
+  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
   const server = listen(config, makeApp(service, adminToken).fetch);
   void service.start();
@@ -53,6 +55,12 @@ function listen({ port, host }: Config, handler: Deno.ServeHandler): Deno.HttpSe
 async function embeddedAdminToken(config: Config): Promise<string | null> {
   if (config.databaseUrl !== null) return null;
   return await readSecret(config.dataDir, ADMIN_TOKEN_FILE);
+}
+
+/** The embedded store keeps a privacy secret of its own, beside the database and not in it. */
+async function featuresOf({ databaseUrl, dataDir, features }: Config): Promise<Features> {
+  if (databaseUrl !== null || features.privacySecret !== null) return features;
+  return { ...features, privacySecret: await readSecret(dataDir, PRIVACY_SECRET_FILE) };
 }
 
 /** Tells a newcomer what to do next; the demo is made on the first start. */

@@ -7,12 +7,13 @@ import { Unavailable, type UserStore } from "actors/port.ts";
 import { monthOf } from "actors/budget.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Clock } from "src/clock.ts";
+import type { Features } from "src/features.ts";
 import { LEASE_LIMITS, PROCESS_LIMITS } from "src/limits.ts";
 import { log, messageOf } from "src/log.ts";
 import { Registry } from "src/registry.ts";
 import type { Database, PinnedSession } from "storage/database.ts";
 import { type StoreLease, tryLease } from "storage/lease.ts";
-import { loadIssues, loadOperations, loadRegistry } from "storage/registry_store.ts";
+import { loadAiSpend, loadIssues, loadOperations, loadRegistry } from "storage/registry_store.ts";
 import { openUserStore } from "storage/user_store.ts";
 
 /** What serves requests: the parts of one term. */
@@ -24,6 +25,7 @@ export interface Serving {
   readonly store: UserStore;
   readonly ids: IdSource;
   readonly clock: Clock;
+  readonly features: Features;
 }
 
 export type ServiceState = "starting" | "standby" | "serving" | "stopping";
@@ -38,7 +40,10 @@ export class Service {
   #loop: Promise<void> | null = null;
   #wake: () => void = () => {};
 
-  constructor(database: Database, ids: IdSource, clock: Clock) {
+  readonly #features: Features;
+
+  constructor(database: Database, ids: IdSource, clock: Clock, features: Features) {
+    this.#features = features;
     this.#database = database;
     this.#ids = ids;
     this.#clock = clock;
@@ -130,13 +135,17 @@ export class Service {
   async #openTerm(lease: StoreLease): Promise<Term> {
     const store = openUserStore(this.#database);
     const registry = new Registry(await loadRegistry(this.#database), this.#clock);
-    const operations = await loadOperations(this.#database, monthOf(this.#clock.now()));
+    const month = monthOf(this.#clock.now());
+    const operations = await loadOperations(this.#database, month);
+    const aiSpend = await loadAiSpend(this.#database, month);
     const issues = await loadIssues(this.#database);
     const lastUserKey = await store.lastUserKey();
     const clock = this.#clock;
     const realNow = () => clock.now();
-    const term = new Term({ lease, store, ids: this.#ids, operations, issues, lastUserKey, realNow });
-    this.#serving = { term, registry, lease, database: this.#database, store, ids: this.#ids, clock };
+    const loaded = { operations, issues, aiSpend, lastUserKey };
+    const term = new Term({ lease, store, ids: this.#ids, ...loaded, realNow });
+    const parts = { term, registry, lease, store, clock };
+    this.#serving = { ...parts, database: this.#database, ids: this.#ids, features: this.#features };
     if (!this.#isStopping()) this.#state = "serving";
     return term;
   }

@@ -5,6 +5,8 @@
 import { sweepRealm } from "actors/sweep.ts";
 import { SWEEP_LIMITS } from "src/limits.ts";
 import { moveAllHistory } from "src/history.ts";
+import { sweepLogs } from "src/log_retention.ts";
+import { runErasures } from "src/privacy/erasure.ts";
 import type { Serving } from "src/service.ts";
 
 /** What a run of all sweeps did, by kind. */
@@ -13,13 +15,17 @@ export interface SweepCounts {
   readonly endedSubscriptions: number;
   readonly idempotencyRecords: number;
   readonly historyRows: number;
+  readonly promptLogs: number;
+  readonly erasures: number;
 }
 
 /** Runs every sweep to its end. */
 export async function sweepAll(serving: Serving): Promise<SweepCounts> {
   const due = await sweepDue(serving);
   const idempotencyRecords = await sweepIdempotency(serving);
-  return { ...due, idempotencyRecords, historyRows: await moveAllHistory(serving) };
+  const historyRows = await moveAllHistory(serving);
+  const promptLogs = await sweepLogs(serving);
+  return { ...due, idempotencyRecords, historyRows, promptLogs, erasures: await runErasures(serving) };
 }
 
 /** Settles lapsed holds, ended subscriptions and promotions of every realm. */

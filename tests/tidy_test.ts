@@ -81,6 +81,31 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/limits.ts",
     "src/registry.ts",
   ],
+  "src/compose/": [
+    "src/compose/",
+    "src/domain/",
+    "src/read/",
+    "src/storage/database.ts",
+    "actors/",
+    "src/features.ts",
+    "src/limits.ts",
+    "src/log.ts",
+    "src/service.ts",
+  ],
+  "src/privacy/": [
+    "src/privacy/",
+    "actors/",
+    "src/domain/",
+    "src/read/",
+    "src/storage/database.ts",
+    "src/clock.ts",
+    "src/features.ts",
+    "src/limits.ts",
+    "src/registry.ts",
+    "src/service.ts",
+    "src/log.ts",
+    "src/storage/erasure_store.ts",
+  ],
   "routes/": [
     "routes/",
     "actors/",
@@ -88,10 +113,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/admin/",
     "src/catalog/",
+    "src/compose/",
     "src/history.ts",
     "src/limits.ts",
     "src/log.ts",
     "src/metrics.ts",
+    "src/privacy/",
     "src/registry.ts",
     "src/service.ts",
     "src/sweeps.ts",
@@ -107,6 +134,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   postgres: ["src/storage/"],
   "@electric-sql/pglite": ["src/storage/"],
   commander: ["src/tasks/"],
+  openai: ["src/compose/"],
+  ajv: ["src/compose/"],
 };
 
 Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {
@@ -246,6 +275,9 @@ Deno.test("landed migrations are never edited", () => {
     "0001_core": "2a0e841b97075a9de1bd7ef141ea57d14a1280f137deb058600894e589658364",
     "0002_credits": "c017099454c56448e109283d4508ff479a990aa83f531f14ea4d3e37334ebded",
     "0003_aliases": "b55020bf5615249024743a864b132d19e4ecb14643f3a4986c273475be1f53b3",
+    "0004_logs": "b09558bb9962605e337facf331d2f388ec37f0307ba01cdeef65310508015879",
+    "0005_people": "9e0076e9a7134799c4f764ac23cba34e2715c83492c49c4c99c2395387684f17",
+    "0006_compose": "f346fc648722a33b172c6fab1e3f4206a956257c5bd831734c68f345529e2b5c",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

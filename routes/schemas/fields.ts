@@ -81,6 +81,18 @@ export function cutText(max: number) {
   return z.string().transform((text) => text.length <= max ? text : [...text].slice(0, max).join(""));
 }
 
+/** The bytes that are kept of a prompt or a response. Specification, "Limits". */
+const TEXT_BYTES_MAX = 32_768;
+const CUT_SUFFIX = "…[truncated]";
+const encoder = new TextEncoder();
+
+/** A prompt or response, cut on a character's boundary where it is too long, with a mark. */
+export const loggedText = z.string().transform((text) => {
+  if (text.length * 3 <= TEXT_BYTES_MAX) return text;
+  const { read } = encoder.encodeInto(text, new Uint8Array(TEXT_BYTES_MAX));
+  return read === text.length ? text : text.slice(0, read) + CUT_SUFFIX;
+});
+
 /** The exact amount of an optional member. */
 export function amountOrNull(value: number | null | undefined): Amount | null {
   return value === null || value === undefined ? null : amountOf(value);

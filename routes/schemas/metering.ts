@@ -7,6 +7,7 @@ import {
   cutText,
   endUserId,
   eventName,
+  loggedText,
   metadata,
   positiveAmount,
   signedAmount,
@@ -27,14 +28,14 @@ export const canUseInput = z.object(call);
 export const reserveInput = z.object({
   ...call,
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish(),
-  prompt: z.string().nullish(),
+  prompt: loggedText.nullish(),
 });
 
 export const trackInput = z.object({
   ...call,
   costCents: amount.nullish(),
-  prompt: z.string().nullish(),
-  response: z.string().nullish(),
+  prompt: loggedText.nullish(),
+  response: loggedText.nullish(),
 });
 
 const extra = z.object({
@@ -61,7 +62,7 @@ export const commitInput = z.object({
   extra: extra.nullish(),
   actual: actual.nullish(),
   costCents: amount.nullish(),
-  response: z.string().nullish(),
+  response: loggedText.nullish(),
 }).superRefine((input, context) => {
   for (const message of correctionFaults(input)) {
     context.addIssue({ code: "custom", message, path: ["extra"] });
@@ -72,7 +73,7 @@ export const releaseInput = z.object({
   reservationId,
   reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
   errorCode: cutText(REQUEST_LIMITS.errorCodeLengthMax).nullish(),
-  response: z.string().nullish(),
+  response: loggedText.nullish(),
 });
 
 /** Members of a commit that contradict each other. Specification, "POST /v1/commit", rules 1 and 2. */

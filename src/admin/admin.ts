@@ -2,6 +2,7 @@
 // writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
 
 import type { Term } from "actors/term.ts";
+import { numberOf } from "domain/amount.ts";
 import { compileCatalog } from "domain/catalog.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 import type { IdSource } from "domain/ids.ts";
@@ -103,7 +104,7 @@ export function listWorkspaces({ registry, term }: AdminWorld) {
     ...workspace,
     operationsUsed: term.budget.used(workspace.workspaceId, "live"),
     testOperationsUsed: term.budget.used(workspace.workspaceId, "test"),
-    aiSpentCents: 0,
+    aiSpentCents: numberOf(term.budget.aiSpent(workspace.workspaceId)),
   }));
 }
 

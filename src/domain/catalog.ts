@@ -65,6 +65,18 @@ export interface PackDocument {
   readonly items: readonly PackItemDocument[];
 }
 
+export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
+
+export interface ComposeTypeDocument {
+  readonly name: string;
+  readonly model: string;
+  readonly prompt: string;
+  readonly dataSources?: readonly DataSource[] | undefined;
+  readonly outputSchema: Readonly<Record<string, unknown>>;
+  readonly maxOutputTokens?: number | undefined;
+  readonly temperature?: number | undefined;
+}
+
 export interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
@@ -79,6 +91,7 @@ export interface CatalogDocument {
   readonly models?: readonly ModelDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
+  readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
 }
 
 /** A model's price row; `price` is in cents a million tokens, a call or a second, by its mode. */
@@ -86,6 +99,8 @@ export interface Model {
   readonly id: string;
   readonly amountMode: AmountMode;
   readonly price: Amount;
+  /** Cents a million output tokens of a per_token model. */
+  readonly outputPrice: Amount;
 }
 
 /** A part of a pack that a grant makes a balance of; id null for a pack without items. */
@@ -108,27 +123,39 @@ export interface Pack {
   readonly bucket: Omit<PackItem, "amount"> | null;
 }
 
+/** A compose type as an administrator wrote it, with its model. */
+export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
+  readonly model: Model;
+}
+
 /** A compiled catalog. */
 export interface Catalog {
   readonly version: number;
   readonly promptLogging: boolean;
+  readonly promptLogRetentionMs: number;
   readonly reservationTtlMs: number;
   readonly models: ReadonlyMap<string, Model>;
   readonly plans: ReadonlyMap<string, Plan>;
   readonly packs: ReadonlyMap<string, Pack>;
+  readonly composeTypes: ReadonlyMap<string, ComposeType>;
 }
 
 const TTL_SECONDS_DEFAULT = 600;
+const RETENTION_DAYS_DEFAULT = 30;
+const DAY_MS = 86_400_000;
 
 /** Compiles a well-formed document. */
 export function compileCatalog(document: CatalogDocument, version: number): Catalog {
+  const models = new Map((document.models ?? []).map((model) => [model.id, compileModel(model)]));
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
+    promptLogRetentionMs: (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
     reservationTtlMs: (document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000,
-    models: new Map((document.models ?? []).map((model) => [model.id, compileModel(model)])),
+    models,
     plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
     packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
+    composeTypes: compileTypes(document.composeTypes ?? [], models),
   };
 }
 
@@ -217,5 +244,23 @@ function compileModel(model: ModelDocument): Model {
     per_call: model.centsPerCall,
     per_unit: model.centsPerSecond,
   }[model.amountMode];
-  return { id: model.id, amountMode: model.amountMode, price: amountOf(price ?? 0) };
+  return {
+    id: model.id,
+    amountMode: model.amountMode,
+    price: amountOf(price ?? 0),
+    outputPrice: amountOf(model.outputCentsPerMillionTokens ?? 0),
+  };
+}
+
+/** A type without its model can't be generated; a document that was checked has none. */
+function compileTypes(
+  types: readonly ComposeTypeDocument[],
+  models: ReadonlyMap<string, Model>,
+): Map<string, ComposeType> {
+  const compiled = new Map<string, ComposeType>();
+  for (const type of types) {
+    const model = models.get(type.model);
+    if (model !== undefined) compiled.set(type.name, { ...type, model });
+  }
+  return compiled;
 }

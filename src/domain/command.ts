@@ -14,7 +14,7 @@ import type { LimitGroup, Plan, Unit } from "domain/plan.ts";
 import type { CallSize } from "domain/pricing.ts";
 import type { Refusal } from "domain/refusal.ts";
 import type { Subscription } from "domain/subscription.ts";
-import type { Alias, Change } from "domain/user.ts";
+import type { Alias, Change, ConsentEntry } from "domain/user.ts";
 
 /** What a decision knows beside the user's state: one moment, one catalog, new ids. */
 export interface Context {
@@ -31,6 +31,7 @@ export interface ReserveInput {
   readonly size: CallSize;
   /** null for the catalog's hold time. */
   readonly ttlMs: number | null;
+  readonly prompt?: string | null;
 }
 
 export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
@@ -43,12 +44,14 @@ export interface CommitInput {
   readonly extra: Correction;
   readonly actual: Correction;
   readonly costCents: Amount | null;
+  readonly response?: string | null;
 }
 
 export interface ReleaseInput {
   readonly reservationId: string;
   readonly reason: string | null;
   readonly errorCode: string | null;
+  readonly response?: string | null;
 }
 
 export interface TrackInput {
@@ -56,6 +59,8 @@ export interface TrackInput {
   readonly metadata: Metadata | null;
   readonly size: CallSize;
   readonly costCents: Amount | null;
+  readonly prompt?: string | null;
+  readonly response?: string | null;
 }
 
 export interface SubscribeInput {
@@ -196,9 +201,9 @@ export interface MergeAnswer {
   readonly report: MergeReport;
 }
 
-/** A subscription with the plan's name, where the catalog still has the plan. */
+/** What identifies a subscription to a reader, with the plan's name where the catalog still has the plan. */
 export interface NamedSubscription {
-  readonly row: Subscription;
+  readonly row: Pick<Subscription, "id" | "planId" | "provider" | "externalId" | "startedAt" | "endsAt">;
   readonly planName: string;
 }
 
@@ -228,6 +233,48 @@ export interface SubscriptionAnswer {
   readonly row: Subscription;
 }
 
+/** Scopes to opt out of or back in to, as a sum of SCOPE_BITS. */
+export interface ConsentInput {
+  readonly add: number;
+  readonly remove: number;
+  /** The audit entry of a change; null for none. */
+  readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
+  /** Marks the user as one that is about to be erased; undefined keeps. */
+  readonly isErasing?: boolean;
+}
+
+export interface ConsentAnswer {
+  readonly userId: string;
+  readonly userKey: UserKey;
+  readonly optedOut: number;
+  readonly hasChanged: boolean;
+}
+
+/** What a model generated for a user, by its own report and the catalog's prices. */
+export interface GenerateInput {
+  /** The compose type's name. */
+  readonly type: string;
+  /** The catalog's id of the model. */
+  readonly model: string;
+  /** The event that it is metered as. */
+  readonly event: string;
+  readonly metadata: Metadata;
+  readonly inputTokens: Amount;
+  readonly outputTokens: Amount;
+  readonly costCents: Amount;
+  /** Texts for the event's log. */
+  readonly prompt: string | null;
+  readonly response: string | null;
+  /** The number of the user whose data the prompt holds. */
+  readonly askedOf: UserKey;
+}
+
+export interface GenerateAnswer {
+  readonly generationId: string;
+  readonly eventId: string;
+  readonly matchStatus: MatchStatus;
+}
+
 /** What fell due and was settled. */
 export interface SettleAnswer {
   readonly holds: number;
@@ -248,6 +295,8 @@ export interface Commands {
   credits: { input: CreditsInput; answer: CreditsAnswer };
   usage: { input: UsageInput; answer: UsageAnswer };
   user: { input: Record<never, never>; answer: UserAnswer };
+  consent: { input: ConsentInput; answer: ConsentAnswer };
+  generate: { input: GenerateInput; answer: GenerateAnswer };
   settle: { input: Record<never, never>; answer: SettleAnswer };
 }
 

@@ -8,6 +8,7 @@ import { answered, refused } from "domain/command.ts";
 import { counterKey } from "domain/counter.ts";
 import type { CreditLine } from "domain/credit.ts";
 import type { Draft } from "domain/draft.ts";
+import { recordEvent } from "domain/prompt_log.ts";
 import { finalParts } from "domain/final_parts.ts";
 import { metadataOf } from "domain/match.ts";
 import { refusal } from "domain/refusal.ts";
@@ -38,25 +39,42 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     reservationId: row.id,
     at: context.now,
   });
-  draft.appendEvent({
-    id: eventId,
-    userKey: row.userKey,
-    realm: draft.user.realm,
-    type: row.event,
-    quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
-    costCents,
-    matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
-    createdAt: context.now,
-    metadata: row.metadata,
-    reservationId: row.id,
-    reason: null,
-    errorCode: null,
-    lines,
-    uncovered,
-  });
+  recordEvent(
+    draft,
+    {
+      id: eventId,
+      userKey: row.userKey,
+      realm: draft.user.realm,
+      type: row.event,
+      quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
+      costCents,
+      matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
+      createdAt: context.now,
+      metadata: row.metadata,
+      reservationId: row.id,
+      reason: null,
+      errorCode: null,
+      lines,
+      uncovered,
+    },
+    { prompt: keptPrompt(row, context), response: input.response ?? null },
+    context,
+  );
   draft.operations += 1;
-  draft.putReservation({ ...row, lines, credits, status: transition.next, settledAt: context.now });
+  draft.putReservation({
+    ...row,
+    lines,
+    credits,
+    prompt: null,
+    status: transition.next,
+    settledAt: context.now,
+  });
   return answered({ eventId, recharged: isRecharge, groups });
+}
+
+/** A prompt waits for a late commit as long as logs are kept. */
+function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }: Context): string | null {
+  return status === "expired" && now >= expiresAt + catalog.promptLogRetentionMs ? null : prompt;
 }
 
 interface LineCharge {

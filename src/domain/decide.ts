@@ -5,6 +5,7 @@
 
 import { cancel } from "domain/cancel.ts";
 import { commit } from "domain/commit.ts";
+import { consent } from "domain/consent.ts";
 import {
   answered,
   type CommandName,
@@ -15,6 +16,7 @@ import {
 } from "domain/command.ts";
 import { Draft } from "domain/draft.ts";
 import { settleDue, updateDueAt } from "domain/due.ts";
+import { generate } from "domain/generate.ts";
 import { grant } from "domain/grant.ts";
 import { release } from "domain/release.ts";
 import { revoke } from "domain/revoke.ts";
@@ -46,6 +48,8 @@ const HANDLERS: Handlers = {
   credits,
   usage,
   user,
+  consent,
+  generate,
   settle: () => answered({ holds: 0, subscriptions: 0 }),
 };
 

@@ -53,7 +53,8 @@ function endSubscription(draft: Draft, id: string, context: Context): void {
   const row: Subscription = { ...draft.subscription(id) as Subscription, ended: true };
   draft.putSubscription(row);
   draft.appendSubscriptionEvent(historyRow(row, "ended", context));
-  refreshEntitlement(draft, context, context.now, id);
+  // The end of another row changes nothing; the held one may end at this very moment, and its end is then to be seen.
+  if (draft.user.entitlement?.subscriptionId === id) refreshEntitlement(draft, context, context.now, id);
 }
 
 /**

@@ -39,6 +39,17 @@ export interface MeteringEvent {
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
 }
 
+/** The texts of an event, kept apart from it for a limited time. */
+export interface EventLog {
+  readonly eventId: string;
+  readonly userKey: UserKey;
+  readonly realm: number;
+  readonly prompt: string | null;
+  readonly response: string | null;
+  /** The event's time, from which retention counts. */
+  readonly at: Millis;
+}
+
 /** Whether an event of this status counts: as usage or against credits, and as a metering operation. */
 export function isCounted(status: MatchStatus): boolean {
   return status === "matched" || status === "matched_credits_only";

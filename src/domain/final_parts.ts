@@ -19,7 +19,7 @@ export interface FinalParts {
 
 /** What the parts are worked out from. */
 export interface Settlement {
-  readonly row: Reservation;
+  readonly row: Pick<Reservation, "lines" | "credits" | "amounts">;
   /** Nothing of the hold is left: it lapsed, and everything is charged anew. */
   readonly isRecharge: boolean;
   readonly limits: readonly LineLimit[];

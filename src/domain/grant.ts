@@ -40,7 +40,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   return answered(showBalances(draft, rows, context));
 }
 
-/** The balances that this external reference made of this pack, in the order in which they were made. */
+/** The balances that this external reference made of this pack, in the order of its items. */
 function knownGrant(draft: Draft, input: GrantInput, catalog: Catalog): CreditBalance[] {
   const { externalRef } = input;
   if (externalRef === null) return [];
@@ -50,7 +50,12 @@ function knownGrant(draft: Draft, input: GrantInput, catalog: Catalog): CreditBa
     pack === null ? row.packId === input.pack || foldName(row.packName) === name : row.packId === pack.id;
   return [...draft.balancesInOrder()]
     .filter((row) => row.externalRef === externalRef && isOfPack(row))
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
+    .sort((a, b) => placeOf(pack, a) - placeOf(pack, b) || (a.id < b.id ? -1 : 1));
+}
+
+/** The place of a balance's item in its pack. */
+function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
+  return pack?.items.findIndex(({ id }) => id === packItemId) ?? 0;
 }
 
 /** What a grant issues; a pack without items needs an amount. */

@@ -32,7 +32,10 @@ export function merge(
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
   const entitlement = standing === null ? lastHeld(held) : entitlementOf(standing.row);
-  to.putUser({ entitlement, dueAt: to.nextDue() });
+  // Consent and erasure follow the person: whoever said no on either side has said no.
+  const optedOut = from.user.optedOut | to.user.optedOut;
+  const isErasing = from.user.isErasing || to.user.isErasing;
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
 
   const mergeId = input.isDryRun ? null : context.ids.next("merge");
   const { history } = input;
@@ -77,12 +80,13 @@ export function merge(
 function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { now }: Context): void {
   const { key, realm } = to.user;
   const { aliases } = from.state;
-  from.putUser({ entitlement: null, dueAt: null, mergedInto: key });
+  const { optedOut, isErasing } = to.user;
+  from.putUser({ entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing });
   for (const alias of aliases) {
     from.appendRecord({
       verb: "put",
       table: "users",
-      row: { ...alias, realm, entitlement: null, dueAt: null, mergedInto: key },
+      row: { ...alias, realm, entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing },
     });
   }
   const historyKeys = [from.user.key, ...aliases.map((alias) => alias.key)];

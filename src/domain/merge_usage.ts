@@ -36,18 +36,34 @@ export function mergeUsage(
 ): MergedUsage {
   const tally: Tally = { summed: 0, carried: [], unpaired: [] };
   const counters = [...from.counters()].filter(hasUsage).length;
+  const usedBefore = usedCounters(to);
   if (standing !== null) {
-    carryRunning(from, to, standing, context, tally);
+    tally.summed += meetingsApart(from, to, standing, context);
     carryRunning(to, to, standing, context, tally);
   }
+  const usedStill = usedCounters(to);
+  if (standing !== null) carryRunning(from, to, standing, context, tally);
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
-    const known = to.counter(refOf(row));
-    if (known.count > 0n && row.count > 0n) tally.summed += 1;
-    to.putCounter(addedTo(known, row));
+    if (row.count > 0n && usedBefore.has(row.key) && usedStill.has(row.key)) tally.summed += 1;
+    to.putCounter(addedTo(to.counter(refOf(row)), row));
     from.putCounter(emptied(row));
   }
   return { counters, ...tally };
+}
+
+function usedCounters(draft: Draft): Set<string> {
+  return new Set([...draft.counters()].filter(({ count }) => count > 0n).map(({ key }) => key));
+}
+
+/** Groups of the surviving plan with usage on both sides, in running windows that are not both the surviving one. */
+function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, context: Context): number {
+  const [a, b] = [heldWindowOf(from, context), heldWindowOf(to, context)];
+  if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
+  if (a.window.start === window.start && b.window.start === window.start) return 0;
+  const isUsed = (side: Draft, groupId: string, running: Window) =>
+    side.counter({ planId: plan.id, groupId, window: running }).count > 0n;
+  return plan.groups.filter(({ id }) => isUsed(from, id, a.window) && isUsed(to, id, b.window)).length;
 }
 
 /** Moves what one side used in its running window into the surviving plan's window, where that is another one. */
@@ -69,10 +85,7 @@ function carryRunning(side: Draft, to: Draft, standing: Standing, context: Conte
       if (hasUsage(source)) tally.unpaired.push(id);
       continue;
     }
-    if (hasUsage(source)) {
-      if (!survives) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
-      else if (source.count > 0n && to.counter(ref).count > 0n) tally.summed += 1;
-    }
+    if (!survives && hasUsage(source)) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
     moveCounter(side, to, source, ref, heldBy.get(id) ?? 0n);
   }
 }

@@ -56,6 +56,12 @@ export function trackAmounts(size: CallSize, costCents: Amount | null, model: Mo
   };
 }
 
+/** What a model's own report of a generation costs; rounded once, at the end. */
+export function generationCents(model: Model, inputTokens: Amount, outputTokens: Amount): Amount {
+  const exact = multiply(inputTokens, model.price) + multiply(outputTokens, model.outputPrice);
+  return multiply(exact, ONE, MILLION);
+}
+
 /** Choice: a per_token row derives from `inputTokens` alone, never from a quantity that stands in for tokens. */
 function derivedCents(model: Model | null, inputTokens: Amount | null, seconds: Amount): Amount {
   switch (model?.amountMode) {

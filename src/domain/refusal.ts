@@ -5,6 +5,7 @@
 export const REFUSAL_CODES = [
   "unavailable",
   "invalid_key",
+  "invalid_or_expired_token",
   "not_found",
   "method_not_allowed",
   "requires_secret_key",
@@ -21,10 +22,13 @@ export const REFUSAL_CODES = [
   "credit_balance_not_found",
   "alias_conflict",
   "alias_cycle",
+  "consent_required",
   "reservation_not_pending",
   "already_canceled",
   "catalog_in_use",
   "limit_reached",
+  "ai_budget_exceeded",
+  "generation_failed",
   "not_processed",
   "internal_error",
 ] as const;

@@ -5,6 +5,7 @@ import type { Context, ReleaseInput, Result } from "domain/command.ts";
 import { answered, refused } from "domain/command.ts";
 import { eventQuantity, notPending, unknownReservation } from "domain/commit.ts";
 import type { Draft } from "domain/draft.ts";
+import { recordEvent } from "domain/prompt_log.ts";
 import { type Reservation, TRANSITIONS } from "domain/reservation.ts";
 import { refundLines } from "domain/settle_lines.ts";
 import { refundCredits } from "domain/wallet.ts";
@@ -27,23 +28,28 @@ export function release(
     reservationId: row.id,
     at: context.now,
   });
-  draft.appendEvent({
-    id: context.ids.next("event"),
-    userKey: row.userKey,
-    realm: draft.user.realm,
-    type: row.event,
-    quantity: eventQuantity(row, row.amounts.seconds),
-    costCents: 0n,
-    matchStatus: "released",
-    createdAt: context.now,
-    metadata: row.metadata,
-    reservationId: row.id,
-    reason: input.reason,
-    errorCode: input.errorCode,
-    lines: [],
-    uncovered: {},
-  });
-  draft.putReservation({ ...row, status: transition.next, settledAt: context.now });
+  recordEvent(
+    draft,
+    {
+      id: context.ids.next("event"),
+      userKey: row.userKey,
+      realm: draft.user.realm,
+      type: row.event,
+      quantity: eventQuantity(row, row.amounts.seconds),
+      costCents: 0n,
+      matchStatus: "released",
+      createdAt: context.now,
+      metadata: row.metadata,
+      reservationId: row.id,
+      reason: input.reason,
+      errorCode: input.errorCode,
+      lines: [],
+      uncovered: {},
+    },
+    { prompt: row.prompt, response: input.response ?? null },
+    context,
+  );
+  draft.putReservation({ ...row, prompt: null, status: transition.next, settledAt: context.now });
   return answered({});
 }
 

@@ -37,6 +37,8 @@ export interface Reservation {
   readonly lines: readonly Line[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];
+  /** Waits for the settlement, where prompts are logged; null afterwards. */
+  readonly prompt: string | null;
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;

@@ -15,6 +15,7 @@ import { counted } from "domain/counter.ts";
 import type { Draft } from "domain/draft.ts";
 import { modelOf, reserveAmounts } from "domain/pricing.ts";
 import type { Line, Reservation } from "domain/reservation.ts";
+import { mayLog } from "domain/prompt_log.ts";
 import { assess, type Assessment } from "domain/room.ts";
 import { offersOf, takeCredits } from "domain/wallet.ts";
 
@@ -37,6 +38,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     perUnit: model?.amountMode === "per_unit",
     lines: assessment.lines,
     credits: assessment.credits,
+    prompt: mayLog(draft, context) ? input.prompt ?? null : null,
     createdAt: context.now,
     expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
     settledAt: null,

@@ -36,9 +36,11 @@ export function duplicatesOf(draft: Draft, context: Context): Duplicates | null 
   return { primary: named(primary, catalog), duplicates: duplicates.map((row) => named(row, catalog)) };
 }
 
-/** A subscription with its plan's name. */
+/** A subscription as reports and duplicates name it. */
 export function named(row: Subscription, catalog: Catalog): NamedSubscription {
-  return { row, planName: catalog.plans.get(row.planId)?.name ?? row.planId };
+  const { id, planId, provider, externalId, startedAt, endsAt } = row;
+  const planName = catalog.plans.get(planId)?.name ?? planId;
+  return { row: { id, planId, provider, externalId, startedAt, endsAt }, planName };
 }
 
 /** A plan with the window in which its usage runs. */

@@ -5,6 +5,7 @@ import type { Context, CounterReading, Result, TrackAnswer, TrackInput } from "d
 import { answered, refused } from "domain/command.ts";
 import { eventQuantity } from "domain/commit.ts";
 import type { Draft } from "domain/draft.ts";
+import { recordEvent } from "domain/prompt_log.ts";
 import { isCounted, type MatchStatus } from "domain/event.ts";
 import { modelOf, trackAmounts } from "domain/pricing.ts";
 import { refusal } from "domain/refusal.ts";
@@ -30,22 +31,27 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   takeCredits(draft, context, assessment.credits, movement);
   const { quantity, count } = input.size;
   const perUnit = model?.amountMode === "per_unit";
-  draft.appendEvent({
-    id: eventId,
-    userKey: draft.user.key,
-    realm: draft.user.realm,
-    type: input.event,
-    quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
-    costCents,
-    matchStatus,
-    createdAt: context.now,
-    metadata: input.metadata?.text ?? null,
-    reservationId: null,
-    reason: null,
-    errorCode: null,
-    lines: assessment.lines,
-    uncovered: {},
-  });
+  recordEvent(
+    draft,
+    {
+      id: eventId,
+      userKey: draft.user.key,
+      realm: draft.user.realm,
+      type: input.event,
+      quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
+      costCents,
+      matchStatus,
+      createdAt: context.now,
+      metadata: input.metadata?.text ?? null,
+      reservationId: null,
+      reason: null,
+      errorCode: null,
+      lines: assessment.lines,
+      uncovered: {},
+    },
+    { prompt: input.prompt ?? null, response: input.response ?? null },
+    context,
+  );
   if (matchStatus === "blocked") {
     return refused(refusal("limit_reached", "A limit of the user's plan is reached", { eventId }));
   }

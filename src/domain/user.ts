@@ -3,8 +3,9 @@
 
 import type { Counter } from "domain/counter.ts";
 import { compareBalances, type CreditBalance, type LedgerEntry } from "domain/credit.ts";
-import type { MeteringEvent } from "domain/event.ts";
+import type { EventLog, MeteringEvent } from "domain/event.ts";
 import { ExpiryQueue } from "domain/expiry_queue.ts";
+import type { Generation } from "domain/generate.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
@@ -31,6 +32,28 @@ export interface User {
   readonly entitlement: Entitlement | null;
   /** Not later than the first moment at which something falls due; null when nothing will. */
   readonly dueAt: Millis | null;
+  /** Scopes that the user opted out of: the sum of their SCOPE_BITS. */
+  readonly optedOut: number;
+  /** Whether an erasure was asked for and is not done yet. */
+  readonly isErasing: boolean;
+}
+
+/** Scopes as bits of a user's `optedOut`. Specification, "Opt-out scopes". */
+export const SCOPE_BITS = { analytics: 1, ai_personalization: 2, prompt_logging: 4 } as const;
+
+/** What a call of opting out or in names. */
+export type ConsentScope = keyof typeof SCOPE_BITS | "all";
+
+/** An audit entry of opting out or in. */
+export interface ConsentEntry {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly realm: number;
+  /** The id as the call named it. */
+  readonly distinctId: string;
+  readonly action: "opt_out" | "opt_in";
+  readonly scope: ConsentScope;
+  readonly at: Millis;
 }
 
 /** An id that stands for a user beside the canonical one. */
@@ -67,6 +90,9 @@ export type Change =
   | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
   | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
   | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent }
+  | { readonly verb: "append"; readonly table: "event_logs"; readonly row: EventLog }
+  | { readonly verb: "append"; readonly table: "consents"; readonly row: ConsentEntry }
+  | { readonly verb: "append"; readonly table: "generations"; readonly row: Generation }
   | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
   | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove };
 
@@ -147,6 +173,9 @@ export class UserState {
           this.#setBalance(change.row);
           break;
         case "events":
+        case "consents":
+        case "event_logs":
+        case "generations":
         case "subscription_events":
         case "credit_ledger":
         case "history_moves":

@@ -3,20 +3,30 @@
 
 import { numberOf, parseAmount } from "domain/amount.ts";
 import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
+import type { Millis } from "domain/period.ts";
+import { SCOPE_BITS } from "domain/user.ts";
 import { ofUser } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 import { decodeLines } from "storage/metering_rows.ts";
 
+/** Which logs a reader may see: none while logging is off, and none older than they are kept. */
+export interface LogView {
+  readonly isOn: boolean;
+  readonly keptFrom: Millis;
+}
+
 /** What a page of the feed shows. */
 export interface FeedQuery {
   readonly realm: number;
+  readonly logs: LogView;
   readonly userId: string | null;
   readonly eventType: string | null;
   readonly limit: number;
   readonly offset: number;
 }
 
-interface EventRecord {
+/** An event as its row has it. */
+export interface EventRecord {
   id: string;
   end_user_id: string;
   type: string;
@@ -30,11 +40,22 @@ interface EventRecord {
   error_code: string | null;
   lines: string;
   uncovered: string;
+  log_at_ms: number | null;
+  prompt: string | null;
+  response: string | null;
 }
 
-/** Events with the id of their canonical user. */
-const SELECT = `select e.*, coalesce(c.id, u.id) as end_user_id from events e
-  join users u on u.key = e.user_key left join users c on c.key = u.merged_into`;
+/** Events of the table, or of some rows of it, with the id of their canonical user and their texts. */
+export function selectFrom(rows: string, texts = "l.prompt, l.response"): string {
+  return `select e.*, c.id as end_user_id, l.at_ms as log_at_ms, ${texts} from ${rows} e
+    join users u on u.key = e.user_key join users c on c.key = coalesce(u.merged_into, u.key)
+    left join event_logs l on l.event_id = e.id`;
+}
+
+const SELECT = selectFrom("events");
+
+/** Users who opted out of personalization, or wait for an erasure, are in no feed. */
+const SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing and not u.erasing`;
 
 async function canonicalKey(database: Database, realm: number, userId: string): Promise<number | null> {
   const [row] = await database.query<{ key: number }>(
@@ -46,7 +67,7 @@ async function canonicalKey(database: Database, realm: number, userId: string): 
 
 /** A page of events, newest first; of equal times the later written first. */
 export async function listEvents(database: Database, query: FeedQuery) {
-  const { realm, userId, eventType, limit, offset } = query;
+  const { realm, logs, userId, eventType, limit, offset } = query;
   const params: Param[] = [limit, offset];
   let where: string;
   if (userId === null) {
@@ -61,35 +82,49 @@ export async function listEvents(database: Database, query: FeedQuery) {
     where += ` and e.type = $${params.push(eventType)}`;
   }
   const records = await database.query<EventRecord>(
-    `${SELECT} where ${where} order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
+    `${SELECT} where ${where} and ${SHOWN} order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
     params,
   );
-  return records.map(showListed);
+  return records.map((record) => showListed(record, logs));
 }
 
-/** One event with its details, or null when the realm has none with this id. */
-export async function getEvent(database: Database, realm: number, id: string, logsErrors: boolean) {
+/** One event with its details, or null when the realm shows none with this id. */
+export async function getEvent(database: Database, realm: number, id: string, logs: LogView) {
   const [record] = await database.query<EventRecord>(
-    `${SELECT} where e.id = $1 and e.realm = $2::int`,
+    `${SELECT} where e.id = $1 and e.realm = $2::int and ${SHOWN}`,
     [id, realm],
   );
   if (record === undefined) return null;
+  const isLogged = hasLog(record, logs);
   const uncovered = JSON.parse(record.uncovered) as [string, string][];
   const groups = matchedGroupIds({ matchStatus: record.match_status, lines: decodeLines(record.lines) });
   return {
-    ...showListed(record),
+    ...showListed(record, logs),
     metadata: record.metadata === null ? null : JSON.parse(record.metadata),
     matchedGroupIds: groups,
-    prompt: null,
-    response: null,
-    errorCode: logsErrors ? record.error_code : null,
+    prompt: isLogged ? record.prompt : null,
+    response: isLogged ? record.response : null,
+    errorCode: logs.isOn ? record.error_code : null,
     reservationId: record.reservation_id,
     reason: record.reason,
     uncovered: Object.fromEntries(uncovered.map(([unit, amount]) => [unit, numberOf(parseAmount(amount))])),
   };
 }
 
-function showListed(record: EventRecord) {
+function isKept(at: Millis, { isOn, keptFrom }: LogView): boolean {
+  return isOn && at > keptFrom;
+}
+
+function hasLog(record: EventRecord, logs: LogView): boolean {
+  return record.log_at_ms !== null && isKept(record.log_at_ms, logs);
+}
+
+/** Characters of a prompt that a list shows. */
+export const PREVIEW_LENGTH = 200;
+
+/** An event as the list shows it. */
+export function showListed(record: EventRecord, logs: LogView) {
+  const isLogged = hasLog(record, logs);
   return {
     id: record.id,
     endUserId: record.end_user_id,
@@ -98,7 +133,14 @@ function showListed(record: EventRecord) {
     costCents: numberOf(parseAmount(record.cost_cents)),
     matchStatus: record.match_status,
     createdAt: new Date(record.created_at_ms).toISOString(),
-    hasLog: false,
-    promptPreview: null,
+    hasLog: isLogged,
+    promptPreview: isLogged ? cutTo(record.prompt, PREVIEW_LENGTH) : null,
   };
+}
+
+/** The first characters of a text, by code points. */
+function cutTo(text: string | null, length: number): string | null {
+  return text === null || text.length <= length
+    ? text
+    : [...text.slice(0, length * 2)].slice(0, length).join("");
 }

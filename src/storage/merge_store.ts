@@ -23,7 +23,13 @@ export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRo
 }
 
 /** Tables whose rows follow a merge in the background. */
-const HISTORY = ["events", "subscription_events", "credit_ledger"] as const;
+const HISTORY = [
+  { table: "events", key: "id" },
+  { table: "event_logs", key: "event_id" },
+  { table: "subscription_events", key: "id" },
+  { table: "credit_ledger", key: "id" },
+  { table: "generations", key: "id" },
+] as const;
 
 /** Sizes of a history up to a limit; null beyond it. Settled reservations are found by their owner's part of the id. */
 export async function countHistory(
@@ -33,7 +39,7 @@ export async function countHistory(
 ): Promise<HistoryCounts | null> {
   const counts: Record<string, number> = {};
   let left = limit;
-  for (const table of HISTORY) {
+  for (const { table } of HISTORY) {
     const [row] = await reader.query<{ rows: number }>(
       `select count(*)::int as rows from (
          select 1 from ${table} where user_key = any($1::text::bigint[]) limit $2::int) as found`,
@@ -46,11 +52,11 @@ export async function countHistory(
   if (reservations > left) return null;
   return {
     events: counts.events as number,
-    eventLogs: 0,
+    eventLogs: counts.event_logs as number,
     reservations,
     subscriptionEvents: counts.subscription_events as number,
     creditLedger: counts.credit_ledger as number,
-    composeGenerations: 0,
+    composeGenerations: counts.generations as number,
   };
 }
 
@@ -96,12 +102,12 @@ export async function listHistoryMoves(reader: Reader, limit: number): Promise<U
  */
 export async function moveHistory(session: Session, alias: UserKey, limit: number): Promise<number> {
   let moved = 0;
-  for (const table of HISTORY) {
+  for (const { table, key } of HISTORY) {
     if (moved >= limit) return moved;
     const rows = await session.query(
       `update ${table} as t set user_key = u.merged_into from users u
-       where u.key = $1::bigint and u.merged_into is not null and t.id in (
-         select id from ${table} where user_key = $1::bigint limit $2::int for update skip locked)
+       where u.key = $1::bigint and u.merged_into is not null and t.${key} in (
+         select ${key} from ${table} where user_key = $1::bigint limit $2::int for update skip locked)
        returning 1`,
       [alias, limit - moved],
     );
@@ -111,9 +117,11 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   await session.query("delete from counters where user_key = $1::bigint", [alias]);
   await session.query(
     `delete from history_moves where user_key = $1::bigint
-     and not exists (select 1 from events where user_key = $1::bigint)
-     and not exists (select 1 from subscription_events where user_key = $1::bigint)
-     and not exists (select 1 from credit_ledger where user_key = $1::bigint)`,
+     ${
+      HISTORY.map(({ table }) => `and not exists (select 1 from ${table} where user_key = $1::bigint)`).join(
+        " ",
+      )
+    }`,
     [alias],
   );
   return moved;

@@ -2,7 +2,8 @@
 
 import { decimalOf, parseAmount } from "domain/amount.ts";
 import type { CreditLine } from "domain/credit.ts";
-import type { MeteringEvent } from "domain/event.ts";
+import type { EventLog, MeteringEvent } from "domain/event.ts";
+import type { Generation } from "domain/generate.ts";
 import type { Window } from "domain/period.ts";
 import type { Unit } from "domain/plan.ts";
 import type { Line, Reservation, ReservationStatus } from "domain/reservation.ts";
@@ -23,6 +24,7 @@ export interface ReservationRecord {
   expires_at_ms: number;
   settled_at_ms: number | null;
   credits: string;
+  prompt: string | null;
 }
 
 export function encodeReservation(row: Reservation): Cell[] {
@@ -42,6 +44,7 @@ export function encodeReservation(row: Reservation): Cell[] {
     row.expiresAt,
     row.settledAt,
     encodeCredits(row.credits),
+    row.prompt,
   ];
 }
 
@@ -64,6 +67,7 @@ export function decodeReservation(record: ReservationRecord): Reservation {
     perUnit: record.per_unit,
     lines: decodeLines(record.lines),
     credits: decodeCredits(record.credits),
+    prompt: record.prompt,
     createdAt: record.created_at_ms,
     expiresAt: record.expires_at_ms,
     settledAt: record.settled_at_ms,
@@ -87,6 +91,25 @@ export function encodeEvent(row: MeteringEvent): Cell[] {
     row.errorCode,
     encodeLines(row.lines),
     JSON.stringify(uncovered),
+  ];
+}
+
+export function encodeEventLog(row: EventLog): Cell[] {
+  return [row.eventId, row.userKey, row.realm, row.prompt, row.response, row.at];
+}
+
+export function encodeGeneration(row: Generation): Cell[] {
+  return [
+    row.id,
+    row.userKey,
+    row.realm,
+    row.type,
+    row.model,
+    decimalOf(row.inputTokens),
+    decimalOf(row.outputTokens),
+    decimalOf(row.costCents),
+    row.eventId,
+    row.at,
   ];
 }
 

@@ -1,7 +1,8 @@
 // The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
 // the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
 
-import type { IssuesRow, OperationsRow } from "actors/port.ts";
+import type { AiSpendRow, IssuesRow, OperationsRow } from "actors/port.ts";
+import { parseAmount } from "domain/amount.ts";
 import type { Millis } from "domain/period.ts";
 import type {
   ApiKey,
@@ -80,6 +81,15 @@ export function loadOperations(reader: Reader, month: string): Promise<Operation
     `select workspace_id as "workspaceId", mode, month, used from operations where month = $1`,
     [month],
   );
+}
+
+/** What workspaces spent on models in a month. */
+export async function loadAiSpend(reader: Reader, month: string): Promise<AiSpendRow[]> {
+  const rows = await reader.query<{ workspaceId: string; month: string; cents: string }>(
+    `select workspace_id as "workspaceId", month, cents from ai_spend where month = $1`,
+    [month],
+  );
+  return rows.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
 }
 
 /** Writes a workspace, new or changed. */

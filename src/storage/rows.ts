@@ -5,11 +5,11 @@
 import { decimalOf, parseAmount } from "domain/amount.ts";
 import { type Counter, counterKey } from "domain/counter.ts";
 import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
-import type { Entitlement, Merge, User } from "domain/user.ts";
+import type { ConsentEntry, Entitlement, Merge, User } from "domain/user.ts";
 import type { IdempotencyRow, OperationsRow, RowChange } from "actors/port.ts";
 import { encodeBalance, encodeLedgerEntry } from "storage/credit_rows.ts";
 import { type Cell, copyText } from "storage/database.ts";
-import { encodeEvent, encodeReservation } from "storage/metering_rows.ts";
+import { encodeEvent, encodeEventLog, encodeGeneration, encodeReservation } from "storage/metering_rows.ts";
 
 /** A table that changes reach through the journal. */
 export interface TableSpec {
@@ -37,6 +37,8 @@ export const TABLES: readonly TableSpec[] = [
     "!held_until_ms",
     "!due_at_ms",
     "!merged_into",
+    "!opted_out",
+    "!erasing",
   ]),
   table("subscriptions", 1, [
     "id",
@@ -85,6 +87,7 @@ export const TABLES: readonly TableSpec[] = [
     "expires_at_ms",
     "!settled_at_ms",
     "!credits",
+    "!prompt",
   ]),
   table("events", 1, [
     "id",
@@ -150,6 +153,21 @@ export const TABLES: readonly TableSpec[] = [
   table("credit_issues", 1, ["realm", "!issued"]),
   table("merges", 1, ["id", "realm", "from_key", "to_key", "report", "history_keys", "at_ms"]),
   table("history_moves", 1, ["user_key", "at_ms"]),
+  table("event_logs", 1, ["event_id", "user_key", "realm", "prompt", "response", "at_ms"]),
+  table("generations", 1, [
+    "id",
+    "user_key",
+    "realm",
+    "type",
+    "model",
+    "input_tokens",
+    "output_tokens",
+    "cost_cents",
+    "event_id",
+    "at_ms",
+  ]),
+  table("ai_spend", 2, ["workspace_id", "month", "!cents"]),
+  table("consents", 1, ["id", "realm", "distinct_id", "action", "scope", "at_ms"]),
 ];
 
 /** The character code that stands for the first table. */
@@ -173,8 +191,8 @@ export function encodeChange(change: RowChange): string {
 
 /** Cells of columns that were added after journals had been written without them, by table. */
 const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([
-  ["users", ["\\N"]],
-  ["reservations", ["[]"]],
+  ["users", ["\\N", "0", "f"]],
+  ["reservations", ["[]", "\\N"]],
   ["credit_balances", ["0"]],
 ]);
 
@@ -224,8 +242,16 @@ function encodeRow(change: RowChange): Cell[] {
       return [change.row.realm, change.row.issued];
     case "merges":
       return encodeMerge(change.row);
+    case "consents":
+      return encodeConsent(change.row);
+    case "event_logs":
+      return encodeEventLog(change.row);
     case "history_moves":
       return [change.row.userKey, change.row.at];
+    case "generations":
+      return encodeGeneration(change.row);
+    case "ai_spend":
+      return [change.row.workspaceId, change.row.month, decimalOf(change.row.cents)];
   }
 }
 
@@ -247,6 +273,8 @@ export interface UserRecord {
   held_until_ms: number | null;
   due_at_ms: number | null;
   merged_into: number | null;
+  opted_out: number;
+  erasing: boolean;
 }
 
 function encodeUser(row: User): Cell[] {
@@ -254,7 +282,11 @@ function encodeUser(row: User): Cell[] {
   const entitlement = held === null
     ? [null, null, null, null, null]
     : [held.planId, held.subscriptionId, held.anchor, held.startedAt, held.until];
-  return [row.key, row.realm, row.id, ...entitlement, row.dueAt, row.mergedInto];
+  return [row.key, row.realm, row.id, ...entitlement, row.dueAt, row.mergedInto, row.optedOut, row.isErasing];
+}
+
+function encodeConsent({ id, realm, distinctId, action, scope, at }: ConsentEntry): Cell[] {
+  return [id, realm, distinctId, action, scope, at];
 }
 
 function encodeMerge(row: Merge): Cell[] {
@@ -276,6 +308,8 @@ export function decodeUser(record: UserRecord): User {
     entitlement,
     dueAt: record.due_at_ms,
     mergedInto: record.merged_into,
+    optedOut: record.opted_out,
+    isErasing: record.erasing,
   };
 }
 

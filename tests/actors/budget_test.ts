@@ -3,13 +3,20 @@
 import assert from "node:assert/strict";
 import { Budget, monthOf } from "actors/budget.ts";
 import { startRuntime } from "tests/actors/runtime.ts";
+import { amountOf } from "domain/amount.ts";
 import { sizeOf } from "tests/domain/scene.ts";
 import { MemoryStore } from "tests/support/memory_store.ts";
 
-const CAPS = { workspaceId: "ws_1", operationCap: 3, testOperationCap: 1, testCreditBalanceCap: 2 };
+const CAPS = {
+  workspaceId: "ws_1",
+  operationCap: 3,
+  testOperationCap: 1,
+  testCreditBalanceCap: 2,
+  aiBudgetCents: 0.3,
+};
 
 Deno.test("only a workspace that has used its cap is refused, each mode by its own", () => {
-  const budget = new Budget([], [], () => Date.UTC(2026, 0, 31, 23, 59));
+  const budget = new Budget([], [], [], () => Date.UTC(2026, 0, 31, 23, 59));
   assert.equal(budget.refusal(CAPS, "live"), null);
   budget.take("ws_1", "live", 2);
   assert.equal(budget.refusal(CAPS, "live"), null);
@@ -31,6 +38,7 @@ Deno.test("a new UTC month starts at nothing", () => {
   const budget = new Budget(
     [{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }],
     [],
+    [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.2) }],
     () => now,
   );
   assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
@@ -43,6 +51,48 @@ Deno.test("a new UTC month starts at nothing", () => {
     month: "2027-01",
     used: 1,
   });
+});
+
+Deno.test("spend on models is an exact sum over both modes, and refuses once it is at the budget", () => {
+  let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
+  const rows = [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.1) }];
+  const budget = new Budget([], [], rows, () => now);
+  const batch = { totals: new Map() };
+  budget.spendInto(batch, "ws_1", amountOf(0.1));
+  assert.equal(budget.aiRefusal(CAPS), null);
+  budget.spendInto(batch, "ws_2", amountOf(7));
+  budget.spendInto(batch, "ws_1", amountOf(0.1));
+  assert.equal(budget.aiRefusal(CAPS)?.code, "ai_budget_exceeded");
+  assert.equal(budget.aiRefusal({ ...CAPS, aiBudgetCents: null }), null);
+  assert.equal(
+    budget.aiRefusal({ ...CAPS, workspaceId: "ws_3", aiBudgetCents: 0 })?.code,
+    "ai_budget_exceeded",
+  );
+  assert.deepEqual([...batch.totals.values()].map(({ row }) => row), [
+    { workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.3) },
+    { workspaceId: "ws_2", month: "2026-12", cents: amountOf(7) },
+  ]);
+  now += 1;
+  assert.equal(budget.aiRefusal(CAPS), null);
+  budget.spendInto(batch, "ws_1", amountOf(0.05));
+  assert.equal(budget.aiSpent("ws_1"), amountOf(0.05));
+});
+
+Deno.test("spend is kept by a crash, with a turn and without one", async () => {
+  const store = new MemoryStore();
+  const first = await startRuntime(store);
+  await first.subscribe("u");
+  await first.term.spend("ws_1", amountOf(0.1));
+  const event = { event: "x.make", metadata: null, size: sizeOf(), costCents: null };
+  await Promise.all([
+    first.call("u", "track", event, { aiCents: amountOf(0.2) }),
+    first.term.spend("ws_1", amountOf(0.4)),
+    first.call("u", "track", event, { aiCents: amountOf(0.8) }),
+  ]);
+  first.term.fail(new Error("a crash"));
+  const second = await startRuntime(store);
+  assert.equal(second.term.budget.aiSpent("ws_1"), amountOf(1.5));
+  second.term.fail(new Error("end"));
 });
 
 Deno.test("parallel calls of many users share one cap exactly, and a crash keeps the count", async () => {

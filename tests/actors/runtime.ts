@@ -49,6 +49,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
       operationCap: null,
       testOperationCap: null,
       testCreditBalanceCap: null,
+      aiBudgetCents: null,
       ...caps,
     },
     now: () => now,
@@ -59,6 +60,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
     ids: makeIdSource(clock),
     operations: store.tables.operations(),
     issues: store.tables.issues(),
+    aiSpend: store.tables.aiSpend(),
     lastUserKey: await store.lastUserKey(),
     realNow: () => now,
   });

@@ -63,7 +63,10 @@ function batch(system: DecideSystem, input: Input, now: Millis): ModelReply {
     consentGiven?: boolean;
   };
   const results = pairs.map(({ from, to }) => {
-    const reply = alias(system, { from, to, dryRun, consentGiven }, now);
+    const isPair = [from, to].every((id) => typeof id === "string" && id.length > 0 && [...id].length <= 200);
+    const reply = isPair
+      ? alias(system, { from, to, dryRun, consentGiven }, now)
+      : { status: 400, code: "invalid_request" };
     if (reply.status !== 200) {
       const error = { code: reply.code, message: "" };
       return { from, to, ok: false, error, billableOperations: 0 };

@@ -49,7 +49,7 @@ function revoke(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const userId = owner === null ? undefined : system.nameOf(owner);
   if (owner === null || userId === undefined) return { status: 404, code: "credit_balance_not_found" };
   const state = system.stateOf(userId, now);
-  if (!state.balances.has(balanceId)) state.admit(system.tables.loadBalances(owner, { balanceId }));
+  if (!state.balances.has(balanceId)) state.admit(system.tables.loadBalances(state.user.key, { balanceId }));
   const command = { balanceId, reason: textOrNull(input["reason"]) };
   return system.ask(userId, "revoke", command, now, () => ({ balanceId, remaining: 0 }));
 }

@@ -83,7 +83,7 @@ export class DecideSystem {
 
   constructor(options: DecideOptions) {
     this.#options = options;
-    this.catalog = compileCatalog(options.catalog, 1);
+    this.catalog = compileCatalog({ ...options.catalog, composeTypes: [] }, 1);
   }
 
   /** Answers a request at a moment. */
@@ -165,6 +165,7 @@ export class DecideSystem {
 
   /** Decides a merge of two canonical users and, unless it is a dry run, takes over what it yields. */
   merge(from: string, to: string, input: Omit<MergeInput, "history" | "mode">, now: Millis): MergeReport {
+    for (const id of [from, to]) this.run(id, "settle", {}, now);
     const [ending, into] = [this.stateOf(from, now), this.stateOf(to, now)];
     for (const state of [ending, into]) state.admit(this.tables.loadWhole(state.user.key));
     const before = [ending, into].flatMap(referencesOf);
@@ -211,7 +212,16 @@ export class DecideSystem {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? ++this.#lastKey;
-    const user = { key, realm: 1, id: userId, entitlement: null, dueAt: null, mergedInto: null };
+    const user = {
+      key,
+      realm: 1,
+      id: userId,
+      entitlement: null,
+      dueAt: null,
+      mergedInto: null,
+      optedOut: 0,
+      isErasing: false,
+    };
     const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
     const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
     if (known === undefined) {
@@ -227,16 +237,22 @@ export class DecideSystem {
     switch (op) {
       case "reserve": {
         const ttlMs = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] * 1000 : null;
-        return this.ask(userOf(input), "reserve", { ...callOf(input), ttlMs }, now, (answer) => ({
-          allowed: answer.allowed,
-          matched: answer.matched,
-          ...(answer.hold && {
-            reservationId: answer.hold.reservationId,
-            expiresAt: new Date(answer.hold.expiresAt).toISOString(),
+        return this.ask(
+          userOf(input),
+          "reserve",
+          { ...callOf(input), ttlMs, prompt: null },
+          now,
+          (answer) => ({
+            allowed: answer.allowed,
+            matched: answer.matched,
+            ...(answer.hold && {
+              reservationId: answer.hold.reservationId,
+              expiresAt: new Date(answer.hold.expiresAt).toISOString(),
+            }),
+            reasons: answer.reasons,
+            groups: answer.groups.map(showGroup),
           }),
-          reasons: answer.reasons,
-          groups: answer.groups.map(showGroup),
-        }));
+        );
       }
       case "canUse":
         return this.ask(
@@ -259,7 +275,8 @@ export class DecideSystem {
           }),
         );
       case "track": {
-        const command = { ...callOf(input), costCents: amountOrNull(input["costCents"]) };
+        const costCents = amountOrNull(input["costCents"]);
+        const command = { ...callOf(input), costCents, prompt: null, response: null };
         return this.ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
           eventId,
           matchStatus,
@@ -284,6 +301,7 @@ export class DecideSystem {
           reservationId: String(input["reservationId"]),
           reason: cut(input["reason"], 500),
           errorCode: cut(input["errorCode"], 100),
+          response: null,
         };
         return this.#settle(input, "release", command, now, () => ({}));
       }

@@ -59,7 +59,16 @@ export class Scene {
   ) {
     this.catalog = compileCatalog({ plans, packs }, 1);
     this.now = Date.parse(at);
-    const user = { key: 7, realm: 1, id: "u", entitlement: null, dueAt: null, mergedInto: null };
+    const user = {
+      key: 7,
+      realm: 1,
+      id: "u",
+      entitlement: null,
+      dueAt: null,
+      mergedInto: null,
+      optedOut: 0,
+      isErasing: false,
+    };
     this.state = new UserState({
       user,
       recorded: false,
@@ -126,7 +135,7 @@ export class Scene {
   /** Reserves by count; the id of the reservation, or null where none was allowed. */
   reserve(count: number, more: { event?: string; ttlMs?: number } = {}): string | null {
     const { event = "x.make", ttlMs = null } = more;
-    return this.ask("reserve", { event, metadata: null, size: sizeOf({ count }), ttlMs }).hold
+    return this.ask("reserve", { event, metadata: null, size: sizeOf({ count }), ttlMs, prompt: null }).hold
       ?.reservationId ?? null;
   }
 

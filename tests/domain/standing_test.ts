@@ -92,3 +92,24 @@ Deno.test("an upsert brings a row back when it had ended or takes its end away, 
   scene.subscribe("plan_a");
   assert.deepEqual(typesOf(), ["created", "ended", "reactivated", "canceled", "reactivated"]);
 });
+
+Deno.test("a primary that ends at the moment of another row's end still promotes the paid duplicate, once", () => {
+  for (const order of [["low", "high"], ["high", "low"]] as const) {
+    const scene = new Scene([
+      planOf("low", { g: 5 }),
+      planOf("mid", { g: 5 }, { rank: 2 }),
+      planOf("high", { g: 5 }, { rank: 3 }),
+    ]);
+    const endsAt = scene.now + 60_000;
+    for (const plan of order) {
+      const paid = plan === "high" ? { provider: "apple", externalId: "1" } : {};
+      scene.wait(1).subscribe(plan, { ...paid, endsAt });
+    }
+    scene.wait(1).subscribe("mid", { provider: "stripe", externalId: "2" });
+    scene.wait(120).do("settle", {});
+    const types = scene.changes.flatMap((change) =>
+      change.table === "subscription_events" && change.row.type !== "created" ? [change.row.type] : []
+    );
+    assert.deepEqual(types.toSorted(), ["ended", "ended", "promoted"], order.join(" before "));
+  }
+});

@@ -33,6 +33,7 @@ export function commitOf(input: Input): Commands["commit"]["input"] {
       cents: extra["cents"] ?? extra["outputCostCents"],
     }),
     actual: correctionOf(actual),
+    response: null,
   };
 }
 

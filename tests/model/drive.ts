@@ -3,6 +3,7 @@
 // knows how a request reaches the system.
 
 import type { CatalogDocument, ModelReply, ModelRequest } from "./document.ts";
+import { compareWithDryRun } from "./compare.ts";
 import { compare, Model } from "./model.ts";
 import { Workload } from "./workload.ts";
 
@@ -13,6 +14,7 @@ export interface DriveOptions {
   users?: number;
   startMs?: number;
   invalid?: boolean;
+  merges?: boolean;
   mode?: "live" | "test";
   operationCap?: number | null;
   testCreditBalanceCap?: number | null;
@@ -29,6 +31,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   const model = new Model(options.catalog, options);
   const outcomes: Outcomes = new Map();
   const recent: string[] = [];
+  let before: Sent | null = null;
   for (let n = 0; n < options.steps; n++) {
     const step = workload.next();
     const { request, index } = step;
@@ -36,6 +39,12 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
     const observed = await options.send(structuredClone(request), now);
     const predicted = model.handle(request, now, observed);
     const differences = compare(predicted, observed);
+    const sent: Sent = { request, now, observed };
+    if (before && isRealRunOf(before, sent)) {
+      differences.push(...compareWithDryRun(before.observed, observed));
+      outcomes.set("alias after its dry run", (outcomes.get("alias after its dry run") ?? 0) + 1);
+    }
+    before = sent;
     recent.push(
       `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`,
     );
@@ -57,6 +66,20 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   return outcomes;
 }
 
+interface Sent {
+  request: ModelRequest;
+  now: number;
+  observed: ModelReply;
+}
+
+/** Whether the second of two calls is the real one that the first tried out, at the same moment. */
+function isRealRunOf(dry: Sent, real: Sent): boolean {
+  if (dry.request.op !== "alias" || real.request.op !== "alias" || dry.now !== real.now) return false;
+  const [a, b] = [dry.request.input, real.request.input];
+  return a["dryRun"] === true && b["dryRun"] !== true &&
+    ["from", "to", "consentGiven"].every((name) => a[name] === b[name]);
+}
+
 function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelReply): string[] {
   const found = [`${op} ${code ?? status}`];
   const note = (word: unknown) => found.push(`${op} ${word}`);
@@ -70,5 +93,10 @@ function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelRepl
   for (const row of (data["credits"] ?? []) as { status: string }[]) note(row.status);
   if (typeof data["nextCursor"] === "string") note("nextCursor");
   if (data["duplicateActiveSubscriptions"]) note("duplicates");
+  if (data["alreadyMerged"] === false && data["dryRun"] === false) note("merged");
+  if (data["analytics"] !== undefined) note(data["analytics"]);
+  for (const each of (data["results"] ?? []) as { error?: { code: string } }[]) {
+    note(each.error?.code ?? "ok");
+  }
   return found;
 }

@@ -25,14 +25,17 @@ interface Due {
   settle: () => void;
 }
 
-/** The earliest due thing; of equal times holds before subscription ends, then the one made first. */
+/**
+ * The earliest due thing; of equal times holds before subscription ends, then by id. Choice: ids are compared as
+ * texts, also where a merge brought holds of two users together.
+ */
 function nextDue(world: World): Due | null {
   let next: Due | null = null;
   const consider = (at: number, run: () => void) => {
     if (next === null || at < next.at) next = { at, settle: run };
   };
-  for (const hold of world.reservations) {
-    if (hold.state !== "held") continue;
+  const open = world.reservations.filter((hold) => hold.state === "held");
+  for (const hold of open.sort((a, b) => a.id < b.id ? -1 : 1)) {
     consider(hold.expiresAt, () => {
       hold.state = "expired";
       for (const line of hold.lines) {

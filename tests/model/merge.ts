@@ -42,12 +42,12 @@ export function alias(world: World, input: Input, now: number, realNow: number):
  */
 export function aliasBatch(world: World, input: Input, now: number, realNow: number): ModelReply {
   let cap: RefusalCode | null = null;
-  const results = (input["pairs"] as Input[]).map((pair, place) => {
+  const results = (input["pairs"] as Input[]).map((pair) => {
     const asked = askedOf(pair, input);
     const outcome: Outcome = cap ? { code: cap } : mergePair(world, asked, now, realNow);
     if (!cap && "code" in outcome && isCap(outcome.code)) {
       cap = outcome.code;
-      world.note(`merges: batch ${place === 0 ? "refused" : "stopped"} by the cap`);
+      world.note("merges: batch stopped by the cap");
     }
     const { from, to } = pair;
     if ("code" in outcome) {
@@ -92,6 +92,7 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
     return { report: { ...report, mergeId: null, dryRun } };
   }
   const made = merge(world, asked, now);
+  world.note("merges: merged");
   for (let n = 0; n < Number(made.report["billableOperations"]); n++) world.countOperation(realNow);
   return { report: { ...made.report, mergeId: made.id } };
 }

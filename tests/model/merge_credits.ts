@@ -24,7 +24,7 @@ export function mergeCredits(world: World, from: User, to: User, now: number): C
   const report: CreditReport = { moved: 0, dedupes: 0, conflicts: [] };
   const moving = world.balances.filter((balance) => balance.userId === from.id);
   const own = world.balances.filter((balance) => balance.userId === to.id);
-  for (const balance of moving.sort((a, b) => a.no - b.no)) {
+  for (const balance of moving.sort((a, b) => (a.id < b.id ? -1 : 1))) {
     balance.userId = to.id;
     const twin = own.find((each) => isCopy(each, balance));
     const takesOver = twin !== undefined && statusOf(twin, now) === "expired" &&

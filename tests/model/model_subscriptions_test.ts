@@ -300,3 +300,17 @@ Deno.test("an unknown plan is not found and an unknown user is empty", () => {
     history: [],
   });
 });
+
+Deno.test("a row that ends together with the primary takes no promotion away, whichever was made first", () => {
+  const endsAt = "2026-03-11T00:00:00.000Z";
+  const rows = [{ planId: "plan_block", endsAt }, { planId: "plan_reset", endsAt, ...PAID }];
+  for (const order of [rows, rows.toReversed()]) {
+    const scene = new Scene(POLICIES);
+    for (const row of order) scene.wait(1).data("subscribe", row);
+    scene.wait(1).data("subscribe", { planId: "plan_carry", ...OTHER_PAID });
+    scene.at(endsAt);
+    const types = scene.history().slice(3);
+    assert.deepEqual(types.toSorted(), ["ended", "ended", "promoted"]);
+    assert.equal(scene.data("users").subscription.planId, "plan_carry");
+  }
+});

@@ -19,7 +19,7 @@ import type { Amounts, Metadata } from "./rules.ts";
 
 export interface Named {
   id: string;
-  /** Order of creation over all users, which stands for the order of ids. */
+  /** Order of creation over all users, which stands for the order of ids that name no owner. */
   no: number;
 }
 
@@ -328,10 +328,11 @@ export class World {
     return placeholder;
   }
 
-  /** Gives a new row its number and its placeholder, for example «rsv_ 12». */
+  /** Gives a new row its number and its placeholder, for example «rsv_ 000012». */
   name<T extends Named>(prefix: string, row: Omit<T, "id" | "no">): T {
     const no = this.#made += 1;
-    const named = { ...row, no, id: `«${prefix} ${no}»` } as T;
+    // Of one width, so that placeholders are ordered as texts by when they were made, as ids of one owner are.
+    const named = { ...row, no, id: `«${prefix} ${String(no).padStart(6, "0")}»` } as T;
     this.#unnamed.set(named.id, named);
     return named;
   }

@@ -35,7 +35,7 @@ export function statusOf(balance: Balance, now: number): BalanceStatus {
 export function inOrder(balances: Balance[]): Balance[] {
   const end = (balance: Balance) => balance.expiresAt ?? Number.MAX_SAFE_INTEGER;
   return balances.toSorted((a, b) =>
-    b.priority - a.priority || end(a) - end(b) || a.grantedAt - b.grantedAt || a.no - b.no
+    b.priority - a.priority || end(a) - end(b) || a.grantedAt - b.grantedAt || (a.id < b.id ? -1 : 1)
   );
 }
 

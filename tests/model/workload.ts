@@ -3,10 +3,12 @@
 // with open holds, several subscriptions, ends and returns. It sees the answers through `observe`, so
 // it names real ids; the same seed and answers of the same meaning give the same stream.
 // Amounts and corrections are in workload_inputs.ts, all of credits in
-// workload_credits.ts and workload_chase.ts.
+// workload_credits.ts and workload_chase.ts, all of merges in workload_people.ts,
+// workload_aliases.ts and workload_merges.ts.
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation } from "./document.ts";
 import { Random } from "./random.ts";
+import { AliasInputs, INVALID_ALIASES } from "./workload_aliases.ts";
 import { CreditChase } from "./workload_chase.ts";
 import { KnownCredits } from "./workload_credits.ts";
 import {
@@ -19,12 +21,19 @@ import {
   quotaInput,
   upsertInput,
 } from "./workload_inputs.ts";
+import { MergeStories } from "./workload_merges.ts";
+import { People } from "./workload_people.ts";
 
 export interface WorkloadOptions {
   seed: number;
   catalog: CatalogDocument;
-  /** How many end users. Default 5; the last one never has a subscription, the third never has credits. */
+  /**
+   * How many end users. Default 5; the last one never has a subscription, the third never has credits. With
+   * merges: how many at first, default 8.
+   */
   users?: number;
+  /** Also alias calls, with new users as others become aliases. Default false. */
+  merges?: boolean;
   /** The clock at the first step. Default: the last day of a January, for clamped months. */
   startMs?: number;
   /** Also requests that must be refused as invalid. Default false: pure decisions do not validate. */
@@ -49,7 +58,11 @@ const DEFAULT_START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-const OPERATIONS: Record<Operation, number> = {
+type MergeOperation = "alias" | "aliasBatch" | "customer";
+
+const MERGE_OPERATIONS: Record<MergeOperation, number> = { alias: 2.2, aliasBatch: 0.7, customer: 2 };
+
+const OPERATIONS: Record<Exclude<Operation, MergeOperation>, number> = {
   reserve: 30,
   commit: 20,
   release: 8,
@@ -71,7 +84,11 @@ export class Workload {
   readonly #random: Random;
   readonly #options: WorkloadOptions;
   readonly #events: KnownEvent[];
-  readonly #users: string[];
+  readonly #people: People;
+  readonly #aliases: AliasInputs;
+  readonly #stories: MergeStories;
+  /** How many users subscribe before anything else happens. */
+  readonly #first: number;
   readonly #reservations: KnownReservation[] = [];
   readonly #eventIds: string[] = [];
   /** User to what the last answers said was left in their groups. */
@@ -90,7 +107,13 @@ export class Workload {
     this.#events = eventsOf(options.catalog);
     this.#credits = new KnownCredits(this.#random, options.catalog);
     this.#chase = new CreditChase(this.#random, this.#credits, (userId) => this.#rooms.get(userId) ?? []);
-    this.#users = Array.from({ length: options.users ?? 5 }, (_, i) => i === 1 ? "User-1" : `user-${i || 1}`);
+    const { catalog, merges = false, users = merges ? 8 : 5 } = options;
+    this.#first = users - 1;
+    this.#people = new People(this.#random, users, merges);
+    this.#aliases = new AliasInputs(this.#random, this.#people);
+    const [random, people, inputs] = [this.#random, this.#people, this.#aliases];
+    const asking = (op: "reserve" | "track", userId: string) => this.#asking(op, userId);
+    this.#stories = new MergeStories({ random, catalog, people, inputs, asking });
     this.#nowMs = options.startMs ?? DEFAULT_START_MS;
   }
 
@@ -101,27 +124,41 @@ export class Workload {
 
   next(): Step {
     const index = this.#index++;
+    const { advanceMs, request } = this.#nextRequest(index);
+    return { index, advanceMs, request: this.#people.disguised(request) };
+  }
+
+  #nextRequest(index: number): Omit<Step, "index"> {
     const burst = this.#nextOfBurst();
-    const chased = burst ? null : this.#chase.next(this.#nowMs);
-    if (chased) {
-      this.#nowMs += chased.advanceMs;
-      return { index, ...chased };
+    const told = burst ? null : this.#nextOfStory(index);
+    if (told) {
+      this.#nowMs += told.advanceMs;
+      return told;
     }
     const op = burst?.op ?? this.#nextOperation(index);
     let advanceMs = burst ? 0 : this.#advance();
     // Two rows of one start and rank would tie for primary, which the specification leaves open.
     if (op === "subscribe" && advanceMs === 0) advanceMs = 1;
     this.#nowMs += advanceMs;
-    return { index, advanceMs, request: burst ?? { op, input: this.#input(op, index) } };
+    return { advanceMs, request: burst ?? { op, input: this.#input(op, index) } };
+  }
+
+  #nextOfStory(index: number): Omit<Step, "index"> | null {
+    if (!this.#options.merges) return this.#chase.next(this.#nowMs);
+    return this.#stories.next(this.#nowMs, false) ?? this.#chase.next(this.#nowMs) ??
+      this.#stories.next(this.#nowMs, index >= this.#first);
   }
 
   /** Tells the workload what a step was answered. */
   observe(step: Step, reply: ModelReply): void {
-    const { op, input } = step.request;
+    for (const { from, to } of this.#people.observe(step.request, reply)) this.#credits.merged(from, to);
+    this.#stories.observe(reply);
+    const request = this.#people.canonized(step.request);
+    const { op, input } = request;
     const userId = String(input["userId"] ?? "");
     const data = reply.data ?? {};
-    this.#credits.observe(step.request, reply);
-    this.#chase.observe(step.request, reply);
+    this.#credits.observe(request, reply);
+    this.#chase.observe(request, reply);
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
       const expiresAtMs = Date.parse(String(data["expiresAt"]));
@@ -158,8 +195,9 @@ export class Workload {
   }
 
   #nextOperation(index: number): Operation {
-    if (index < this.#users.length - 1) return "subscribe";
-    return this.#random.weighted(OPERATIONS);
+    if (index < this.#first) return "subscribe";
+    if (!this.#options.merges) return this.#random.weighted(OPERATIONS);
+    return this.#random.weighted({ ...OPERATIONS, ...MERGE_OPERATIONS });
   }
 
   #nextOfBurst(): ModelRequest | null {
@@ -230,10 +268,10 @@ export class Workload {
   #input(op: Operation, index: number): Input {
     const random = this.#random;
     if (this.#options.invalid && index > 10 && random.chance(0.04)) {
-      const broken = INVALID.filter((each) => each.op === op);
+      const broken = [...INVALID, ...INVALID_ALIASES].filter((each) => each.op === op);
       if (broken.length > 0) return structuredClone(random.pick(broken).input);
     }
-    const userId = this.#anyone(0.06);
+    const userId = this.#people.anyone(0.06);
     switch (op) {
       case "reserve":
       case "track":
@@ -257,13 +295,19 @@ export class Workload {
       case "cancel":
         return this.#canceling();
       case "grant":
-        return this.#credits.grantInput(this.#creditor(), this.#nowMs);
+        return this.#credits.grantInput(this.#people.creditor(), this.#nowMs);
       case "revoke":
         return this.#credits.revokeInput();
       case "credits":
-        return this.#credits.listInput(this.#anyone(0.12), random.pick(this.#events).event);
+        return this.#credits.listInput(this.#people.anyone(0.12), random.pick(this.#events).event);
       case "ledger":
-        return this.#credits.ledgerInput(this.#anyone(0.12));
+        return this.#credits.ledgerInput(this.#people.anyone(0.12));
+      case "alias":
+        return this.#aliases.aliasInput();
+      case "aliasBatch":
+        return this.#aliases.batchInput();
+      case "customer":
+        return { userId: this.#aliases.someId() };
       case "events":
         return this.#listing(userId);
       case "event":
@@ -316,27 +360,9 @@ export class Workload {
     return [...this.#rooms.values()].flat().slice(-20);
   }
 
-  /** The last user, who never subscribes, with this probability; else one of the others. */
-  #anyone(last: number): string {
-    return this.#random.chance(last) ? this.#users[this.#users.length - 1]! : this.#subscriber();
-  }
-
-  /** Somebody who may be granted credits: all but the third, whose plan alone decides. */
-  #creditor(): string {
-    for (;;) {
-      const userId = this.#anyone(0.12);
-      if (userId !== this.#users[2]) return userId;
-    }
-  }
-
-  /** The last user never subscribes. */
-  #subscriber(): string {
-    return this.#random.pick(this.#users.slice(0, Math.max(1, this.#users.length - 1)));
-  }
-
   #upsert(index: number): Input {
-    const first = index < this.#users.length - 1;
-    const userId = first ? this.#users[index]! : this.#subscriber();
+    const first = index < this.#first;
+    const userId = first ? this.#people.living[index]!.id : this.#people.subscriber();
     return { userId, ...upsertInput(this.#random, this.#options.catalog, this.#nowMs, first) };
   }
 
@@ -347,7 +373,7 @@ export class Workload {
       externalId: "two",
     }]);
     return {
-      userId: this.#random.chance(0.05) ? this.#users[this.#users.length - 1] : this.#subscriber(),
+      userId: random.chance(0.05) ? this.#people.living.at(-1)!.id : this.#people.subscriber(),
       ...ids,
       ...(random.chance(0.5) ? { endsAt: endOf(random, this.#nowMs) } : {}),
       ...(random.chance(0.5) ? { reason: "asked to" } : {}),

@@ -3,7 +3,7 @@
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest, Pack, Unit } from "./document.ts";
 import type { Random } from "./random.ts";
-import { type KnownEvent, rulesOf } from "./workload_inputs.ts";
+import { eventOf, type KnownEvent, rulesOf } from "./workload_inputs.ts";
 
 export interface KnownBalance {
   id: string;
@@ -26,10 +26,7 @@ const REFS = ["order-1", "order-2", "order-3", "order-é", "x".repeat(200)];
 
 /** Events that the pack of a balance covers, one for each of its rules. */
 export function eventsOf({ pack }: KnownBalance): KnownEvent[] {
-  return rulesOf(pack).map(({ event, metadata }) => ({
-    event: event === "*" ? "other.thing" : event.replace(/\*$/, "make"),
-    ...(metadata ? { metadata: { ...metadata } } : {}),
-  }));
+  return rulesOf(pack).map(eventOf);
 }
 
 export class KnownCredits {
@@ -69,6 +66,11 @@ export class KnownCredits {
   #see({ balanceId, remaining }: Shown): void {
     const known = this.#balances.find((each) => each.id === balanceId);
     if (known) known.remaining = remaining;
+  }
+
+  /** Balances of a user who became an alias belong to another now. */
+  merged(from: string, to: string): void {
+    for (const balance of this.#balances) if (balance.userId === from) balance.userId = to;
   }
 
   #packOf(idOrName: string): Pack | undefined {

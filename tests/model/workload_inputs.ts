@@ -38,6 +38,14 @@ export function eventsOf(catalog: CatalogDocument): KnownEvent[] {
   return known.filter((each) => !texts.has(JSON.stringify(each)) && texts.add(JSON.stringify(each)));
 }
 
+/** A concrete event that a rule matches. */
+export function eventOf({ event, metadata }: MatchRule): KnownEvent {
+  return {
+    event: event === "*" ? "other.thing" : event.replace(/\*$/, "make"),
+    ...(metadata ? { metadata: { ...metadata } } : {}),
+  };
+}
+
 /** Every rule of a pack, of all its items. */
 export function rulesOf(pack: Pack): MatchRule[] {
   return [...pack.matches ?? [], ...pack.items.flatMap((item) => item.matches)];

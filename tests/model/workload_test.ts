@@ -3,24 +3,10 @@
 
 import assert from "node:assert/strict";
 import { catalogs } from "./catalogs.ts";
-import type { CatalogDocument, ModelOptions, ModelReply, ModelRequest } from "./document.ts";
+import type { ModelRequest } from "./document.ts";
 import { drive } from "./drive.ts";
 import { compare, Model } from "./model.ts";
-
-/** A model dressed up as a system: its placeholders become ids of the real form and back. */
-function shadow(
-  catalog: CatalogDocument,
-  options: ModelOptions = {},
-): (request: ModelRequest, nowMs: number) => ModelReply {
-  const model = new Model(catalog, options);
-  return (request, nowMs) => {
-    const text = JSON.stringify(request)
-      .replaceAll(/"(rsv|evt|sub|crb)_(\d+)"/g, '"«$1_ $2»"')
-      .replaceAll(/"cursor":"(\d+)"/g, '"cursor":"« $1»"');
-    const reply = JSON.stringify(model.handle(JSON.parse(text), nowMs));
-    return JSON.parse(reply.replaceAll(/«(\w*) (\d+)»/g, "$1$2"));
-  };
-}
+import { shadow } from "./shadow.ts";
 
 Deno.test("a workload over each catalog meets every outcome, and equals itself by seed", async () => {
   const seen = new Set<string>();

@@ -1,5 +1,6 @@
 // What every answer carries, whatever it says: the envelope, the request id, the headers of security.
 
+import { NO_FEATURES } from "src/features.ts";
 import assert from "node:assert/strict";
 import { send } from "tests/support/test_service.ts";
 import { appWithUser, assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
@@ -98,7 +99,12 @@ Deno.test("while the process is not the writer every call under /api is unavaila
   const { Service } = await import("src/service.ts");
   const { makeIdSource } = await import("src/id_source.ts");
   const { makeApp } = await import("routes/app.ts");
-  const standby = new Service(service.store.database, makeIdSource(service.clock), service.clock);
+  const standby = new Service(
+    service.store.database,
+    makeIdSource(service.clock),
+    service.clock,
+    NO_FEATURES,
+  );
   const http = makeApp(standby, "an-admin-token-0123456789");
   const paths = ["/v1/plans", "/v1/nothing", "/admin/v1/apps", "/admin/v1/nothing", "/admin/v1/sweep"];
   for (const path of paths) {

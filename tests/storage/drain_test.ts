@@ -218,7 +218,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         ...idempotency,
         status: 404,
       }]);
-      const shown = await getEvent(store.database, 1, rows.event.id, true);
+      const shown = await getEvent(store.database, 1, rows.event.id, { isOn: true, keptFrom: 0 });
       assert.deepEqual(
         [shown?.endUserId, shown?.eventType, shown?.metadata, shown?.reason, shown?.errorCode],
         [text, text, { [text]: [text] }, text, text],

@@ -51,7 +51,17 @@ export async function withWriter(work: (writer: Writer) => Promise<void>): Promi
 }
 
 export function user(row: Partial<User> = {}): User {
-  return { key: 1, realm: 1, id: "u", entitlement: null, dueAt: null, mergedInto: null, ...row };
+  return {
+    key: 1,
+    realm: 1,
+    id: "u",
+    entitlement: null,
+    dueAt: null,
+    mergedInto: null,
+    optedOut: 0,
+    isErasing: false,
+    ...row,
+  };
 }
 
 export function subscription(row: Partial<Subscription> = {}): Subscription {
@@ -90,6 +100,7 @@ export function reservation(row: Partial<Reservation> = {}): Reservation {
     perUnit: false,
     lines: [],
     credits: [],
+    prompt: null,
     createdAt: NOW,
     expiresAt: NOW + 600_000,
     settledAt: null,

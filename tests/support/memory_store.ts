@@ -3,6 +3,7 @@
 // so what works here has also shown that its rows survive the trip.
 
 import type {
+  AiSpendRow,
   AppendedBatch,
   BalanceRef,
   IdempotencyRow,
@@ -135,6 +136,14 @@ export class MemoryTables {
     }));
   }
 
+  aiSpend(): AiSpendRow[] {
+    return this.list("ai_spend").map((row) => ({
+      workspaceId: row.workspace_id as string,
+      month: row.month as string,
+      cents: parseAmount(row.cents as string),
+    }));
+  }
+
   /** Oldest first. */
   subscriptionEvents(user: UserKey): SubscriptionEvent[] {
     return this.#of(user, "subscription_events").map((row) => ({
@@ -226,7 +235,7 @@ export class MemoryTables {
       ).length,
       subscriptionEvents: count("subscription_events"),
       creditLedger: count("credit_ledger"),
-      composeGenerations: 0,
+      composeGenerations: count("generations"),
     };
     return Object.values(counts).reduce((sum, rows) => sum + rows, 0) > limit ? null : counts;
   }
@@ -244,7 +253,7 @@ export class MemoryTables {
   moveHistory(): void {
     for (const { user_key: alias } of this.list("history_moves")) {
       const into = this.users().find(({ key }) => key === alias)?.mergedInto;
-      for (const table of ["events", "subscription_events", "credit_ledger"]) {
+      for (const table of ["events", "subscription_events", "credit_ledger", "generations"]) {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }
     }
@@ -265,8 +274,8 @@ export class MemoryTables {
 }
 
 const NUMBERS =
-  /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into)$|^users\.key$|^idempotency\.status$/;
-const BOOLEANS = /\.(ended|per_unit)$/;
+  /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
+const BOOLEANS = /\.(ended|per_unit|erasing)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /** The value of a cell in COPY's text format. */

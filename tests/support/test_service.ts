@@ -4,11 +4,24 @@ import type { Hono } from "hono";
 import { makeApp } from "routes/app.ts";
 import catalog from "src/demo/catalog.json" with { type: "json" };
 import type { Clock } from "src/clock.ts";
+import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
+import { PROCESS_LIMITS } from "src/limits.ts";
 import { Service, type Serving } from "src/service.ts";
 import { openTestStore, type TestStore } from "tests/support/test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
+
+// A restart makes the service pause before it takes the lease again; nothing in a test depends on how long.
+(PROCESS_LIMITS as { reconnectMs: number }).reconnectMs = 1;
+
+/** Everything on but the model server. */
+export const TEST_FEATURES: Features = {
+  privacySecret: "test-privacy-secret-0123456789",
+  exportSecret: "test-export-secret-0123456789",
+  publicUrl: null,
+  modelServer: null,
+};
 
 /** A clock that stands where a test put it. */
 export class ManualClock implements Clock {
@@ -73,9 +86,12 @@ export interface TestService {
 }
 
 /** Starts a service on a fresh store. */
-export async function startTestService(clock = new ManualClock()): Promise<TestService> {
+export async function startTestService(
+  clock = new ManualClock(),
+  features: Partial<Features> = {},
+): Promise<TestService> {
   const store = await openTestStore();
-  const service = new Service(store.database, makeIdSource(clock), clock);
+  const service = new Service(store.database, makeIdSource(clock), clock, { ...TEST_FEATURES, ...features });
   void service.start();
   await service.ready();
   const http = makeApp(service, ADMIN_TOKEN);

@@ -1,0 +1,61 @@
+// Compose: structured output of a model for one user. Specification, "POST /v1/compose"; section 10 of the decisions.
+
+import { z } from "zod";
+import { numberOf } from "domain/amount.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
+import { endUserId, loggedText, textOf } from "routes/schemas/fields.ts";
+import { showBalance, showCounter, showSubscription } from "routes/wire.ts";
+import { compose } from "src/compose/compose.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+/** Values of any kind by name, as JSON text. */
+const vars = z.custom<Record<string, unknown>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  "must be an object",
+).transform((members) =>
+  new Map(Object.entries(members).map(([name, value]) => [name, JSON.stringify(value)]))
+);
+
+/** `POST /v1/compose`: a generation of a compose type. */
+const generate = operation({
+  method: "POST",
+  path: "/v1/compose",
+  access: "secret",
+  input: z.object({ type: textOf(1, REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
+  handle: async (request) => {
+    const { serving, caller: { realm }, input } = request;
+    const composed = await compose(serving, {
+      realm,
+      userId: input.userId,
+      type: input.type,
+      vars: input.vars ?? new Map(),
+      views: { counter: showCounter, subscription: showSubscription, balance: showBalance },
+    });
+    if (!composed.ok) return wireAnswer(composed, () => null);
+    if (composed.answer === null) {
+      return success({ status: "opted_out", generationId: null, output: null, usage: null });
+    }
+    const { output, generation } = composed.answer;
+    const { model, inputTokens, outputTokens, costCents } = generation;
+    const command = {
+      ...generation,
+      prompt: loggedText.nullable().parse(generation.prompt),
+      response: loggedText.nullable().parse(generation.response),
+    };
+    const turn = { name: "generate", input: command, aiCents: costCents } as const;
+    return await runTurn(request, { userId: input.userId }, turn, ({ generationId, eventId }) => ({
+      status: "generated",
+      generationId,
+      output,
+      usage: {
+        model,
+        inputTokens: numberOf(inputTokens),
+        outputTokens: numberOf(outputTokens),
+        costCents: numberOf(costCents),
+        eventId,
+      },
+    }));
+  },
+});
+
+export const COMPOSE: readonly Operation<unknown>[] = [generate];

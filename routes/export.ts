@@ -1,0 +1,147 @@
+// The export of a person: a signed link, and the document that it opens. The link is the authorisation, so its token is
+// read as strictly as a key. Specification, "POST /v1/export-person"; section 9 of the decisions.
+
+import { createHmac } from "node:crypto";
+import { Buffer } from "node:buffer";
+import type { Context } from "hono";
+import { z } from "zod";
+import { type Mode, Unavailable } from "actors/port.ts";
+import type { Millis } from "domain/period.ts";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, success } from "routes/operation.ts";
+import { headersOf, requestId, respondTo } from "routes/respond.ts";
+import { endUserId, timeText } from "routes/schemas/fields.ts";
+import { exportDocument } from "src/privacy/export.ts";
+import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
+import { equalsSecret } from "src/registry.ts";
+import type { Service, Serving } from "src/service.ts";
+
+/** What a token allows: the document of one id, for a while. */
+export interface ExportGrant {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly distinctId: string;
+  readonly expiresAt: Millis;
+}
+
+/** Answers without a key, so it is no operation: `routes/app.ts` mounts it. */
+export const DOWNLOAD_PATH = "/v1/export-download";
+
+/** `POST /v1/export-person`: a link to the document of a person. */
+const exportPerson = operation({
+  method: "POST",
+  path: "/v1/export-person",
+  access: "secret",
+  input: z.object({ distinctId: endUserId }),
+  answersToken: true,
+  handle: ({ serving, caller, input, url }) => {
+    const { features, clock } = serving;
+    const secret = requireSecret(serving);
+    const expiresAt = clock.now() + PEOPLE_LIMITS.exportValidMs;
+    const { appId } = caller.app.record;
+    const { distinctId } = input;
+    const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
+    const origin = features.publicUrl ?? new URL(url).origin;
+    const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
+    return Promise.resolve(success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" }));
+  },
+});
+
+export const EXPORT: readonly Operation<unknown>[] = [exportPerson];
+
+/** The token of a grant: base64url(JSON) "." base64url(HMAC-SHA-256 of the first part). */
+export function signExport(secret: string, grant: ExportGrant): string {
+  const { appId, mode, distinctId, expiresAt } = grant;
+  const payload = JSON.stringify({ appId, mode, distinctId, expiresAt: timeText(expiresAt) });
+  const first = Buffer.from(payload).toString("base64url");
+  return `${first}.${signatureOf(secret, first)}`;
+}
+
+const PAYLOAD = z.object({
+  appId: z.string(),
+  mode: z.enum(["live", "test"]),
+  distinctId: endUserId.refine((id) => id.isWellFormed() && !id.includes("\0")),
+  expiresAt: z.iso.datetime().transform((text) => Date.parse(text)),
+});
+
+/** The grant of a token that is valid at a real moment, or null. */
+export function readExport(secret: string, token: string, nowMs: Millis): ExportGrant | null {
+  const [first, signature, ...rest] = token.split(".");
+  if (first === undefined || signature === undefined || rest.length > 0) return null;
+  // The signature is of the text and compared as text: the same bytes in another encoding are another token.
+  if (!equalsSecret(signature, signatureOf(secret, first))) return null;
+  const bytes = Buffer.from(first, "base64url");
+  if (bytes.toString("base64url") !== first) return null;
+  try {
+    const grant = PAYLOAD.safeParse(JSON.parse(bytes.toString()));
+    return grant.success && grant.data.expiresAt > nowMs ? grant.data : null;
+  } catch {
+    return null;
+  }
+}
+
+function signatureOf(secret: string, first: string): string {
+  return createHmac("sha256", secret).update(first).digest("base64url");
+}
+
+/** `GET /v1/export-download`: the document, made while it is sent. */
+export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
+  const request = req.raw;
+  try {
+    const { serving } = service;
+    if (serving === null) throw new Unavailable("This process is not the writer");
+    const { grant, realm } = granted(request, serving);
+    await serving.term.flush();
+    const { promptLogging, promptLogRetentionMs } = realm.catalog;
+    const now = realm.now();
+    const pieces = exportDocument(serving.database, {
+      ...grant,
+      realm: realm.realm,
+      exportedAt: now,
+      logs: { isOn: promptLogging, keptFrom: now - promptLogRetentionMs },
+    });
+    const first = await pieces.next();
+    const headers = {
+      ...headersOf(requestId(request), "application/json; charset=UTF-8"),
+      "content-disposition": 'attachment; filename="person-export.json"',
+      "cache-control": "no-store",
+    };
+    return new Response(streamOf(first, pieces), { headers });
+  } catch (error) {
+    return respondTo(request, error);
+  }
+}
+
+/** What the request's token grants. Every bad token answers the same. */
+function granted(request: Request, serving: Serving) {
+  const secret = requireSecret(serving);
+  const token = new URL(request.url).searchParams.get("token");
+  const grant = token === null ? null : readExport(secret, token, serving.clock.now());
+  const realm = grant === null ? undefined : serving.registry.apps.get(grant.appId)?.realms[grant.mode];
+  if (grant === null || realm === undefined) {
+    throw new Refused("invalid_or_expired_token", "The token is missing, invalid or expired");
+  }
+  return { grant, realm };
+}
+
+function requireSecret({ features }: Serving): string {
+  if (features.exportSecret !== null) return features.exportSecret;
+  throw new Refused("not_implemented", "ANALYTICS_EXPORT_SECRET is not set");
+}
+
+/** Pieces as they are asked for: the next one is made when the reader has taken the last. */
+function streamOf(first: IteratorResult<string>, rest: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let next: Promise<IteratorResult<string>> | null = Promise.resolve(first);
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await (next ?? rest.next());
+      next = null;
+      if (done === true) controller.close();
+      else controller.enqueue(encoder.encode(value));
+    },
+    async cancel() {
+      await rest.return(undefined);
+    },
+  }, { highWaterMark: 0 });
+}

@@ -1,0 +1,102 @@
+// Analytics people: capture, identify and the alias of two people. Section 9 of the decisions.
+
+import { z } from "zod";
+import { Refused } from "routes/errors.ts";
+import { type Operation, operation, success, wireAnswer } from "routes/operation.ts";
+import { endUserId, eventName, metadata, moment } from "routes/schemas/fields.ts";
+import { capture } from "src/privacy/capture.ts";
+import { identify } from "src/privacy/identify.ts";
+import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
+import { aliasPeople } from "src/privacy/link.ts";
+import type { Properties, Property } from "src/privacy/person_rows.ts";
+
+/** An object of plain values. */
+const properties = metadata.transform(({ members }, context): Properties => {
+  for (const [name, value] of Object.entries(members)) {
+    if (!isProperty(value)) {
+      const message = `${name}: must be a string, a number, a boolean or null`;
+      context.addIssue({ code: "custom", message });
+      break;
+    }
+  }
+  return members as Properties;
+});
+
+function isProperty(value: unknown): value is Property {
+  return typeof value === "number" ? Number.isFinite(value) : typeof value !== "object" || value === null;
+}
+
+/** `POST /v1/capture`: record an event of a person, or of nobody. */
+const captureEvent = operation({
+  method: "POST",
+  path: "/v1/capture",
+  access: "any",
+  input: z.object({
+    distinctId: endUserId.nullish(),
+    event: eventName,
+    properties: properties.nullish(),
+    timestamp: moment.nullish(),
+  }),
+  handle: async ({ serving, caller, input }) => {
+    const now = caller.realm.now();
+    const at = input.timestamp ?? now;
+    if (at > now + PEOPLE_LIMITS.timestampAheadMs) {
+      throw new Refused("invalid_request", "timestamp: must be at most 24 hours ahead");
+    }
+    const { distinctId = null, event } = input;
+    await capture(serving, caller.realm, { distinctId, event, properties: input.properties ?? {}, at });
+    return success({ accepted: true });
+  },
+});
+
+/** `POST /v1/identify`: say who an id is. */
+const identifyPerson = operation({
+  method: "POST",
+  path: "/v1/identify",
+  access: "any",
+  input: z.object({
+    distinctId: endUserId,
+    properties: properties.nullish(),
+    propertiesOnce: properties.nullish(),
+    mergeAnonymousId: endUserId.nullish(),
+    consentGiven: z.boolean().nullish(),
+  }).refine(({ distinctId, mergeAnonymousId }) => distinctId !== mergeAnonymousId, {
+    path: ["mergeAnonymousId"],
+    message: "must differ from distinctId",
+  }),
+  handle: async ({ serving, caller, input }) => {
+    const anonymousId = input.mergeAnonymousId ?? null;
+    if (anonymousId !== null && input.consentGiven !== true) requireConsent("mergeAnonymousId");
+    const result = await identify(serving, caller.realm, {
+      distinctId: input.distinctId,
+      properties: input.properties ?? {},
+      propertiesOnce: input.propertiesOnce ?? {},
+      anonymousId,
+    });
+    return wireAnswer(result, (answer) => answer);
+  },
+});
+
+/** `POST /v1/alias`: make one person of two ids; metering is not touched. */
+const alias = operation({
+  method: "POST",
+  path: "/v1/alias",
+  access: "secret",
+  input: z.object({ distinctId: endUserId, alias: endUserId, consentGiven: z.boolean().nullish() }),
+  handle: async ({ serving, caller, input }) => {
+    const { distinctId, alias } = input;
+    if (distinctId === alias) throw new Refused("alias_cycle", "distinctId and alias are the same id");
+    const needsConsent = distinctId.startsWith("anon_") || alias.startsWith("anon_");
+    if (needsConsent && input.consentGiven !== true) requireConsent("alias");
+    return success({ personId: await aliasPeople(serving, caller.realm, distinctId, alias) });
+  },
+});
+
+export const PEOPLE: readonly Operation<unknown>[] = [captureEvent, identifyPerson, alias];
+
+function requireConsent(member: string): never {
+  throw new Refused(
+    "consent_required",
+    `${member}: an anonymous session is linked only with consentGiven: true`,
+  );
+}

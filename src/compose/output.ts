@@ -1,0 +1,87 @@
+// Output schemas: whether a model's answer matches the one of its type, and whether a model server can be held to it
+// strictly. Section 10 of the decisions.
+
+import { Ajv } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import type { ComposeType } from "domain/catalog.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+/** Reads an answer: the object that it is, or null where it does not match. */
+export type OutputReader = (text: string) => JsonObject | null;
+
+const readers = new WeakMap<ComposeType, OutputReader | null>();
+
+/** The reader of a type's answers, compiled once for each catalog in force; null for a schema that can't be used. */
+export function outputReaderOf(type: ComposeType): OutputReader | null {
+  const known = readers.get(type);
+  if (known !== undefined) return known;
+  const reader = compileReader(type.outputSchema);
+  readers.set(type, reader);
+  return reader;
+}
+
+const OLDER_DRAFT = /draft-0[3-7]/;
+/** Formats are annotations, and keywords that nobody knows are ignored, as the standard has it. */
+const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
+
+function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | null {
+  try {
+    const ajv = OLDER_DRAFT.test(String($schema)) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+    const matches = ajv.compile(schema);
+    return (text) => readOutput(text, (value) => matches(value) === true);
+  } catch {
+    return null;
+  }
+}
+
+/** A value nested so deeply that its check runs out of stack does not match either. */
+function readOutput(text: string, matches: (value: unknown) => boolean): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && matches(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a model server's strict mode takes everywhere; it refuses calls with other keywords. */
+const STRICT_KEYWORDS = new Set([
+  "$defs",
+  "$ref",
+  "$schema",
+  "additionalProperties",
+  "anyOf",
+  "const",
+  "description",
+  "enum",
+  "items",
+  "properties",
+  "required",
+  "title",
+  "type",
+]);
+
+/** Whether a schema fits strict mode: closed objects whose members are all required, and no other keywords. */
+export function isStrictSchema(schema: Readonly<JsonObject>): boolean {
+  return schema.type === "object" && schema.anyOf === undefined && fitsStrict(schema);
+}
+
+function fitsStrict(schema: unknown): boolean {
+  if (!isObject(schema) || Object.keys(schema).some((name) => !STRICT_KEYWORDS.has(name))) return false;
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema;
+  const isOfObjects = properties !== undefined || [type].flat().includes("object");
+  if (isOfObjects) {
+    const names = isObject(properties) ? Object.keys(properties) : [];
+    const isComplete = Array.isArray(required) && names.every((name) => required.includes(name));
+    if (additionalProperties !== false || !isComplete) return false;
+  }
+  const parts = [properties, $defs].flatMap((named) => isObject(named) ? Object.values(named) : []);
+  if (items !== undefined) parts.push(items);
+  if (Array.isArray(anyOf)) parts.push(...anyOf);
+  return parts.every(fitsStrict);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

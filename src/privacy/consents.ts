@@ -1,0 +1,78 @@
+// Opting out and in, for every id of a person: the flags stand on the users' own rows, through their actors, and are in
+// the tables before a call is answered. Section 9 of the decisions.
+
+import type { Realm } from "actors/actor.ts";
+import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "domain/user.ts";
+import { forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
+import { readConsent } from "src/read/consent.ts";
+import type { Serving } from "src/service.ts";
+
+/** The bits of a scope: `all` is analytics and personalization, not prompt logging. */
+export function bitsOf(scope: ConsentScope): number {
+  return scope === "all" ? SCOPE_BITS.analytics | SCOPE_BITS.ai_personalization : SCOPE_BITS[scope];
+}
+
+/** Opts a person out of a scope, or back in. */
+export async function changeConsent(
+  serving: Serving,
+  realm: Realm,
+  distinctId: string,
+  action: ConsentEntry["action"],
+  scope: ConsentScope,
+): Promise<void> {
+  const bits = bitsOf(scope);
+  const ids = await idsOfPerson(serving.database, realm.realm, distinctId);
+  const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
+  let entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null = { distinctId, action, scope };
+  for (const id of [distinctId, ...ids.filter((other) => other !== distinctId)]) {
+    const hasChanged = await putConsent(serving, realm, id, { add, remove, entry });
+    // One entry a call, however many ids it reached.
+    if (hasChanged) entry = null;
+  }
+  await serving.term.flush();
+  if ((remove & SCOPE_BITS.analytics) !== 0) {
+    await forgetPseudonym(serving.database, serving.features, realm.realm, ids);
+  }
+}
+
+/** Puts what one id of a person opted out of on the others. */
+export async function addOptOuts(
+  serving: Serving,
+  realm: Realm,
+  distinctIds: readonly string[],
+  bits: number,
+): Promise<void> {
+  if (bits === 0) return;
+  for (const id of distinctIds) await putConsent(serving, realm, id, { add: bits, remove: 0, entry: null });
+  await serving.term.flush();
+}
+
+/** Whether the user behind an id has opted out of a scope. */
+export async function isOptedOut(
+  { database }: Serving,
+  realm: number,
+  distinctId: string,
+  scope: Exclude<ConsentScope, "all">,
+): Promise<boolean> {
+  const { optedOut } = await readConsent(database, realm, distinctId);
+  return (optedOut & SCOPE_BITS[scope]) !== 0;
+}
+
+interface ConsentChange {
+  readonly add: number;
+  readonly remove: number;
+  readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
+  readonly isErasing?: boolean;
+}
+
+/** Changes the consent of one user; answers whether anything changed. */
+export async function putConsent(
+  { term }: Serving,
+  realm: Realm,
+  id: string,
+  change: ConsentChange,
+): Promise<boolean> {
+  const result = await term.directory.runById(id, { realm, name: "consent", input: change });
+  if (!result.ok) throw new Error(`A consent was refused: ${result.refusal.code}`);
+  return result.answer.hasChanged;
+}

@@ -1,0 +1,168 @@
+// Erasure: everything of a person goes, for every id and alias, from the tables, from memory and from the journal. A job
+// in the tables says what is to be done, so a restart goes on with it; doing it twice is harmless. Section 9 of the
+// decisions.
+//
+// Bulk history goes first, step by step, while calls go on. Then the user stands still: what was decided is drained,
+// which empties the journal of it, the rest goes in one transaction with the user's own row, and the actor is let go.
+// Whoever calls later is a new user.
+
+import { createHmac } from "node:crypto";
+import type { Realm } from "actors/actor.ts";
+import { eraseUser, type ErasureStep } from "actors/erase.ts";
+import { Unavailable } from "actors/port.ts";
+import type { UserKey } from "domain/ids.ts";
+import { SWEEP_LIMITS } from "src/limits.ts";
+import { log, messageOf } from "src/log.ts";
+import { putConsent } from "src/privacy/consents.ts";
+import { erasePeople, idsOfPerson } from "src/privacy/people.ts";
+import type { Serving } from "src/service.ts";
+import { arrayText, type Session } from "storage/database.ts";
+import {
+  deleteHistory,
+  deleteUsers,
+  findJob,
+  findUsers,
+  finishJob,
+  insertJob,
+  type JobRecord,
+  listOpenJobs,
+  type OpenJob,
+  startJob,
+} from "storage/erasure_store.ts";
+
+/** Asks for the erasure of a person: hidden from now on, and erased soon. Answers the job, an open one if there is. */
+export async function requestErasure(serving: Serving, realm: Realm, distinctId: string): Promise<string> {
+  const { database, clock, ids } = serving;
+  const people = await idsOfPerson(database, realm.realm, distinctId);
+  const open = (await listOpenJobs(database)).find((job) =>
+    job.realm === realm.realm && job.distinctIds.includes(distinctId)
+  );
+  const jobId = open?.id ?? ids.next("job");
+  if (open === undefined) {
+    await insertJob(database, { id: jobId, realm: realm.realm, distinctIds: people, at: clock.now() });
+  }
+  for (const id of people) {
+    await putConsent(serving, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
+  }
+  await serving.term.flush();
+  void runErasures(serving).catch((error) => {
+    if (!(error instanceof Unavailable)) {
+      log("warn", "An erasure did not finish", { error: messageOf(error) });
+    }
+  });
+  return jobId;
+}
+
+/** A job of a realm, or null. */
+export function findErasure({ database }: Serving, realm: number, jobId: string): Promise<JobRecord | null> {
+  return findJob(database, realm, jobId);
+}
+
+const running = new WeakMap<Serving, Promise<number>>();
+
+/** Does every open job, one after another; answers how many were done. A call while one is at work waits for it. */
+export function runErasures(serving: Serving): Promise<number> {
+  const before = running.get(serving) ?? Promise.resolve(0);
+  const run = before.catch(() => 0).then(() => runJobs(serving));
+  running.set(serving, run);
+  return run;
+}
+
+async function runJobs(serving: Serving): Promise<number> {
+  let done = 0;
+  for (const job of await listOpenJobs(serving.database)) {
+    if (!serving.term.isServing) break;
+    if (await runJob(serving, job)) done += 1;
+  }
+  return done;
+}
+
+async function runJob(serving: Serving, job: OpenJob): Promise<boolean> {
+  const { database, clock, registry, features } = serving;
+  const realm = registry.realms.get(job.realm);
+  const secret = features.privacySecret;
+  if (realm === undefined || secret === null) return false;
+  try {
+    const ids = await closureOf(serving, job);
+    await startJob(database, job.id, ids, clock.now());
+    for (const id of ids) await erase(serving, realm, id, secret);
+    await database.transaction((session) => eraseTraces(session, job.realm, ids, secret));
+    await finishJob(database, job.id, clock.now(), null);
+    return true;
+  } catch (error) {
+    // The term ended: the next one finds the job open.
+    if (error instanceof Unavailable) throw error;
+    log("error", "An erasure failed", { jobId: job.id, error: messageOf(error) });
+    await finishJob(database, job.id, clock.now(), "The erasure could not be finished");
+    return false;
+  }
+}
+
+/** Every distinct id of the person and every metering id that stands for one of its users. */
+async function closureOf({ database }: Serving, job: OpenJob): Promise<string[]> {
+  const ids = new Set<string>();
+  const next = [...job.distinctIds];
+  for (let id = next.pop(); id !== undefined; id = next.pop()) {
+    if (ids.has(id)) continue;
+    ids.add(id);
+    next.push(...await idsOfPerson(database, job.realm, id));
+    next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
+  }
+  return [...ids];
+}
+
+async function erase(serving: Serving, realm: Realm, id: string, secret: string): Promise<void> {
+  const { term, database } = serving;
+  const users = await findUsers(database, realm.realm, id);
+  if (users.length === 0) return;
+  const keys = users.map(({ key }) => key);
+  while (term.isServing) {
+    const removed = await database.transaction((session) =>
+      deleteHistory(session, keys, SWEEP_LIMITS.stepRowsMax * 10)
+    );
+    if (removed === 0) break;
+  }
+  const names = users.map((user) => user.id);
+  const step: ErasureStep = async (canonicalKeys) => {
+    const all = [...new Set([...keys, ...canonicalKeys])];
+    await deleteRest(database, all);
+    await database.transaction((session) => eraseTraces(session, realm.realm, names, secret));
+    return all;
+  };
+  await eraseUser(term, realm.realm, id, step);
+}
+
+/** Whatever history was written while the bulk went, and the user itself. */
+async function deleteRest(database: Serving["database"], keys: readonly UserKey[]): Promise<void> {
+  await database.transaction(async (session) => {
+    while (await deleteHistory(session, keys, Number.MAX_SAFE_INTEGER) > 0);
+    await deleteUsers(session, keys);
+  });
+}
+
+/** People, consent entries and first answers that name these ids. */
+async function eraseTraces(
+  session: Session,
+  realm: number,
+  ids: readonly string[],
+  secret: string,
+): Promise<void> {
+  await erasePeople(session, realm, ids);
+  for (const id of ids) {
+    await session.query(
+      "update consents set distinct_id = null, id_hash = $3 where realm = $1::int and distinct_id = $2",
+      [realm, id, hashedId(secret, realm, id)],
+    );
+  }
+  const quoted = ids.map((id) => JSON.stringify(id));
+  await session.query(
+    `delete from idempotency i using unnest($2::text::text[]) as named(id)
+     where i.realm = $1::int and i.user_key is null and position(named.id in i.body) > 0`,
+    [realm, arrayText(quoted)],
+  );
+}
+
+/** The keyed hash that stands in place of an id in the entries that are kept. */
+export function hashedId(secret: string, realm: number, id: string): string {
+  return createHmac("sha256", secret).update(`${realm}\n${id}`).digest("base64url");
+}

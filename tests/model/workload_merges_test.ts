@@ -1,0 +1,152 @@
+// The workload with merges, tried on the model itself behind made-up ids: every case of a merge is met, users come
+// and go, and a system that errs in a merge is found out.
+
+import assert from "node:assert/strict";
+import { catalogs } from "./catalogs.ts";
+import type { ModelReply, ModelRequest, WireData } from "./document.ts";
+import { drive, type Outcomes } from "./drive.ts";
+import { shadow } from "./shadow.ts";
+
+/** Outcomes of merges, with how often a run of 2,000 steps over all catalogs must meet each. */
+const OUTCOMES = {
+  "merges: open holds on from": 5,
+  "merges: holds on credits of from": 3,
+  "merges: summed, equal windows": 2,
+  "merges: summed, different windows": 4,
+  "merges: summed, past windows": 2,
+  "merges: carried": 8,
+  "merges: unpaired": 4,
+  "merges: default ended": 30,
+  "merges: two defaults kept": 1,
+  "merges: paid duplicates kept": 15,
+  "merges: several rows of one key": 40,
+  "merges: dedupe, plain": 8,
+  "merges: dedupe, with overage": 2,
+  "merges: dedupe, revoked": 1,
+  "merges: dedupe, the survivor of to is expired": 2,
+  "merges: held part of a closed copy": 4,
+  "merges: refund to a balance with overage": 1,
+  "merges: repointed alias": 20,
+  "merges: already merged": 20,
+  "merges: conflict": 10,
+  "merges: cycle": 15,
+  "merges: late commit of a hold that lapsed before the merge": 8,
+  "merges: promoted after a merge": 4,
+  "alias after its dry run": 20,
+  "alias alias_conflict": 4,
+  "alias alias_cycle": 8,
+  "alias skipped_consent_required": 10,
+  "aliasBatch ok": 12,
+  "aliasBatch alias_conflict": 2,
+  "aliasBatch alias_cycle": 5,
+  "aliasBatch invalid_request": 2,
+  "customer duplicates": 15,
+};
+
+Deno.test("a workload of 2,000 steps with merges meets every case of them, and equals itself by seed", async () => {
+  for (const seed of [1, 2, 3]) {
+    const met: Outcomes = new Map();
+    for (const [name, catalog] of Object.entries(catalogs)) {
+      const run = () => drive({ catalog, seed, steps: 2000, merges: true, send: shadow(catalog) });
+      const outcomes = await run();
+      if (seed === 1) assert.deepEqual(await run(), outcomes, name);
+      for (const [outcome, times] of outcomes) met.set(outcome, (met.get(outcome) ?? 0) + times);
+      const merged = outcomes.get("merges: merged") ?? 0;
+      assert.ok(merged >= 15 && merged <= 45, `${name}, seed ${seed}: ${merged} merges`);
+    }
+    for (const [outcome, times] of Object.entries(OUTCOMES)) {
+      const seen = met.get(outcome) ?? 0;
+      assert.ok(seen >= times, `seed ${seed}: "${outcome}" ${seen} times of ${times}`);
+    }
+  }
+});
+
+Deno.test("with invalid requests every alias call is refused somewhere", async () => {
+  const catalog = catalogs.ladder;
+  const send = shadow(catalog);
+  const outcomes = await drive({ catalog, seed: 1, steps: 4000, merges: true, invalid: true, send });
+  for (const op of ["alias", "aliasBatch", "customer"]) {
+    assert.ok((outcomes.get(`${op} invalid_request`) ?? 0) > 0, op);
+  }
+});
+
+Deno.test("aliases are named as often as canonical ids", async () => {
+  const catalog = catalogs.example;
+  const honest = shadow(catalog);
+  const canonical = new Map<string, string>();
+  const named = { alias: 0, canonical: 0 };
+  const send = (request: ModelRequest, nowMs: number) => {
+    const { userId } = request.input;
+    const reply = honest(request, nowMs);
+    const { canonicalId, aliases = [] } = reply.data ?? {};
+    if (request.op === "customer") {
+      for (const alias of aliases as string[]) canonical.set(alias, String(canonicalId));
+    } else if (canonical.has(String(userId))) named.alias += 1;
+    else if ([...canonical.values()].includes(String(userId))) named.canonical += 1;
+    return reply;
+  };
+  await drive({ catalog, seed: 5, steps: 2000, merges: true, send });
+  assert.ok(named.alias > 150 && named.canonical > 150, JSON.stringify(named));
+});
+
+Deno.test("at the cap merges are refused, and a batch stops", async () => {
+  for (const mode of ["live", "test"] as const) {
+    const code = mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded";
+    const met: Outcomes = new Map();
+    for (const [name, catalog] of Object.entries(catalogs)) {
+      for (const seed of [7, 8, 9]) {
+        const options = { mode, operationCap: 40 };
+        const send = shadow(catalog, options);
+        const outcomes = await drive({ catalog, seed, steps: 1200, merges: true, ...options, send });
+        for (const [outcome, times] of outcomes) met.set(outcome, (met.get(outcome) ?? 0) + times);
+        assert.ok((outcomes.get("merges: merged") ?? 0) > 0, name);
+      }
+    }
+    const least = {
+      "merges: cap reached at alias": 20,
+      "merges: batch stopped by the cap": 5,
+      [`alias ${code}`]: 20,
+      [`aliasBatch ${code}`]: 20,
+    };
+    for (const [outcome, times] of Object.entries(least)) {
+      const seen = met.get(outcome) ?? 0;
+      assert.ok(seen >= times, `${mode}: "${outcome}" ${seen} times of ${times}`);
+    }
+  }
+});
+
+/** What a system does wrong, by the operation whose answer shows it. */
+const FAULTS: Record<string, { op: string; spoil: (data: WireData) => void; found: RegExp }> = {
+  "loses the aliases of an alias": {
+    op: "customer",
+    spoil: (data) => data["aliases"] = (data["aliases"] as string[]).slice(-2),
+    found: /data.aliases\[\d+\]: expected/,
+  },
+  "bills a repeated call": {
+    op: "alias",
+    spoil: (data) => data["billableOperations"] = data["alreadyMerged"] ? 1 : data["billableOperations"],
+    found: /billableOperations: expected 0, observed 1/,
+  },
+  "gives an old merge a new id": {
+    op: "alias",
+    spoil: (data) => data["mergeId"] = data["alreadyMerged"] && !data["dryRun"] ? "mrg_0" : data["mergeId"],
+    found: /mergeId: expected/,
+  },
+  "shows an alias as the user": {
+    op: "usage",
+    spoil: (data) => data["userId"] = "user-4",
+    found: /userId: expected/,
+  },
+};
+
+for (const [name, { op, spoil, found }] of Object.entries(FAULTS)) {
+  Deno.test(`a system that ${name} is found out`, async () => {
+    const honest = shadow(catalogs.tiny);
+    const send = (request: ModelRequest, nowMs: number): ModelReply => {
+      const reply = honest(request, nowMs);
+      if (request.op === op && reply.data) spoil(reply.data);
+      return reply;
+    };
+    await assert.rejects(drive({ catalog: catalogs.tiny, seed: 3, steps: 2000, merges: true, send }), found);
+  });
+}

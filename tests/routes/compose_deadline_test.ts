@@ -1,0 +1,65 @@
+// Compose and its deadline: one for everything that the model is asked in a call, however the server is late.
+
+import assert from "node:assert/strict";
+import {
+  composeApp,
+  composeRecap,
+  composeServiceOfFile,
+  COST,
+  countsOf,
+  rowsOf,
+  spentOf,
+} from "tests/routes/compose_support.ts";
+import { assertRefused, dataOf } from "tests/routes/support.ts";
+import type { TestApp } from "tests/support/test_service.ts";
+
+const { service, model } = composeServiceOfFile(800);
+
+async function assertNothingMetered(app: TestApp, spent: number): Promise<void> {
+  assert.deepEqual(await countsOf(app), { lg_tokens: 0, lg_calls: 0 });
+  assert.deepEqual(await rowsOf(service, app, "generations"), []);
+  assert.equal(await spentOf(service, app), spent);
+}
+
+Deno.test("a server that does not answer in time: the generation failed, and a late answer changes nothing", async () => {
+  const app = await composeApp(service);
+  const gate = Promise.withResolvers<void>();
+  model.reply = async () => {
+    await gate.promise;
+    return { content: '{"headline":"x","score":1}' };
+  };
+  assertRefused(await composeRecap(app), 502, "generation_failed");
+  gate.resolve();
+  await assertNothingMetered(app, 0);
+  model.reset();
+  await dataOf(composeRecap(app));
+});
+
+Deno.test("a server that begins an answer and never ends it is late too", async () => {
+  const app = await composeApp(service);
+  const gate = Promise.withResolvers<void>();
+  model.reply = () => ({ stall: gate.promise });
+  assertRefused(await composeRecap(app), 502, "generation_failed");
+  gate.resolve();
+  await assertNothingMetered(app, 0);
+});
+
+Deno.test("the second answer has what the first one left of the time, and the first one is paid", async () => {
+  const app = await composeApp(service);
+  const gate = Promise.withResolvers<void>();
+  model.reply = async (_, place) => {
+    if (place === 1) await gate.promise;
+    return { content: "{}" };
+  };
+  assertRefused(await composeRecap(app), 502, "generation_failed");
+  gate.resolve();
+  assert.equal(model.requests.length, 2);
+  await assertNothingMetered(app, COST);
+});
+
+Deno.test("a model server that is not there: the generation failed", async () => {
+  const app = await composeApp(service);
+  await model.close();
+  assertRefused(await composeRecap(app), 502, "generation_failed");
+  await assertNothingMetered(app, 0);
+});

@@ -1,0 +1,191 @@
+// What the tests of privacy share: an app that logs prompts, looks into the tables, and a stop on the way of a
+// statement to the store, at which a test can look around.
+
+import assert from "node:assert/strict";
+import type { Database, Param } from "storage/database.ts";
+import type { Answer, TestApp, TestService } from "tests/support/test_service.ts";
+import { CREDIT_CATALOG, Customer } from "tests/routes/credits_support.ts";
+import { dataOf } from "tests/routes/support.ts";
+
+/** Plans and packs of the credit tests in an app that logs prompts, with other settings as told. */
+export function catalogWith(settings: Record<string, unknown> = {}): object {
+  return { ...CREDIT_CATALOG, settings: { ...CREDIT_CATALOG.settings, promptLogging: true, ...settings } };
+}
+
+/** A customer "u" on the plan, of a new app with such a catalog. */
+export async function newLogged(
+  service: TestService,
+  { mode = "live", settings = {} }: { mode?: "live" | "test"; settings?: Record<string, unknown> } = {},
+): Promise<Customer> {
+  const app = await service.newApp(catalogWith(settings));
+  const customer = new Customer(app, "u", mode === "live" ? app.secretLive : app.secretTest);
+  await customer.post("/subscriptions", { planId: "plan_pro" });
+  return customer;
+}
+
+/** Another user of the same app and mode, on the plan. */
+export async function another(customer: Customer, userId: string): Promise<Customer> {
+  const other = new Customer(customer.app, userId, customer.key);
+  await other.post("/subscriptions", { planId: "plan_pro" });
+  return other;
+}
+
+/** A call with the key of a customer and a distinct id in place of its user. */
+export function askOf(customer: Customer, path: string, body: object): Promise<Answer> {
+  return customer.app.call("POST", path, body, { key: customer.key });
+}
+
+/** Opts a distinct id out; a scope of undefined is left to the service. */
+export async function optOut(customer: Customer, distinctId: string, scope?: string | null): Promise<void> {
+  assert.deepEqual(await dataOf(askOf(customer, "/opt-out", { distinctId, scope })), {});
+}
+
+/** Opts a distinct id back in. */
+export async function optIn(customer: Customer, distinctId: string, scope?: string | null): Promise<void> {
+  assert.deepEqual(await dataOf(askOf(customer, "/opt-in", { distinctId, scope })), {});
+}
+
+/** The scopes that a distinct id has opted out of, as the API tells them. */
+export async function optedOutOf({ app, key }: Customer, distinctId: string): Promise<string[]> {
+  const scopes = ["analytics", "ai_personalization", "prompt_logging"];
+  const id = encodeURIComponent(distinctId);
+  const answers = await Promise.all(scopes.map(async (scope) => {
+    const path = `/opted-out?distinctId=${id}&scope=${scope}`;
+    const { optedOut } = await dataOf(app.call("GET", path, undefined, { key }));
+    assert.equal(typeof optedOut, "boolean");
+    return optedOut as boolean;
+  }));
+  return scopes.filter((_, index) => answers[index]);
+}
+
+/** Asks for an erasure; answers the job. */
+export async function deletePerson(customer: Customer, distinctId: string): Promise<string> {
+  const { jobId, ...rest } = await dataOf(askOf(customer, "/delete-person", { distinctId }));
+  assert.match(jobId, /^job_/);
+  assert.deepEqual(rest, {});
+  return jobId;
+}
+
+/** The status of a job. */
+export function statusOf({ app, key }: Customer, jobId: string) {
+  return dataOf(app.call("GET", `/deletion-status?jobId=${jobId}`, undefined, { key }));
+}
+
+/** Runs every sweep to its end; answers the counts. */
+export function sweep(service: TestService) {
+  return dataOf(service.admin("POST", "/sweep"));
+}
+
+/** Erases a person to the end. */
+export async function erase(service: TestService, customer: Customer, distinctId: string): Promise<void> {
+  const jobId = await deletePerson(customer, distinctId);
+  await sweep(service);
+  assert.equal((await statusOf(customer, jobId)).status, "completed");
+}
+
+/** The feed of a customer's app and mode. */
+export async function feedOf({ app, key }: Customer, query = "") {
+  const { events } = await dataOf(app.call("GET", `/events?limit=100${query}`, undefined, { key }));
+  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  return events as any[];
+}
+
+/** Rows of the tables, when everything decided is in them. */
+export async function rowsOf<Row = Record<string, unknown>>(
+  service: TestService,
+  sql: string,
+  params: readonly Param[] = [],
+): Promise<Row[]> {
+  await service.serving().term.flush();
+  return await service.store.database.query<Row>(sql, params);
+}
+
+/** The realm of a customer. */
+export async function realmOf(service: TestService, { app, key }: Customer): Promise<number> {
+  const mode = key === app.secretLive ? "live" : "test";
+  const rows = await service.store.database.query<{ realm: number }>(
+    "select realm from realms where app_id = $1 and mode = $2",
+    [app.appId, mode],
+  );
+  return rows[0]?.realm as number;
+}
+
+/** The consent entries of a customer's app and mode, oldest first: the id named, action and scope. */
+export async function entriesOf(service: TestService, customer: Customer) {
+  const rows = await rowsOf<{ distinct_id: string | null; action: string; scope: string }>(
+    service,
+    "select * from consents where realm = $1::int order by id",
+    [await realmOf(service, customer)],
+  );
+  return rows.map(({ distinct_id: id, action, scope }) => [id, action, scope]);
+}
+
+async function tablesOf({ store }: TestService): Promise<string[]> {
+  const rows = await store.database.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = 'public' and table_type = 'BASE TABLE' order by 1`,
+  );
+  assert.ok(rows.length > 20, "there are tables");
+  return rows.map(({ name }) => name);
+}
+
+/** Every row of every table as text, sorted, without tables that are named. */
+export async function dumpOf(
+  service: TestService,
+  without: readonly string[] = [],
+): Promise<Record<string, string[]>> {
+  const dump: Record<string, string[]> = {};
+  for (const table of await tablesOf(service)) {
+    if (without.includes(table)) continue;
+    const rows = await service.store.database.query<{ row: string }>(
+      `select t::text as row from "${table}" t order by 1`,
+    );
+    dump[table] = rows.map(({ row }) => row);
+  }
+  return dump;
+}
+
+/** The tables whose rows hold a text anywhere, with how many do; nothing is flushed first. */
+export async function tracesOf(service: TestService, text: string): Promise<Record<string, number>> {
+  const found: Record<string, number> = {};
+  for (const [table, rows] of Object.entries(await dumpOf(service))) {
+    const count = rows.filter((row) => row.includes(text)).length;
+    if (count > 0) found[table] = count;
+  }
+  return found;
+}
+
+/** A place on the way to the store at which statements wait. */
+export interface Stop {
+  /** Resolves when the first statement has come here. */
+  readonly reached: Promise<void>;
+  /** Lets it, and all later ones, pass. */
+  go(): void;
+}
+
+/** Stops the first statement of a form on its way to the store. */
+export function stopAt({ store }: TestService, pattern: RegExp): Stop {
+  const database = store.database as { query: Database["query"] };
+  const query = database.query;
+  const reached = Promise.withResolvers<void>();
+  const going = Promise.withResolvers<void>();
+  database.query = async <Row>(text: string, params: readonly Param[] = []) => {
+    if (pattern.test(text)) {
+      database.query = query;
+      reached.resolve();
+      await going.promise;
+    }
+    return await query<Row>(text, params);
+  };
+  return { reached: reached.promise, go: () => going.resolve() };
+}
+
+/** Stops an erasure before its job begins. */
+export function stopQueued(service: TestService): Stop {
+  return stopAt(service, /update erasure_jobs set status = 'in_progress'/);
+}
+
+/** A new app with the catalog above. */
+export function newApp(service: TestService): Promise<TestApp> {
+  return service.newApp(catalogWith());
+}
