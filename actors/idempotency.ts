@@ -60,8 +60,10 @@ export class Idempotency {
 
   /** Forgets the first answers of users who are no more. */
   forget(users: readonly UserKey[]): void {
-    for (const [name, { row }] of this.#recent) {
-      if (row.userKey === null || users.includes(row.userKey)) this.#recent.delete(name);
+    for (const [name, { row, batch }] of this.#recent) {
+      // Answers of nobody in particular may name a user; those that the tables have are found there, if anywhere.
+      const isGone = row.userKey === null ? batch.isDrained : users.includes(row.userKey);
+      if (isGone) this.#recent.delete(name);
     }
   }
 

@@ -47,7 +47,13 @@ export class Mailbox {
   #work(): void {
     let entry: Entry | undefined;
     while ((entry = this.#waiting.shift()) !== undefined) {
-      const wait = entry.prefetch?.() ?? null;
+      let wait: Promise<void> | null;
+      try {
+        wait = entry.prefetch?.() ?? null;
+      } catch (error) {
+        entry.reject(error);
+        continue;
+      }
       if (wait === null) {
         entry.turn();
         continue;

@@ -115,6 +115,8 @@ async function mergePair(
   const { result, alias: moved } = await mergeUsers(worldOf(serving), call);
   // A repeated call links too: the first one may have ended in between.
   if (result.ok && !isDryRun && analytics === "linked") await linkPeople(serving, caller.realm, from, to);
+  // What either side opted out of holds for reads of tables, too, before this is answered.
+  else if (result.ok && !isDryRun) await serving.term.flush();
   if (moved !== null && result.ok && !result.answer.historyPending) await moveAlias(serving, moved);
   return result;
 }

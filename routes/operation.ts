@@ -52,6 +52,8 @@ export interface OperationRequest<Input> {
 /** Keeps track of whether a first answer was written with the changes of a turn. */
 export interface FirstAnswer {
   isKept: boolean;
+  /** The user that the answer is about, where no turn says it: it is erased with that user. */
+  userKey: number | null;
   row(answer: WireAnswer, userKey: number | null): IdempotencyRow;
 }
 
@@ -182,12 +184,15 @@ async function handleOnce(
   const requestHash = hashOf(`${definition.method} ${definition.path}\n${bodyText}`);
   const firstAnswer: FirstAnswer = {
     isKept: false,
+    userKey: null,
     row: ({ status, body }, userKey) => ({ realm, key, requestHash, status, body, userKey, at: clock.now() }),
   };
   const outcome = await term.idempotency.run({ realm, key, requestHash }, async () => {
     const answer = await definition.handle({ ...ready, firstAnswer });
     const isOpen = !firstAnswer.isKept && definition.answersToken !== true;
-    if (isOpen && isKeepableStatus(answer)) await term.keepAnswer(firstAnswer.row(answer, null));
+    if (isOpen && isKeepableStatus(answer)) {
+      await term.keepAnswer(firstAnswer.row(answer, firstAnswer.userKey));
+    }
     return answer;
   });
   if (outcome.kind === "conflict") {

@@ -19,11 +19,12 @@ function consentOperation(path: string, action: "opt_out" | "opt_in") {
     path,
     access: "secret",
     input: z.object({ distinctId: endUserId, scope: anyScope.nullish() }),
-    handle: async ({ serving, caller, input }) => {
+    handle: async ({ serving, caller, input, firstAnswer }) => {
       const scope = input.scope ?? "all";
       const coversAnalytics = scope === "analytics" || scope === "all";
       if (action === "opt_out" && coversAnalytics) requirePrivacySecret(serving);
-      await changeConsent(serving, caller.realm, input.distinctId, action, scope);
+      const userKey = await changeConsent(serving, caller.realm, input.distinctId, action, scope);
+      if (firstAnswer !== null) firstAnswer.userKey = userKey;
       return success({});
     },
   });

@@ -105,6 +105,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service.ts",
     "src/log.ts",
     "src/storage/erasure_store.ts",
+    "src/in_turn.ts",
   ],
   "routes/": [
     "routes/",

@@ -2,6 +2,8 @@
 // the tables before a call is answered. Section 9 of the decisions.
 
 import type { Realm } from "actors/actor.ts";
+import type { ConsentAnswer } from "domain/command.ts";
+import type { UserKey } from "domain/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "domain/user.ts";
 import { forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
 import { readConsent } from "src/read/consent.ts";
@@ -12,27 +14,30 @@ export function bitsOf(scope: ConsentScope): number {
   return scope === "all" ? SCOPE_BITS.analytics | SCOPE_BITS.ai_personalization : SCOPE_BITS[scope];
 }
 
-/** Opts a person out of a scope, or back in. */
+/** Opts a person out of a scope, or back in; answers the number of the user that the id stands for. */
 export async function changeConsent(
   serving: Serving,
   realm: Realm,
   distinctId: string,
   action: ConsentEntry["action"],
   scope: ConsentScope,
-): Promise<void> {
+): Promise<UserKey | null> {
   const bits = bitsOf(scope);
   const ids = await idsOfPerson(serving.database, realm.realm, distinctId);
   const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
   let entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null = { distinctId, action, scope };
+  let userKey: UserKey | null = null;
   for (const id of [distinctId, ...ids.filter((other) => other !== distinctId)]) {
-    const hasChanged = await putConsent(serving, realm, id, { add, remove, entry });
+    const answer = await putConsent(serving, realm, id, { add, remove, entry });
+    userKey ??= answer.userKey;
     // One entry a call, however many ids it reached.
-    if (hasChanged) entry = null;
+    if (answer.hasChanged) entry = null;
   }
   await serving.term.flush();
   if ((remove & SCOPE_BITS.analytics) !== 0) {
     await forgetPseudonym(serving.database, serving.features, realm.realm, ids);
   }
+  return userKey;
 }
 
 /** Puts what one id of a person opted out of on the others. */
@@ -49,11 +54,12 @@ export async function addOptOuts(
 
 /** Whether the user behind an id has opted out of a scope. */
 export async function isOptedOut(
-  { database }: Serving,
+  { database, term }: Serving,
   realm: number,
   distinctId: string,
   scope: Exclude<ConsentScope, "all">,
 ): Promise<boolean> {
+  await term.flush();
   const { optedOut } = await readConsent(database, realm, distinctId);
   return (optedOut & SCOPE_BITS[scope]) !== 0;
 }
@@ -65,14 +71,14 @@ interface ConsentChange {
   readonly isErasing?: boolean;
 }
 
-/** Changes the consent of one user; answers whether anything changed. */
+/** Changes the consent of one user. */
 export async function putConsent(
   { term }: Serving,
   realm: Realm,
   id: string,
   change: ConsentChange,
-): Promise<boolean> {
+): Promise<ConsentAnswer> {
   const result = await term.directory.runById(id, { realm, name: "consent", input: change });
   if (!result.ok) throw new Error(`A consent was refused: ${result.refusal.code}`);
-  return result.answer.hasChanged;
+  return result.answer;
 }

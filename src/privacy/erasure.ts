@@ -11,10 +11,12 @@ import type { Realm } from "actors/actor.ts";
 import { eraseUser, type ErasureStep } from "actors/erase.ts";
 import { Unavailable } from "actors/port.ts";
 import type { UserKey } from "domain/ids.ts";
+import { inTurn } from "src/in_turn.ts";
 import { SWEEP_LIMITS } from "src/limits.ts";
 import { log, messageOf } from "src/log.ts";
 import { putConsent } from "src/privacy/consents.ts";
 import { erasePeople, idsOfPerson } from "src/privacy/people.ts";
+import { forgetPseudonyms } from "src/privacy/pseudonyms.ts";
 import type { Serving } from "src/service.ts";
 import { arrayText, type Session } from "storage/database.ts";
 import {
@@ -23,6 +25,7 @@ import {
   findJob,
   findUsers,
   finishJob,
+  idsOfUsers,
   insertJob,
   type JobRecord,
   listOpenJobs,
@@ -32,24 +35,33 @@ import {
 
 /** Asks for the erasure of a person: hidden from now on, and erased soon. Answers the job, an open one if there is. */
 export async function requestErasure(serving: Serving, realm: Realm, distinctId: string): Promise<string> {
-  const { database, clock, ids } = serving;
-  const people = await idsOfPerson(database, realm.realm, distinctId);
-  const open = (await listOpenJobs(database)).find((job) =>
-    job.realm === realm.realm && job.distinctIds.includes(distinctId)
-  );
-  const jobId = open?.id ?? ids.next("job");
-  if (open === undefined) {
-    await insertJob(database, { id: jobId, realm: realm.realm, distinctIds: people, at: clock.now() });
-  }
-  for (const id of people) {
-    await putConsent(serving, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
-  }
-  await serving.term.flush();
+  const jobId = await inTurn(serving, () => makeJob(serving, realm, distinctId));
   void runErasures(serving).catch((error) => {
     if (!(error instanceof Unavailable)) {
       log("warn", "An erasure did not finish", { error: messageOf(error) });
     }
   });
+  return jobId;
+}
+
+/**
+ * A job that has not begun, its users marked. In turn with the beginnings of jobs: none begins in between, and leaves
+ * the mark on a user who is new.
+ */
+async function makeJob(serving: Serving, realm: Realm, distinctId: string): Promise<string> {
+  const { database, ids } = serving;
+  const people = await idsOfPerson(database, realm.realm, distinctId);
+  const open = (await listOpenJobs(database)).find((job) =>
+    job.isQueued && job.realm === realm.realm && job.distinctIds.includes(distinctId)
+  );
+  const jobId = open?.id ?? ids.next("job");
+  if (open === undefined) {
+    await insertJob(database, { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() });
+  }
+  for (const id of people) {
+    await putConsent(serving, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
+  }
+  await serving.term.flush();
   return jobId;
 }
 
@@ -78,22 +90,25 @@ async function runJobs(serving: Serving): Promise<number> {
 }
 
 async function runJob(serving: Serving, job: OpenJob): Promise<boolean> {
-  const { database, clock, registry, features } = serving;
+  const { database, registry, features } = serving;
   const realm = registry.realms.get(job.realm);
   const secret = features.privacySecret;
   if (realm === undefined || secret === null) return false;
   try {
-    const ids = await closureOf(serving, job);
-    await startJob(database, job.id, ids, clock.now());
+    const ids = await inTurn(serving, async () => {
+      const all = await closureOf(serving, job);
+      await startJob(database, job.id, all, realm.now());
+      return all;
+    });
     for (const id of ids) await erase(serving, realm, id, secret);
     await database.transaction((session) => eraseTraces(session, job.realm, ids, secret));
-    await finishJob(database, job.id, clock.now(), null);
+    await finishJob(database, job.id, realm.now(), null);
     return true;
   } catch (error) {
     // The term ended: the next one finds the job open.
     if (error instanceof Unavailable) throw error;
     log("error", "An erasure failed", { jobId: job.id, error: messageOf(error) });
-    await finishJob(database, job.id, clock.now(), "The erasure could not be finished");
+    await finishJob(database, job.id, realm.now(), "The erasure could not be finished");
     return false;
   }
 }
@@ -122,31 +137,40 @@ async function erase(serving: Serving, realm: Realm, id: string, secret: string)
     );
     if (removed === 0) break;
   }
-  const names = users.map((user) => user.id);
   const step: ErasureStep = async (canonicalKeys) => {
     const all = [...new Set([...keys, ...canonicalKeys])];
-    await deleteRest(database, all);
-    await database.transaction((session) => eraseTraces(session, realm.realm, names, secret));
+    // Fenced: only the writer may take a user from under the actors.
+    await serving.lease.transaction((session) => eraseRest(session, realm.realm, all, secret));
     return all;
   };
   await eraseUser(term, realm.realm, id, step);
 }
 
-/** Whatever history was written while the bulk went, and the user itself. */
-async function deleteRest(database: Serving["database"], keys: readonly UserKey[]): Promise<void> {
-  await database.transaction(async (session) => {
-    while (await deleteHistory(session, keys, Number.MAX_SAFE_INTEGER) > 0);
-    await deleteUsers(session, keys);
-  });
+/** Whatever history was written while the bulk went, the users themselves and what names them, who joined included. */
+async function eraseRest(
+  session: Session,
+  realm: number,
+  keys: readonly UserKey[],
+  secret: string,
+): Promise<void> {
+  const names = await idsOfUsers(session, keys);
+  while (await deleteHistory(session, keys, Number.MAX_SAFE_INTEGER) > 0);
+  await deleteUsers(session, keys);
+  await eraseTraces(session, realm, names, secret);
 }
 
-/** People, consent entries and first answers that name these ids. */
+/** People, pseudonyms, consent entries and first answers that name these ids. */
 async function eraseTraces(
   session: Session,
   realm: number,
   ids: readonly string[],
   secret: string,
 ): Promise<void> {
+  const people = await session.query<{ id: string }>(
+    "select person_id as id from person_ids where realm = $1::int and distinct_id = any($2::text::text[])",
+    [realm, arrayText(ids)],
+  );
+  await forgetPseudonyms(session, secret, realm, ids);
   await erasePeople(session, realm, ids);
   for (const id of ids) {
     await session.query(
@@ -154,13 +178,23 @@ async function eraseTraces(
       [realm, id, hashedId(secret, realm, id)],
     );
   }
-  const quoted = ids.map((id) => JSON.stringify(id));
+  // First answers that no user owns, such as that of a batch: found by the ids in their bodies, and in their keys where
+  // an id is long enough not to stand there by chance.
+  const quoted = [...ids, ...people.map(({ id }) => id)].map((id) => JSON.stringify(id));
   await session.query(
     `delete from idempotency i using unnest($2::text::text[]) as named(id)
      where i.realm = $1::int and i.user_key is null and position(named.id in i.body) > 0`,
     [realm, arrayText(quoted)],
   );
+  await session.query(
+    `delete from idempotency i using unnest($2::text::text[]) as named(id)
+     where i.realm = $1::int and i.user_key is null and position(named.id in i.key) > 0`,
+    [realm, arrayText(ids.filter((id) => id.length >= TELLING_ID_LENGTH))],
+  );
 }
+
+/** An id of this length in the middle of a text is no coincidence. */
+const TELLING_ID_LENGTH = 8;
 
 /** The keyed hash that stands in place of an id in the entries that are kept. */
 export function hashedId(secret: string, realm: number, id: string): string {

@@ -7,7 +7,7 @@ import { END, newestFirst, type Place } from "src/privacy/newest_first.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
 import { idsOfPeople, type PersonRow, readPerson } from "src/privacy/person_rows.ts";
 import { type EventRecord, type LogView, PREVIEW_LENGTH, selectFrom, showListed } from "src/read/feed.ts";
-import { arrayText, type Database } from "storage/database.ts";
+import { arrayText, type Database, type Param } from "storage/database.ts";
 
 /** Whose document, and what it says of itself. */
 export interface ExportQuery {
@@ -19,7 +19,8 @@ export interface ExportQuery {
   readonly logs: LogView;
 }
 
-const { exportPageRows: PAGE_ROWS, exportRunRowsMin: RUN_ROWS_MIN } = PEOPLE_LIMITS;
+const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
+const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
 
 /** The document shows previews of prompts; a page of whole texts would be large. */
 const TEXTS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;
@@ -58,6 +59,17 @@ async function* listed<Row>(
   }
 }
 
+/**
+ * Reads rows in the order of an index. The planner knows users by their average: for every page it would fetch all rows
+ * of one with a million, and sort them.
+ */
+function queryInOrder<Row>(database: Database, text: string, params: readonly Param[]): Promise<Row[]> {
+  return database.transaction(async (session) => {
+    await session.query("select set_config('enable_bitmapscan', 'off', true)");
+    return await session.query<Row>(text, params);
+  });
+}
+
 interface AnalyticsRecord extends Place {
   readonly event: string;
   readonly properties: string;
@@ -70,13 +82,13 @@ async function* analyticsEvents(database: Database, personId: string): AsyncGene
     [personId],
   );
   const read = (source: string, { at_ms, id }: Place, limit: number) =>
-    database.query<AnalyticsRecord>(
+    queryInOrder<AnalyticsRecord>(
+      database,
       `select id, at_ms, event, properties from analytics_events
        where person_id = $1 and (at_ms, id) < ($2::bigint, $3) order by at_ms desc, id desc limit $4::int`,
       [source, at_ms, id, limit],
     );
-  const bounds = { pageRows: PAGE_ROWS, runRowsMin: RUN_ROWS_MIN };
-  yield* newestFirst(people.map(({ id }) => id), read, bounds);
+  yield* newestFirst(people.map(({ id }) => id), read, BOUNDS);
 }
 
 /**
@@ -103,7 +115,7 @@ async function* meteringEvents(
     ) ${selectFrom("page", TEXTS)} order by e.created_at_ms desc, e.id desc`;
   let { at_ms, id } = END;
   while (true) {
-    const page = await database.query<EventRecord>(text, [realm, arrayText(ids), at_ms, id]);
+    const page = await queryInOrder<EventRecord>(database, text, [realm, arrayText(ids), at_ms, id]);
     const last = page.at(-1);
     if (last === undefined) return;
     yield page;
@@ -129,7 +141,7 @@ async function* consentEntries(
        order by at_ms desc, id desc limit $5::int`,
       [realm, arrayText(ids), before.at_ms, before.id, limit],
     );
-  yield* newestFirst(["consents"], read, { pageRows: PAGE_ROWS, runRowsMin: RUN_ROWS_MIN });
+  yield* newestFirst(["consents"], read, BOUNDS);
 }
 
 function showPerson(person: PersonRow, distinctIds: readonly string[]) {

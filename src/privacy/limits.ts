@@ -7,8 +7,8 @@ export const PEOPLE_LIMITS = {
   personBytesMax: 64 * 1024,
   /** Rows that an export reads at a time. */
   exportPageRows: 1_000,
-  /** Rows that it reads at a time of each of many people who were merged into one. */
-  exportRunRowsMin: 16,
+  /** Rows that it holds while it puts those of people who were merged into one in order. */
+  exportHeldRows: 4_000,
   /** How long a download link is valid, in real time. */
   exportValidMs: 24 * 3_600_000,
 } as const;

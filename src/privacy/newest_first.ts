@@ -13,6 +13,8 @@ export const END: Place = { at_ms: Number.MAX_SAFE_INTEGER, id: "" };
 /** Reads rows of a source that come before a place, newest first. */
 export type ReadRun<Row extends Place> = (source: string, before: Place, limit: number) => Promise<Row[]>;
 
+const RUN_ROWS_MIN = 16;
+
 interface Run<Row extends Place> {
   readonly source: string;
   readonly rows: readonly Row[];
@@ -23,9 +25,10 @@ interface Run<Row extends Place> {
 export async function* newestFirst<Row extends Place>(
   sources: readonly string[],
   read: ReadRun<Row>,
-  { pageRows, runRowsMin }: { readonly pageRows: number; readonly runRowsMin: number },
+  { pageRows, heldRows }: { readonly pageRows: number; readonly heldRows: number },
 ): AsyncGenerator<Row[]> {
-  const runRows = Math.max(runRowsMin, Math.ceil(pageRows / Math.max(1, sources.length)));
+  const fair = Math.floor(heldRows / Math.max(1, sources.length));
+  const runRows = Math.min(pageRows, Math.max(RUN_ROWS_MIN, fair));
   // In the order of their next rows, the newest last.
   const runs: Run<Row>[] = [];
   const readOn = async (source: string, before: Place) => {

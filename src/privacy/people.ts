@@ -22,6 +22,23 @@ export async function forgetPseudonym(
   if (privacySecret !== null) await forgetPseudonyms(reader, privacySecret, realm, distinctIds);
 }
 
+/** Removes some events of these ids' people; answers how many, 0 when none are left. A step before `erasePeople`. */
+export async function erasePeopleEvents(
+  session: Session,
+  realm: number,
+  distinctIds: readonly string[],
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from analytics_events where id in (
+       select e.id from person_ids i join people p on p.id = i.person_id or p.merged_into = i.person_id
+       join analytics_events e on e.person_id = p.id
+       where i.realm = $1::int and i.distinct_id = any($2::text::text[]) limit $3::bigint) returning 1`,
+    [realm, arrayText(distinctIds), limit],
+  );
+  return rows.length;
+}
+
 /**
  * Removes the people of these ids, their ids and their events. Pseudonyms are forgotten with `forgetPseudonym`, before:
  * they are found through the people.

@@ -11,6 +11,8 @@ export interface OpenJob {
   readonly id: string;
   readonly realm: number;
   readonly distinctIds: readonly string[];
+  /** Whether it has not begun. */
+  readonly isQueued: boolean;
 }
 
 /** A job as its status tells it. */
@@ -24,7 +26,7 @@ export interface JobRecord {
 
 export async function insertJob(
   reader: Reader,
-  job: OpenJob & { readonly at: Millis },
+  job: Omit<OpenJob, "isQueued"> & { readonly at: Millis },
 ): Promise<void> {
   await reader.query(
     `insert into erasure_jobs (id, realm, status, distinct_ids, requested_at_ms)
@@ -34,18 +36,19 @@ export async function insertJob(
 }
 
 export async function listOpenJobs(reader: Reader): Promise<OpenJob[]> {
-  const rows = await reader.query<{ id: string; realm: number; distinct_ids: string }>(
-    `select id, realm, distinct_ids from erasure_jobs where status in ('queued', 'in_progress')
+  const rows = await reader.query<{ id: string; realm: number; distinct_ids: string; queued: boolean }>(
+    `select id, realm, distinct_ids, status = 'queued' as queued from erasure_jobs where status in ('queued', 'in_progress')
      order by requested_at_ms, id`,
   );
-  return rows.map(({ id, realm, distinct_ids: ids }) => ({
+  return rows.map(({ id, realm, distinct_ids: ids, queued }) => ({
     id,
     realm,
     distinctIds: JSON.parse(ids) as string[],
+    isQueued: queued,
   }));
 }
 
-/** Says that a job has begun, and everything that it covers. */
+/** Says that a job has begun, and everything that it covers; one that another term ended stays as it is. */
 export async function startJob(
   reader: Reader,
   id: string,
@@ -54,7 +57,7 @@ export async function startJob(
 ): Promise<void> {
   await reader.query(
     `update erasure_jobs set status = 'in_progress', distinct_ids = $2,
-     started_at_ms = coalesce(started_at_ms, $3::bigint) where id = $1`,
+     started_at_ms = coalesce(started_at_ms, $3::bigint) where id = $1 and completed_at_ms is null`,
     [id, JSON.stringify(ids), at],
   );
 }
@@ -63,7 +66,7 @@ export async function startJob(
 export async function finishJob(reader: Reader, id: string, at: Millis, fault: string | null): Promise<void> {
   await reader.query(
     `update erasure_jobs set status = $2, distinct_ids = null, completed_at_ms = $3::bigint, error_message = $4
-     where id = $1`,
+     where id = $1 and completed_at_ms is null`,
     [id, fault === null ? "completed" : "failed", at, fault],
   );
 }
@@ -89,6 +92,15 @@ export async function findUsers(
      where u.realm = $1::int and u.id = $2 and a.realm = u.realm`,
     [realm, id],
   );
+}
+
+/** The ids of users. */
+export async function idsOfUsers(reader: Reader, keys: readonly UserKey[]): Promise<string[]> {
+  const rows = await reader.query<{ id: string }>(
+    "select id from users where key = any($1::text::bigint[])",
+    [arrayText(keys)],
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** Tables of a user's history by their keys: they may be long. */

@@ -85,8 +85,11 @@ Deno.test("every match status is listed, and only a matched event names its grou
   );
   const settings = { ...CATALOG.settings, promptLogging: true };
   await service.admin("PUT", `/apps/${app.appId}/catalog`, { ...CATALOG, settings });
-  const logged = await dataOf(app.call("GET", `/events/${events[1].id}`));
-  assert.equal(logged.errorCode, "e".repeat(100));
+  const later = await dataOf(app.call("GET", `/events/${events[1].id}`));
+  assert.equal(later.errorCode, null, "written while logging was off");
+  await dataOf(app.call("POST", "/release", { ...reason, reservationId: await holdImages(app) }));
+  const [newest] = (await dataOf(app.call("GET", "/events?limit=1"))).events;
+  assert.equal((await dataOf(app.call("GET", `/events/${newest.id}`))).errorCode, "e".repeat(100));
   assert.equal((await dataOf(app.call("GET", "/events"))).logPromptsEnabled, true);
 });
 

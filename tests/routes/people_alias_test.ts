@@ -14,7 +14,7 @@ import {
   realmOf,
 } from "tests/routes/people_support.ts";
 import { linkPeople } from "src/privacy/link.ts";
-import { erasePeople, forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
+import { erasePeople, erasePeopleEvents, forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
 import { TEST_FEATURES } from "tests/support/test_service.ts";
 
 const service = serviceOfFile();
@@ -164,6 +164,8 @@ Deno.test("an erasure removes the whole person, with all ids, events and the way
   await linked(app, "a", "b");
   await consent(app, "/opt-out", "a");
   await captured(app, { distinctId: "b", event: "hidden" });
+  const step = () => database.transaction((session) => erasePeopleEvents(session, realm, ["b"], 1));
+  assert.deepEqual([await step(), await step(), await step()], [1, 1, 0]);
   await database.transaction(async (session) => {
     await forgetPseudonym(session, TEST_FEATURES, realm, ["a"]);
     await erasePeople(session, realm, ["a"]);

@@ -113,13 +113,12 @@ export function open(service: TestService, url: string): Promise<Answer> {
 }
 
 /** The export document of an id. */
-// deno-lint-ignore no-explicit-any -- tests look at whatever came back
 export async function exportOf(
   service: TestService,
   app: TestApp,
   distinctId: string,
   key = app.secretLive,
-): Promise<any> {
+): Promise<Answer["body"]> {
   const answer = await open(service, await linkOf(app, distinctId, key));
   assert.equal(answer.status, 200, JSON.stringify(answer.body));
   return answer.body;

@@ -226,7 +226,8 @@ Deno.test("past the retention time reads hide a log, and the sweep removes it an
   await u.pass(DAY_S - 0.001);
   assert.deepEqual([(await logOf(u, old)).response, (await logOf(u, old)).errorCode], ["old-45", "E_OLD"]);
   await u.pass(0.001);
-  assert.deepEqual(await logOf(u, old), NO_LOG);
+  const { hasLog, prompt, response, promptPreview } = await logOf(u, old);
+  assert.deepEqual([hasLog, prompt, response, promptPreview], [false, null, null, null]);
   assert.equal((await feedOf(u)).find(({ id }) => id === old).hasLog, false);
   assert.deepEqual(await tracesOf(service, "old-45"), { event_logs: 1 });
   assert.equal((await sweep(service)).promptLogs, 1);

@@ -97,7 +97,7 @@ export async function rowsOf<Row = Record<string, unknown>>(
   params: readonly Param[] = [],
 ): Promise<Row[]> {
   await service.serving().term.flush();
-  return await service.store.database.query<Row>(sql, params);
+  return [...await service.store.database.query<Row>(sql, params)];
 }
 
 /** The realm of a customer. */
@@ -159,18 +159,18 @@ export async function tracesOf(service: TestService, text: string): Promise<Reco
 export interface Stop {
   /** Resolves when the first statement has come here. */
   readonly reached: Promise<void>;
-  /** Lets it, and all later ones, pass. */
+  /** Lets it pass. */
   go(): void;
 }
 
-/** Stops the first statement of a form on its way to the store. */
-export function stopAt({ store }: TestService, pattern: RegExp): Stop {
+/** Stops a statement of a form on its way to the store: the first one after some that pass. */
+export function stopAt({ store }: TestService, pattern: RegExp, passing = 0): Stop {
   const database = store.database as { query: Database["query"] };
   const query = database.query;
   const reached = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();
   database.query = async <Row>(text: string, params: readonly Param[] = []) => {
-    if (pattern.test(text)) {
+    if (pattern.test(text) && passing-- === 0) {
       database.query = query;
       reached.resolve();
       await going.promise;
@@ -180,12 +180,84 @@ export function stopAt({ store }: TestService, pattern: RegExp): Stop {
   return { reached: reached.promise, go: () => going.resolve() };
 }
 
-/** Stops an erasure before its job begins. */
+/** Stops the next erasure before its job begins: its call looks for open jobs first, and then the runner does. */
 export function stopQueued(service: TestService): Stop {
-  return stopAt(service, /update erasure_jobs set status = 'in_progress'/);
+  return stopAt(service, /from erasure_jobs where status in/, 1);
 }
 
 /** A new app with the catalog above. */
 export function newApp(service: TestService): Promise<TestApp> {
   return service.newApp(catalogWith());
 }
+
+/** A part of every id, note and text of the user that is erased: nothing else says it. */
+export const MARK = "zebra-7f3a";
+
+/** What a user who did everything holds: ids that name parts of it, and the answers of its idempotent calls. */
+export interface Zebra {
+  readonly customer: Customer;
+  /** An open, a committed, a released and an expired hold. */
+  readonly reservationIds: readonly string[];
+  readonly eventId: string;
+  readonly balanceId: string;
+  /** Idempotent calls that were made: path, body and key. */
+  readonly calls: readonly (readonly [path: string, body: object, key: string])[];
+}
+
+/**
+ * A user of the app's test mode with rows in every table: usage, credits, logs, a subscription, aliases in metering
+ * and people, captured events, opt-outs. MARK is the canonical id; `-old`, `-older` and `-batch` are aliases of it,
+ * `-device` is another id of its person with usage of its own.
+ */
+export async function makeZebra(app: TestApp): Promise<Zebra> {
+  const customer = new Customer(app, MARK, app.secretTest);
+  const calls: [string, object, string][] = [];
+  const once = (path: string, body: object) => {
+    calls.push([path, body, `once-${calls.length}`]);
+    const headers = { "idempotency-key": `once-${calls.length - 1}` };
+    return dataOf(app.call("POST", path, body, { key: customer.key, headers }));
+  };
+  const note = `a note of ${MARK}`;
+  const properties = { name: MARK };
+  await customer.post("/subscriptions", { planId: "plan_pro", provider: MARK, externalId: MARK });
+  await customer.ask("DELETE", "/subscriptions", { reason: note });
+  await once("/subscriptions", { userId: MARK, planId: "plan_pro" });
+  const metadata = { who: MARK, deep: [{ [MARK]: 1 }] };
+  const expired = await customer.hold("image.x", { prompt: note, metadata, ttlSeconds: 10 });
+  await customer.pass(60);
+  const balanceId = await customer.fund("cpk_wallet", 50, { notes: note, externalRef: MARK });
+  const revoked = await customer.fund("cpk_first", 5, { notes: note });
+  await customer.post("/credits/revoke", { balanceId: revoked, reason: note });
+  const open = await customer.hold("image.x", { prompt: note, metadata, ttlSeconds: 86_400 });
+  const committed = (await once("/reserve", { userId: MARK, event: "image.x", prompt: note })).reservationId;
+  const { eventId } = await once("/commit", { reservationId: committed, response: note });
+  const released = await customer.hold("other", { prompt: note });
+  await customer.post("/release", { reservationId: released, reason: note, errorCode: MARK, response: note });
+  await once("/track", { userId: MARK, event: `image.${MARK}`, prompt: note, response: note, metadata });
+  await customer.ask("POST", "/track", { event: "image.premium", count: 99, prompt: note });
+  for (const alias of ["old", "older", "batch", "device"]) {
+    const userId = `${MARK}-${alias}`;
+    await customer.post("/subscriptions", { userId, planId: "plan_pro" });
+    await customer.post("/track", { userId, event: "image.x", prompt: note });
+    await customer.post("/reserve", { userId, event: "image.x", prompt: note, ttlSeconds: 86_400 });
+    await customer.fund("cpk_wallet", 5, { userId, externalRef: MARK });
+  }
+  for (const distinctId of [MARK, `${MARK}-device`, `${MARK}-old`]) {
+    await dataOf(askOf(customer, "/capture", { distinctId, event: "seen", properties }));
+  }
+  await dataOf(askOf(customer, "/capture", { event: "anonymous", properties: { page: 1 } }));
+  await dataOf(askOf(customer, "/identify", { distinctId: MARK, properties, propertiesOnce: { [MARK]: 1 } }));
+  await dataOf(askOf(customer, "/alias", { distinctId: MARK, alias: `${MARK}-device` }));
+  await once("/customers/alias", { from: `${MARK}-older`, to: `${MARK}-old` });
+  await once("/customers/alias", { from: `${MARK}-old`, to: MARK });
+  await once("/customers/alias/batch", {
+    pairs: [{ from: `${MARK}-batch`, to: MARK }, { from: 1, to: MARK }],
+  });
+  await optOut(customer, MARK, "all");
+  await optOut(customer, `${MARK}-device`, "prompt_logging");
+  await dataOf(askOf(customer, "/capture", { distinctId: MARK, event: "silenced" }));
+  return { customer, reservationIds: [open, committed, released, expired], eventId, balanceId, calls };
+}
+
+/** Every id of that user. */
+export const ZEBRA_IDS = ["", "-old", "-older", "-batch", "-device"].map((end) => MARK + end);

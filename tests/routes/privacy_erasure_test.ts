@@ -1,0 +1,303 @@
+// Erasure: nothing of a person is left in any row of any table, everything else is as it was, and whoever comes back
+// is new.
+
+import assert from "node:assert/strict";
+import { Customer } from "tests/routes/credits_support.ts";
+import { assertRefused, dataOf } from "tests/routes/support.ts";
+import { startTestService, type TestService } from "tests/support/test_service.ts";
+import { reconcile } from "src/read/reconcile.ts";
+import {
+  another,
+  askOf,
+  deletePerson,
+  dumpOf,
+  erase,
+  feedOf,
+  makeZebra,
+  MARK,
+  newApp,
+  newLogged,
+  optedOutOf,
+  optOut,
+  rowsOf,
+  statusOf,
+  sweep,
+  tracesOf,
+  type Zebra,
+  ZEBRA_IDS,
+} from "tests/routes/privacy_support.ts";
+
+/** Runs a test on a service of its own: it looks at whole tables. */
+async function withService(work: (service: TestService) => Promise<void>): Promise<void> {
+  const service = await startTestService();
+  try {
+    await work(service);
+  } finally {
+    await service.close();
+  }
+}
+
+/** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
+const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease"];
+/** Tables of which something of an erased user is kept. */
+const KEPT = ["erasure_jobs", "consents", "analytics_events"];
+
+async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
+  for (const key of [app.secretTest, app.secretLive]) {
+    const v = new Customer(app, "bystander", key);
+    await v.post("/subscriptions", { planId: "plan_pro" });
+    await v.hold("image.x", { prompt: "of a bystander", ttlSeconds: 86_400 });
+    await v.fund("cpk_wallet", 5, { externalRef: "ref" });
+    await v.post("/track", { event: "image.x", prompt: "p", response: "r" });
+    await v.post("/track", { userId: "bystander-old", event: "image.x" });
+    await v.post("/customers/alias", { from: "bystander-old", to: "bystander" });
+    await dataOf(askOf(v, "/identify", { distinctId: "bystander", properties: { a: 1 } }));
+    await dataOf(askOf(v, "/capture", { distinctId: "bystander", event: "seen" }));
+    await optOut(v, "bystander", "prompt_logging");
+    const options = { key, headers: { "idempotency-key": "bystander-1" } };
+    await dataOf(app.call("POST", "/customers/alias/batch", { pairs: [{ from: "x", to: "y" }] }, options));
+  }
+  // Everybody's id begins with this one's, which says nothing of others.
+  await new Customer(app, MARK.slice(0, 5), app.secretTest).post("/track", { event: "image.x", prompt: "p" });
+}
+
+for (const erasedBy of [MARK, `${MARK}-older`, `${MARK}-batch`, `${MARK}-device`]) {
+  Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
+    await withService(async (service) => {
+      const app = await newApp(service);
+      await bystanders(app);
+      await sweep(service);
+      const before = await dumpOf(service);
+      const zebra = await makeZebra(app);
+      await service.serving().term.flush();
+      const found = Object.keys(await tracesOf(service, MARK));
+      for (
+        const table of [
+          "users",
+          "subscriptions",
+          "subscription_events",
+          "events",
+          "event_logs",
+          "reservations",
+          "credit_balances",
+          "credit_ledger",
+          "idempotency",
+          "people",
+          "person_ids",
+          "analytics_events",
+          "consents",
+        ]
+      ) {
+        assert.ok(found.includes(table), `there is something to erase in ${table}: ${found}`);
+      }
+      await erase(service, zebra.customer, erasedBy);
+      await sweep(service);
+
+      assert.deepEqual(await tracesOf(service, MARK), {});
+      const after = await dumpOf(service);
+      for (const [table, rows] of Object.entries(before)) {
+        if (NOT_OF_USERS.includes(table)) continue;
+        if (!KEPT.includes(table)) assert.deepEqual(after[table], rows, table);
+        else assert.deepEqual(rows.filter((row) => !after[table]?.includes(row)), [], `${table} lost rows`);
+      }
+      const drifts: string[] = [];
+      await reconcile(service.store.database, ({ text }) => drifts.push(text));
+      assert.deepEqual(drifts, []);
+    });
+  });
+}
+
+Deno.test("anonymous events, pseudonymous ones and hashed consent entries are what an erasure keeps", async () => {
+  await withService(async (service) => {
+    const zebra = await makeZebra(await newApp(service));
+    await erase(service, zebra.customer, MARK);
+    const events = await rowsOf<{ event: string; person_id: string | null }>(
+      service,
+      "select * from analytics_events order by id",
+    );
+    assert.deepEqual(events.map(({ event, person_id: id }) => [event, id]), [
+      ["anonymous", null],
+      ["silenced", null],
+    ]);
+    const entries = await rowsOf<Record<string, string | null>>(
+      service,
+      "select * from consents order by id",
+    );
+    assert.deepEqual(entries.map(({ action, scope, distinct_id: id }) => [action, scope, id]), [
+      ["opt_out", "all", null],
+      ["opt_out", "prompt_logging", null],
+    ]);
+    const hashes = entries.map(({ id_hash: hash }) => hash as string);
+    for (const hash of hashes) assert.match(hash, /^[A-Za-z0-9_-]{43}$/);
+    assert.notEqual(hashes[0], hashes[1], "two ids");
+    assert.deepEqual(await rowsOf(service, "select 1 from pseudonyms"), [], "what leads to a pseudonym goes");
+    const [job] = await rowsOf(service, "select distinct_ids from erasure_jobs");
+    assert.deepEqual(job, { distinct_ids: null });
+  });
+});
+
+Deno.test("the hash in a kept entry needs the secret and differs between modes", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    const test = new Customer(u.app, "u", u.app.secretTest);
+    const hashes = [];
+    for (const customer of [u, test]) {
+      await optOut(customer, "u", "prompt_logging");
+      await erase(service, customer, "u");
+    }
+    for (const { id_hash: hash } of await rowsOf(service, "select id_hash from consents")) hashes.push(hash);
+    assert.equal(hashes.length, 2);
+    assert.notEqual(hashes[0], hashes[1]);
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode("u")));
+    assert.ok(!hashes.includes(digest.toBase64({ alphabet: "base64url", omitPadding: true })));
+  });
+});
+
+Deno.test("a user that comes back starts empty, and nothing of before is known", async () => {
+  await withService(async (service) => {
+    const { customer, reservationIds, eventId, balanceId, calls } = await makeZebra(await newApp(service));
+    const { app, key } = customer;
+    await erase(service, customer, MARK);
+    for (const restart of [false, true]) {
+      if (restart) await service.restart();
+      for (const id of ZEBRA_IDS) {
+        const user = await dataOf(app.call("GET", `/users/${id}`, undefined, { key }));
+        const { userId, aliases, subscription, history, counters, credits } = user;
+        assert.deepEqual({ userId, aliases, subscription, history, counters, credits }, {
+          userId: id,
+          aliases: [],
+          subscription: null,
+          history: [],
+          counters: [],
+          credits: [],
+        });
+        const { entries } = await dataOf(
+          app.call("GET", `/credits/history?userId=${id}`, undefined, { key }),
+        );
+        assert.deepEqual(entries, []);
+        assert.deepEqual(await optedOutOf(customer, id), []);
+        assert.deepEqual(await feedOf(customer, `&userId=${id}`), []);
+      }
+      for (const reservationId of reservationIds) {
+        for (const path of ["/commit", "/release"]) {
+          assertRefused(await askOf(customer, path, { reservationId }), 404, "not_found");
+        }
+      }
+      assertRefused(await app.call("GET", `/events/${eventId}`, undefined, { key }), 404, "not_found");
+      const revoke = await askOf(customer, "/credits/revoke", { balanceId });
+      assertRefused(revoke, 404, "credit_balance_not_found");
+    }
+    for (const [path, body, idempotencyKey] of calls) {
+      const headers = { "idempotency-key": idempotencyKey };
+      const again = await app.call("POST", path, body, { key, headers });
+      assert.equal(again.headers.get("idempotent-replayed"), null, `${path} is a first call again`);
+      assert.equal(again.status, path === "/commit" ? 404 : 200, JSON.stringify(again.body));
+    }
+    await customer.post("/track", { event: "image.x" });
+    const counts = await customer.counts("lg_images");
+    assert.deepEqual(counts, [3], "what the repeated calls and this one counted");
+  });
+});
+
+Deno.test("an erased alias relation is gone: the ids are two users afterwards", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    await u.post("/track", { userId: "old", event: "image.x" });
+    await u.post("/customers/alias", { from: "old", to: "u" });
+    await erase(service, u, "old");
+    await u.post("/subscriptions", { planId: "plan_pro" });
+    await u.post("/track", { event: "image.x" });
+    const old = await dataOf(u.app.call("GET", "/customers/old"));
+    assert.deepEqual(old, { canonicalId: "old", aliases: [], duplicateActiveSubscriptions: null });
+    const report = await u.post("/customers/alias", { from: "old", to: "other" });
+    assert.equal(report.alreadyMerged, false);
+  });
+});
+
+Deno.test("a job tells its times in its realm's clock, and no other mode, app or id knows it", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service, { mode: "test" });
+    const foreign = await another(await newLogged(service), "x");
+    await u.pass(86_400);
+    const jobId = await deletePerson(u, "u");
+    await sweep(service);
+    const at = new Date(service.clock.now() + 86_400_000).toISOString();
+    assert.deepEqual(await statusOf(u, jobId), {
+      status: "completed",
+      requestedAt: at,
+      startedAt: at,
+      completedAt: at,
+      errorMessage: null,
+    });
+    const asked = (key: string, id: string) =>
+      u.app.call("GET", `/deletion-status?jobId=${id}`, undefined, { key });
+    for (
+      const answer of await Promise.all([
+        asked(u.app.secretLive, jobId),
+        asked(foreign.key, jobId),
+        asked(u.key, "job_unknown"),
+      ])
+    ) {
+      assertRefused(answer, 404, "not_found");
+    }
+    assertRefused(await asked(u.key, ""), 400, "invalid_request");
+  });
+});
+
+Deno.test("an id that was never seen, and one erased before, are erased as well as any", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    await erase(service, u, "never-seen");
+    assert.deepEqual(await tracesOf(service, "never-seen"), {});
+    await erase(service, u, "u");
+    const before = await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs"]);
+    await erase(service, u, "u");
+    assert.deepEqual(await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs"]), before);
+    const jobs = await rowsOf<{ status: string }>(service, "select status from erasure_jobs");
+    assert.deepEqual(jobs.map(({ status }) => status), ["completed", "completed", "completed"]);
+  });
+});
+
+Deno.test("the first answer to an opt-out goes with its user: the same call again opts out again", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    const headers = { "idempotency-key": "of-an-opt-out" };
+    const call = () => u.app.call("POST", "/opt-out", { distinctId: "u" }, { headers });
+    await dataOf(call());
+    await erase(service, u, "u");
+    assert.deepEqual(await rowsOf(service, "select key from idempotency"), []);
+    await dataOf(call());
+    assert.deepEqual(await optedOutOf(u, "u"), ["analytics", "ai_personalization"]);
+  });
+});
+
+Deno.test("delete-person checks its id", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    for (const distinctId of ["", "x".repeat(201), 7, null, undefined]) {
+      assertRefused(await askOf(u, "/delete-person", { distinctId }), 400, "invalid_request");
+    }
+  });
+});
+
+Deno.test("ids with quotes, backslashes and characters of a pattern are erased exactly", async () => {
+  await withService(async (service) => {
+    const u = await newLogged(service);
+    const ids = ['q"uo\\te', "%", "_", "{a,b}", "é\u{feff}😀", "u\n"];
+    for (const userId of ids) {
+      await u.post("/track", { userId, event: "image.x", prompt: "p" });
+      const options = { headers: { "idempotency-key": `k${ids.indexOf(userId)}` } };
+      const pairs = [{ from: `${userId}.`, to: userId }];
+      await dataOf(u.app.call("POST", "/customers/alias/batch", { pairs }, options));
+    }
+    const users = async () =>
+      (await rowsOf<{ id: string }>(service, "select id from users where merged_into is null order by key"))
+        .map(({ id }) => id);
+    for (const [index, id] of ids.entries()) {
+      await erase(service, u, id);
+      assert.deepEqual(await users(), ["u", ...ids.slice(index + 1)]);
+      const left = await rowsOf(service, "select 1 from idempotency");
+      assert.equal(left.length, ids.length - index - 1);
+    }
+  });
+});
