@@ -100,7 +100,7 @@ export class Actor {
 
   /** Whether nothing of this user is on its way to the tables or waiting for a turn. */
   get isIdle(): boolean {
-    return this.mailbox.isIdle && (this.#lastBatch?.isDrained ?? true);
+    return this.mailbox.isIdle && this.isDrained;
   }
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
@@ -125,6 +125,11 @@ export class Actor {
   /** Settles what is due now; only while nothing else can run on this user. */
   settle(realm: Realm): void {
     this.#turn({ realm, name: "settle", input: {} });
+  }
+
+  /** Whether the tables have everything of this user. */
+  get isDrained(): boolean {
+    return this.#lastBatch?.isDrained ?? true;
   }
 
   /** What the answer to a call waits for that saw this user's state. */

@@ -53,13 +53,14 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
     const fromIsAlias = from.state.user.id !== call.from;
-    if (from === to && !fromIsAlias) return refuse("alias_cycle", "to is already an alias of from");
-    if (from !== to && fromIsAlias) {
-      return refuse("alias_conflict", "from is already an alias of another user");
-    }
-    const outcome = from === to
-      ? await standStill(world, to, () => repeat(world, call, to))
-      : await mergeActors(world, call, from, to);
+    const outcome = await (from === to
+      ? fromIsAlias
+        ? standStill(world, to, () =>
+          repeat(world, call, to).catch(unavailable))
+        : refuse("alias_cycle", "to is already an alias of from", to)
+      : fromIsAlias
+      ? refuse("alias_conflict", "from is already an alias of another user", from, to)
+      : mergeActors(world, call, from, to));
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
@@ -68,8 +69,19 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
   }
 }
 
-function refuse(code: "alias_cycle" | "alias_conflict", message: string): Merged {
-  return { result: refused(refusal(code, message)), alias: null };
+/** A refusal rests on a merge that may not be durable yet, and waits for it as any answer does. */
+function refuse(
+  code: "alias_cycle" | "alias_conflict",
+  message: string,
+  ...seen: readonly Actor[]
+): Outcome {
+  const batches = seen.map(({ unwritten }) => unwritten);
+  return { result: refused(refusal(code, message)), alias: null, batches };
+}
+
+/** A read that failed: the call may be sent again. */
+function unavailable(cause: unknown): never {
+  throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
 
 /** Runs work while a user stands still; null when the actor is no longer the user's. */
@@ -99,7 +111,7 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
       }
       from.settle(call.realm);
       to.settle(call.realm);
-      const history = await prefetch(world, from, to);
+      const history = await prefetch(world, from, to).catch(unavailable);
       return decideMerge(world, call, from, to, history);
     }));
 }
@@ -108,7 +120,7 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
 async function prefetch(world: MergeWorld, from: Actor, to: Actor): Promise<HistoryCounts | null> {
   const { store } = world;
   if (!from.state.recorded) return NO_HISTORY;
-  await world.flush();
+  if (!from.isDrained || !to.isDrained) await world.flush();
   const { user, aliases } = from.state;
   const [ofFrom, ofTo, history] = await Promise.all([
     store.loadWhole(user.key),
@@ -156,7 +168,8 @@ function decideMerge(
     to.accept(changes, batch);
     if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
     world.directory.retire(from, to);
-    return { result: answered(report), alias: from.state.user.key, batches: [batch] };
+    const alias = from.state.recorded ? from.state.user.key : null;
+    return { result: answered(report), alias, batches: [batch] };
   } catch (error) {
     from.breakDown();
     to.breakDown();
@@ -167,7 +180,7 @@ function decideMerge(
 /** The stored report of a pair that is merged already. Nothing is written, and no cap asked. */
 async function repeat(world: MergeWorld, call: MergeCall, to: Actor): Promise<Outcome> {
   const alias = to.state.aliases.find(({ id }) => id === call.from);
-  await world.flush();
+  if (!to.isDrained) await world.flush();
   const stored = alias === undefined ? null : await world.store.loadMerge(alias.key);
   if (stored === null) throw new Error("An alias has no report of its merge");
   const report = JSON.parse(stored.report) as MergeReport;

@@ -20,19 +20,18 @@ export async function pseudonymOf(
     ids = await idsOfPeople(session, realm, [distinctId]);
   }
   const hashes = arrayText(ids.map((id) => hashOf(secret, "pseudonym", realm, id).toString("base64url")));
-  const find = () =>
-    session.query<{ pseudonym: string }>(
-      `select pseudonym from pseudonyms where realm = $1::int and id_hash = any($2::text::text[])
-       order by pseudonym limit 1`,
-      [realm, hashes],
-    );
-  const [known] = await find();
+  const [known] = await session.query<{ pseudonym: string }>(
+    `select pseudonym from pseudonyms where realm = $1::int and id_hash = any($2::text::text[])
+     order by pseudonym limit 1`,
+    [realm, hashes],
+  );
   if (known !== undefined) return known.pseudonym;
-  await session.query(
-    "insert into pseudonyms (realm, id_hash, pseudonym) values ($1::int, $2, $3) on conflict do nothing",
+  // An update that changes nothing answers the name that another call made at the same time.
+  const [made] = await session.query<{ pseudonym: string }>(
+    `insert into pseudonyms (realm, id_hash, pseudonym) values ($1::int, $2, $3)
+     on conflict (realm, id_hash) do update set pseudonym = pseudonyms.pseudonym returning pseudonym`,
     [realm, hashOf(secret, "pseudonym", realm, distinctId).toString("base64url"), `psn_${randomUUID()}`],
   );
-  const [made] = await find();
   return (made as { pseudonym: string }).pseudonym;
 }
 

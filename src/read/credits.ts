@@ -5,6 +5,7 @@ import type { Catalog } from "domain/catalog.ts";
 import { type CreditFilter, listBalances, packNameOf } from "domain/credit.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
+import { readOfUser } from "src/read/user_keys.ts";
 import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
 import type { Database } from "storage/database.ts";
 
@@ -16,9 +17,13 @@ export async function listAllBalances(
   filter: CreditFilter,
   now: Millis,
 ): Promise<ShownBalance[]> {
-  const records = await database.query<BalanceRecord>(
-    "select * from credit_balances where user_key = $1::bigint",
-    [userKey],
+  const records = await readOfUser(
+    database,
+    userKey,
+    (user) =>
+      database.query<BalanceRecord>(`select * from credit_balances where user_key ${user.sql(1)}`, [
+        user.param,
+      ]),
   );
   const rows = listBalances(records.map(decodeBalance), filter, now);
   return rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));

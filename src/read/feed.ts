@@ -5,7 +5,7 @@ import { numberOf, parseAmount } from "domain/amount.ts";
 import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
 import type { Millis } from "domain/period.ts";
 import { SCOPE_BITS } from "domain/user.ts";
-import { ofUser } from "src/read/user_keys.ts";
+import { readOfUser, type UserCondition } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 import { decodeLines } from "storage/metering_rows.ts";
 
@@ -67,25 +67,35 @@ async function canonicalKey(database: Database, realm: number, userId: string): 
 
 /** A page of events, newest first; of equal times the later written first. */
 export async function listEvents(database: Database, query: FeedQuery) {
-  const { realm, logs, userId, eventType, limit, offset } = query;
-  const params: Param[] = [limit, offset];
-  let where: string;
+  const { realm, logs, userId } = query;
+  let records: EventRecord[] = [];
   if (userId === null) {
-    where = `e.realm = $${params.push(realm)}::int`;
+    records = await pageOf(database, query, { sql: (place) => `e.realm = $${place}::int`, param: realm });
   } else {
     const key = await canonicalKey(database, realm, userId);
     if (key === null) return [];
-    const user = await ofUser(database, key);
-    where = `e.user_key ${user.sql(params.push(user.param))}`;
+    records = await readOfUser(
+      database,
+      key,
+      (user) =>
+        pageOf(database, query, { sql: (place) => `e.user_key ${user.sql(place)}`, param: user.param }),
+    );
   }
-  if (eventType !== null) {
-    where += ` and e.type = $${params.push(eventType)}`;
-  }
-  const records = await database.query<EventRecord>(
-    `${SELECT} where ${where} and ${SHOWN} order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
+  return records.map((record) => showListed(record, logs));
+}
+
+function pageOf(
+  database: Database,
+  { eventType, limit, offset }: FeedQuery,
+  whose: UserCondition,
+): Promise<EventRecord[]> {
+  const params: Param[] = [limit, offset, whose.param];
+  const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
+  return database.query<EventRecord>(
+    `${SELECT} where ${whose.sql(3)}${ofType} and ${SHOWN}
+     order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
     params,
   );
-  return records.map((record) => showListed(record, logs));
 }
 
 /** One event with its details, or null when the realm shows none with this id. */

@@ -6,7 +6,7 @@ import { numberOf } from "domain/amount.ts";
 import type { LedgerEntry } from "domain/credit.ts";
 import type { UserKey } from "domain/ids.ts";
 import { decodeLedgerEntry, type LedgerRecord } from "storage/credit_rows.ts";
-import { ofUser } from "src/read/user_keys.ts";
+import { readOfUser, type UserCondition } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 
 /** The place of an entry: its time, then its id. */
@@ -40,30 +40,44 @@ function cursorOf({ at, id }: Place): string {
 
 /** Whether a balance is the user's. */
 export async function hasBalance(database: Database, userKey: UserKey, balanceId: string): Promise<boolean> {
-  const rows = await database.query(
-    "select 1 from credit_balances where id = $1 and user_key = $2::bigint",
-    [balanceId, userKey],
+  const rows = await readOfUser(
+    database,
+    userKey,
+    (user) =>
+      database.query(`select 1 from credit_balances where id = $1 and user_key ${user.sql(2)}`, [
+        balanceId,
+        user.param,
+      ]),
   );
   return rows.length > 0;
 }
 
 /** A page of the ledger with the cursor of the next one, null at the end. */
-export async function listLedger(database: Database, { userKey, balanceId, after, limit }: LedgerQuery) {
-  const user = await ofUser(database, userKey);
+export async function listLedger(database: Database, query: LedgerQuery) {
+  const { limit } = query;
+  const records = await readOfUser(database, query.userKey, (user) => pageOf(database, query, user));
+  const entries = records.slice(0, limit).map(decodeLedgerEntry);
+  const last = entries.at(-1);
+  const nextCursor = records.length > limit && last !== undefined ? cursorOf(last) : null;
+  return { entries: entries.map(showEntry), nextCursor };
+}
+
+/** The entries of a page and one more. */
+function pageOf(
+  database: Database,
+  { balanceId, after, limit }: LedgerQuery,
+  user: UserCondition,
+): Promise<LedgerRecord[]> {
   const params: Param[] = [user.param, limit + 1];
   let where = `user_key ${user.sql(1)}`;
   if (balanceId !== null) where += ` and balance_id = $${params.push(balanceId)}`;
   if (after !== null) {
     where += ` and (at_ms, id) < ($${params.push(after.at)}::bigint, $${params.push(after.id)})`;
   }
-  const records = await database.query<LedgerRecord>(
+  return database.query<LedgerRecord>(
     `select * from credit_ledger where ${where} order by at_ms desc, id desc limit $2::int`,
     params,
   );
-  const entries = records.slice(0, limit).map(decodeLedgerEntry);
-  const last = entries.at(-1);
-  const nextCursor = records.length > limit && last !== undefined ? cursorOf(last) : null;
-  return { entries: entries.map(showEntry), nextCursor };
 }
 
 function showEntry(entry: LedgerEntry) {

@@ -1,7 +1,7 @@
 // The history of a user's subscriptions, newest first. Section 4 of the decisions.
 
 import type { UserKey } from "domain/ids.ts";
-import { ofUser } from "src/read/user_keys.ts";
+import { readOfUser } from "src/read/user_keys.ts";
 import type { Database } from "storage/database.ts";
 
 interface HistoryRecord {
@@ -16,12 +16,12 @@ interface HistoryRecord {
 
 /** The newest history rows of a user. */
 export async function listSubscriptionHistory(database: Database, userKey: UserKey, limit: number) {
-  const user = await ofUser(database, userKey);
-  const records = await database.query<HistoryRecord>(
-    `select * from subscription_events where user_key ${user.sql(1)}
-     order by at_ms desc, id desc limit $2::int`,
-    [user.param, limit],
-  );
+  const records = await readOfUser(database, userKey, (user) =>
+    database.query<HistoryRecord>(
+      `select * from subscription_events where user_key ${user.sql(1)}
+       order by at_ms desc, id desc limit $2::int`,
+      [user.param, limit],
+    ));
   return records.map((record) => ({
     id: record.id,
     type: record.type,

@@ -101,15 +101,20 @@ export async function listHistoryMoves(reader: Reader, limit: number): Promise<U
  * @returns how many rows moved; fewer than the limit when none are left
  */
 export async function moveHistory(session: Session, alias: UserKey, limit: number): Promise<number> {
+  // Locked, so that nobody becomes the alias of another user while rows on their way to him are not visible yet.
+  const [row] = await session.query<{ canonical: UserKey | null }>(
+    "select merged_into as canonical from users where key = $1::bigint for share",
+    [alias],
+  );
+  if (row === undefined || row.canonical === null) return 0;
   let moved = 0;
   for (const { table, key } of HISTORY) {
     if (moved >= limit) return moved;
     const rows = await session.query(
-      `update ${table} as t set user_key = u.merged_into from users u
-       where u.key = $1::bigint and u.merged_into is not null and t.${key} in (
-         select ${key} from ${table} where user_key = $1::bigint limit $2::int for update skip locked)
+      `update ${table} set user_key = $2::bigint where ${key} in (
+         select ${key} from ${table} where user_key = $1::bigint limit $3::int for update skip locked)
        returning 1`,
-      [alias, limit - moved],
+      [alias, row.canonical, limit - moved],
     );
     moved += rows.length;
   }

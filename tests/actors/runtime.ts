@@ -135,7 +135,11 @@ export async function settleLoop(): Promise<void> {
 
 /** Whether a promise has settled. */
 export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
+  let hasSettled = false;
+  const note = () => {
+    hasSettled = true;
+  };
+  promise.then(note, note);
   await settleLoop();
-  const open = Symbol();
-  return await Promise.race([promise.catch(() => {}), Promise.resolve(open)]) !== open;
+  return hasSettled;
 }
