@@ -16,6 +16,7 @@ import {
   type PersonRow,
   type Properties,
   readPerson,
+  shareRealm,
   standingOf,
 } from "src/privacy/person_rows.ts";
 import { standInPersonId } from "src/privacy/pseudonyms.ts";
@@ -50,7 +51,10 @@ export async function identify(
   const { distinctId, anonymousId } = call;
   try {
     const personId = anonymousId === null
-      ? await serving.database.transaction((session) => identifyOne(session, serving, realm, call))
+      ? await serving.database.transaction(async (session) => {
+        await shareRealm(session, realm.realm);
+        return await identifyOne(session, serving, realm, call);
+      })
       : await identifyMerged(serving, realm, { ...call, anonymousId });
     const stored = personId ??
       standInPersonId(serving.features.privacySecret ?? "", realm.realm, distinctId);

@@ -98,22 +98,21 @@ export async function readPerson(
   return row ?? null;
 }
 
-/** The person of an id, or null; nobody else writes it until the end of the transaction. */
+/**
+ * The person of an id, or null; nobody else writes it until the end of the transaction. The realm is locked: a person
+ * who was merged while this waited would be the wrong one.
+ */
 export async function lockPerson(
   session: Session,
   realm: number,
   distinctId: string,
 ): Promise<PersonRow | null> {
-  while (true) {
-    const [row] = await session.query<PersonRow & { readonly merged_into: string | null }>(
-      `select p.* from person_ids i join people p on p.id = i.person_id
-       where i.realm = $1::int and i.distinct_id = $2 for no key update of p`,
-      [realm, distinctId],
-    );
-    if (row === undefined) return null;
-    // Merged while the lock was waited for: the id has another person by now.
-    if (row.merged_into === null) return row;
-  }
+  const [row] = await session.query<PersonRow>(
+    `select p.* from person_ids i join people p on p.id = i.person_id
+     where i.realm = $1::int and i.distinct_id = $2 for no key update of p`,
+    [realm, distinctId],
+  );
+  return row ?? null;
 }
 
 /** Makes a person of an id; null when it has one, if only just now. */
@@ -181,9 +180,14 @@ export async function mergePerson(session: Session, from: PersonRow, into: Perso
 
 const PEOPLE_LOCK = 77_310_205;
 
-/** Keeps other links and erasures of a realm out until the end of the transaction. */
+/** Keeps links, erasures and identifications of a realm out until the end of the transaction. */
 export async function lockRealm(session: Session, realm: number): Promise<void> {
   await session.query("select pg_advisory_xact_lock($1::int, $2::int)", [PEOPLE_LOCK, realm]);
+}
+
+/** Keeps links and erasures of a realm out until the end of the transaction. */
+export async function shareRealm(session: Session, realm: number): Promise<void> {
+  await session.query("select pg_advisory_xact_lock_shared($1::int, $2::int)", [PEOPLE_LOCK, realm]);
 }
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuv";
