@@ -294,7 +294,14 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
   await dataOf(
     app.call("POST", "/track", { userId: "u", event: "image.x" }, { headers: { "idempotency-key": "k" } }),
   );
-  const empty = { expiredReservations: 0, endedSubscriptions: 0, idempotencyRecords: 0 };
+  const empty = {
+    expiredReservations: 0,
+    endedSubscriptions: 0,
+    idempotencyRecords: 0,
+    historyRows: 0,
+    promptLogs: 0,
+    erasures: 0,
+  };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);
   service.clock.advance(601_000);
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), {
