@@ -33,9 +33,10 @@ export interface Payment {
 export function pay(draft: Draft, purchase: Purchase, unit: Unit, need: Amount): Payment {
   const lines: CreditLine[] = [];
   let missing = need;
-  for (const row of spendable(draft, purchase)) {
+  const { event, metadata, now } = purchase;
+  for (const row of draft.balancesInOrder()) {
     if (missing === 0n) break;
-    if (row.unit !== unit) continue;
+    if (row.unit !== unit || !isSpendable(row, event, metadata, now)) continue;
     const taken = smaller(row.remaining, missing);
     lines.push({ balanceId: row.id, unit, taken });
     missing -= taken;
@@ -56,10 +57,10 @@ export function hasCredit(draft: Draft, purchase: Purchase, unit: Unit): boolean
  * full. Null when there is none.
  */
 export function payAlone(draft: Draft, purchase: Purchase, amounts: Amounts): readonly CreditLine[] | null {
-  const tried = new Set<Unit>();
+  const tried: Unit[] = [];
   for (const { unit } of spendable(draft, purchase)) {
-    if (tried.has(unit) || amounts[unit] === 0n) continue;
-    tried.add(unit);
+    if (amounts[unit] === 0n || tried.includes(unit)) continue;
+    tried.push(unit);
     const { lines, missing } = pay(draft, purchase, unit, amounts[unit]);
     if (missing === 0n) return lines;
   }

@@ -30,6 +30,15 @@ export interface BalanceRecord {
   overage: string;
 }
 
+/** Rules as JSON text. Rows never change theirs, and a balance is written at every movement. */
+const rulesText = new WeakMap<readonly MatchRule[], string>();
+
+function textOfRules(rules: readonly MatchRule[]): string {
+  let text = rulesText.get(rules);
+  if (text === undefined) rulesText.set(rules, text = JSON.stringify(rules));
+  return text;
+}
+
 export function encodeBalance(row: CreditBalance): Cell[] {
   return [
     row.id,
@@ -40,7 +49,7 @@ export function encodeBalance(row: CreditBalance): Cell[] {
     row.packItemId,
     row.kind,
     row.unit,
-    JSON.stringify(row.matches),
+    textOfRules(row.matches),
     row.priority,
     decimalOf(row.initial),
     row.grantedAt,
