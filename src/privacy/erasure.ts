@@ -15,7 +15,7 @@ import { inTurn } from "src/in_turn.ts";
 import { SWEEP_LIMITS } from "src/limits.ts";
 import { log, messageOf } from "src/log.ts";
 import { putConsent } from "src/privacy/consents.ts";
-import { erasePeople, idsOfPerson } from "src/privacy/people.ts";
+import { erasePeople, erasePeopleEvents, idsOfPerson } from "src/privacy/people.ts";
 import { forgetPseudonyms } from "src/privacy/pseudonyms.ts";
 import type { Serving } from "src/service.ts";
 import { arrayText, type Session } from "storage/database.ts";
@@ -100,6 +100,7 @@ async function runJob(serving: Serving, job: OpenJob): Promise<boolean> {
       await startJob(database, job.id, all, realm.now());
       return all;
     });
+    await eraseCaptured(serving, job.realm, ids);
     for (const id of ids) await erase(serving, realm, id, secret);
     await database.transaction((session) => eraseTraces(session, job.realm, ids, secret));
     await finishJob(database, job.id, realm.now(), null);
@@ -110,6 +111,19 @@ async function runJob(serving: Serving, job: OpenJob): Promise<boolean> {
     log("error", "An erasure failed", { jobId: job.id, error: messageOf(error) });
     await finishJob(database, job.id, realm.now(), "The erasure could not be finished");
     return false;
+  }
+}
+
+/** Takes what was captured of a person away in steps: there may be much of it. */
+async function eraseCaptured(
+  { term, database }: Serving,
+  realm: number,
+  ids: readonly string[],
+): Promise<void> {
+  const limit = SWEEP_LIMITS.stepRowsMax * 10;
+  while (term.isServing) {
+    const removed = await database.transaction((session) => erasePeopleEvents(session, realm, ids, limit));
+    if (removed < limit) break;
   }
 }
 

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { MERGE_LIMITS } from "src/limits.ts";
 import { Town } from "tests/routes/alias_support.ts";
 
 const service = serviceOfFile();
@@ -246,4 +247,19 @@ Deno.test("a repeated batch under its Idempotency-Key answers the first results 
   assert.equal(again.headers.get("idempotent-replayed"), "true");
   assert.equal(first.body.data.results[0].report.alreadyMerged, false);
   assertRefused(await askBatch(town, [pair("a", "b")], {}, headers), 409, "idempotency_conflict");
+});
+
+Deno.test("pairs that the time does not reach are not processed, and may be sent again", async () => {
+  const town = await Town.open(service);
+  const limits = MERGE_LIMITS as { batchMs: number };
+  const { batchMs } = limits;
+  limits.batchMs = -1;
+  try {
+    const late = await batch(town, [pair("late_1", "late"), pair("late_2", "late")]);
+    assert.deepEqual(late.map(({ error }: Data) => error.code), ["not_processed", "not_processed"]);
+  } finally {
+    limits.batchMs = batchMs;
+  }
+  const again = await batch(town, [pair("late_1", "late"), pair("late_2", "late")]);
+  assert.deepEqual(again.map(({ ok }: Data) => ok), [true, true]);
 });
