@@ -224,11 +224,11 @@ export class Actor {
 
   async #load(needs: Needed): Promise<void> {
     const { store } = this.#world;
-    const { user: { key }, aliases } = this.state;
+    const { user: { key }, keys } = this.state;
     try {
       this.state.admit(
         "reservationId" in needs
-          ? await store.loadReservation([key, ...aliases.map((alias) => alias.key)], needs.reservationId)
+          ? await store.loadReservation(keys, needs.reservationId)
           : await store.loadBalances(key, needs),
       );
     } catch (error) {

@@ -1,6 +1,6 @@
-// Metering operations of workspaces in the running UTC month and what they spend on models, with the caps on both. Taken
-// synchronously inside a turn, so that no await can let two callers pass on one operation; written with the batch of the turn that took
-// them, so that a crash loses neither. Section 7 of the decisions.
+// Metering operations of workspaces in the running UTC month and what they spend on models, with the caps on both.
+// Taken synchronously inside a turn, so that no await can let two callers pass on one operation; written with the
+// batch of the turn that took them, so that a crash loses neither. Section 7 of the decisions.
 
 import type { AiSpendRow, IssuesRow, Mode, OperationsRow } from "actors/port.ts";
 import type { Batch } from "actors/gate.ts";

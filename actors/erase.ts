@@ -2,7 +2,7 @@
 // A call that waited for it is refused as one that may be sent again; it then finds a new user.
 
 import type { Term } from "actors/term.ts";
-import { Unavailable } from "actors/port.ts";
+import { standStill } from "actors/stand_still.ts";
 import type { UserKey } from "domain/ids.ts";
 
 /** Removes a user's rows; is told the numbers of the user and its aliases, answers all that it removed. */
@@ -13,20 +13,14 @@ export async function eraseUser(term: Term, realm: number, id: string, step: Era
   const { directory } = term;
   while (true) {
     const actor = await directory.actorOf(realm, id);
-    let isDone = false;
-    await actor.mailbox.run(() => {}, () => {
-      if (actor.isBroken) throw new Unavailable("This user's state is being loaded again");
-      if (!directory.has(actor)) return null;
-      return (async () => {
-        await directory.settleStarts(actor);
-        await term.flush();
-        const { user, aliases } = actor.state;
-        const keys = await step([user.key, ...aliases.map(({ key }) => key)]);
-        term.idempotency.forget(keys);
-        directory.release(actor);
-        isDone = true;
-      })();
+    const isDone = await standStill(directory, actor, async () => {
+      await directory.settleStarts(actor);
+      await term.flush();
+      const keys = await step(actor.state.keys);
+      term.idempotency.forget(keys);
+      directory.release(actor);
+      return true;
     });
-    if (isDone) return;
+    if (isDone !== null) return;
   }
 }

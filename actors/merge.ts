@@ -14,6 +14,7 @@ import { answered, type MergeInput, refused, type Result } from "domain/command.
 import { merge } from "domain/merge.ts";
 import type { HistoryCounts, MergeReport } from "domain/merge_report.ts";
 import { refusal } from "domain/refusal.ts";
+import { standStill } from "actors/stand_still.ts";
 import { MERGE_LIMITS } from "src/limits.ts";
 
 /** A merge as it is asked for. */
@@ -52,21 +53,29 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
   while (true) {
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
-    const fromIsAlias = from.state.user.id !== call.from;
-    const outcome = await (from === to
-      ? fromIsAlias
-        ? standStill(world, to, () =>
-          repeat(world, call, to).catch(unavailable))
-        : refuse("alias_cycle", "to is already an alias of from", to)
-      : fromIsAlias
-      ? refuse("alias_conflict", "from is already an alias of another user", from, to)
-      : mergeActors(world, call, from, to));
+    const outcome = await outcomeOf(world, call, from, to);
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
     if (!world.isHeld()) throw new Unavailable("This process may no longer be the writer");
     return outcome;
   }
+}
+
+/** What a pair comes to: a merge, a report that is kept, or a refusal; null when an actor went meanwhile. */
+async function outcomeOf(
+  world: MergeWorld,
+  call: MergeCall,
+  from: Actor,
+  to: Actor,
+): Promise<Outcome | null> {
+  const fromIsAlias = from.state.user.id !== call.from;
+  if (from === to) {
+    if (!fromIsAlias) return refuse("alias_cycle", "to is already an alias of from", to);
+    return await standStill(world.directory, to, () => repeat(world, call, to).catch(unavailable));
+  }
+  if (fromIsAlias) return refuse("alias_conflict", "from is already an alias of another user", from, to);
+  return await mergeActors(world, call, from, to);
 }
 
 /** A refusal rests on a merge that may not be durable yet, and waits for it as any answer does. */
@@ -84,27 +93,10 @@ function unavailable(cause: unknown): never {
   throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
 
-/** Runs work while a user stands still; null when the actor is no longer the user's. */
-async function standStill<T>(
-  { directory }: MergeWorld,
-  actor: Actor,
-  work: () => Promise<T>,
-): Promise<T | null> {
-  let done: T | null = null;
-  await actor.mailbox.run(() => {}, () => {
-    if (actor.isBroken) throw new Unavailable("This user's state is being loaded again");
-    if (!directory.has(actor)) return null;
-    return work().then((value) => {
-      done = value;
-    });
-  });
-  return done;
-}
-
 function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor): Promise<Outcome | null> {
   const [first, second] = from.state.user.key < to.state.user.key ? [from, to] : [to, from];
-  return standStill(world, first, () =>
-    standStill(world, second, async () => {
+  return standStill(world.directory, first, () =>
+    standStill(world.directory, second, async () => {
       const isCapped = call.isDryRun ? null : world.budget.refusal(call.realm.caps, call.realm.mode);
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
@@ -121,11 +113,10 @@ async function prefetch(world: MergeWorld, from: Actor, to: Actor): Promise<Hist
   const { store } = world;
   if (!from.state.recorded) return NO_HISTORY;
   if (!from.isDrained || !to.isDrained) await world.flush();
-  const { user, aliases } = from.state;
   const [ofFrom, ofTo, history] = await Promise.all([
-    store.loadWhole(user.key),
+    store.loadWhole(from.state.user.key),
     to.state.recorded ? store.loadWhole(to.state.user.key) : null,
-    store.countHistory([user.key, ...aliases.map(({ key }) => key)], MERGE_LIMITS.historyRowsMax),
+    store.countHistory(from.state.keys, MERGE_LIMITS.historyRowsMax),
   ]);
   from.state.admit(ofFrom);
   if (ofTo !== null) to.state.admit(ofTo);

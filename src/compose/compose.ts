@@ -17,7 +17,8 @@ import { DATA_RULE, fillTemplate, placesOf } from "src/compose/template.ts";
 import type { ModelServer } from "src/features.ts";
 import { COMPOSE_LIMITS } from "src/limits.ts";
 import { log } from "src/log.ts";
-import { readConsent, SCOPE_BITS } from "src/read/consent.ts";
+import { readConsent } from "src/read/consent.ts";
+import { SCOPE_BITS } from "domain/user.ts";
 import type { Serving } from "src/service.ts";
 
 /** A call as it was sent, with how records show. */

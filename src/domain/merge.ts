@@ -89,7 +89,7 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
       row: { ...alias, realm, entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing },
     });
   }
-  const historyKeys = [from.user.key, ...aliases.map((alias) => alias.key)];
+  const historyKeys = from.state.keys;
   if (from.state.recorded) {
     from.appendRecord({
       verb: "append",

@@ -136,6 +136,11 @@ export class UserState {
     this.admit(rows);
   }
 
+  /** The user's number, then those of its aliases, under which rows may still be filed. */
+  get keys(): UserKey[] {
+    return [this.user.key, ...this.aliases.map(({ key }) => key)];
+  }
+
   /** Adds older rows that a command names, where memory has no newer value. */
   admit(rows: OlderRows): void {
     for (const row of rows.balances) {

@@ -2,7 +2,7 @@
 // the tables before a call is answered. Section 9 of the decisions.
 
 import type { Realm } from "actors/actor.ts";
-import type { ConsentAnswer } from "domain/command.ts";
+import type { ConsentAnswer, ConsentInput } from "domain/command.ts";
 import type { UserKey } from "domain/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "domain/user.ts";
 import { forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
@@ -25,7 +25,7 @@ export async function changeConsent(
   const bits = bitsOf(scope);
   const ids = await idsOfPerson(serving.database, realm.realm, distinctId);
   const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
-  let entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null = { distinctId, action, scope };
+  let entry: ConsentInput["entry"] = { distinctId, action, scope };
   let userKey: UserKey | null = null;
   for (const id of [distinctId, ...ids.filter((other) => other !== distinctId)]) {
     const answer = await putConsent(serving, realm, id, { add, remove, entry });
@@ -64,19 +64,12 @@ export async function isOptedOut(
   return (optedOut & SCOPE_BITS[scope]) !== 0;
 }
 
-interface ConsentChange {
-  readonly add: number;
-  readonly remove: number;
-  readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
-  readonly isErasing?: boolean;
-}
-
 /** Changes the consent of one user. */
 export async function putConsent(
   { term }: Serving,
   realm: Realm,
   id: string,
-  change: ConsentChange,
+  change: ConsentInput,
 ): Promise<ConsentAnswer> {
   const result = await term.directory.runById(id, { realm, name: "consent", input: change });
   if (!result.ok) throw new Error(`A consent was refused: ${result.refusal.code}`);

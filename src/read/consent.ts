@@ -3,8 +3,6 @@
 
 import type { Session } from "storage/database.ts";
 
-export { SCOPE_BITS } from "domain/user.ts";
-
 /** Consent of the user behind an id. */
 export interface Consent {
   /** The sum of the scopes opted out of; 0 for an unknown id. */

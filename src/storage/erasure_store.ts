@@ -1,8 +1,9 @@
 // The SQL of erasures: jobs, and the removal of users' rows. Section 9 of the decisions.
 
-import { ID_PREFIX, type UserKey } from "domain/ids.ts";
+import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import { arrayText, type Session } from "storage/database.ts";
+import { HISTORY, reservationIdsOf } from "storage/history_tables.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -103,15 +104,6 @@ export async function idsOfUsers(reader: Reader, keys: readonly UserKey[]): Prom
   return rows.map(({ id }) => id);
 }
 
-/** Tables of a user's history by their keys: they may be long. */
-const HISTORY = [
-  ["events", "id"],
-  ["event_logs", "event_id"],
-  ["credit_ledger", "id"],
-  ["subscription_events", "id"],
-  ["generations", "id"],
-] as const;
-
 /** Removes some history rows of users; answers how many, 0 when none are left. */
 export async function deleteHistory(
   session: Session,
@@ -119,7 +111,7 @@ export async function deleteHistory(
   limit: number,
 ): Promise<number> {
   let removed = 0;
-  for (const [table, key] of HISTORY) {
+  for (const { table, key } of HISTORY) {
     const rows = await session.query(
       `delete from ${table} where ${key} in (
          select ${key} from ${table} where user_key = any($1::text::bigint[]) limit $2::bigint) returning 1`,
@@ -129,11 +121,10 @@ export async function deleteHistory(
   }
   // Settled ones are found by their owner's part of the id; open ones go with the user.
   for (const key of keys) {
-    const prefix = `${ID_PREFIX.reservation}${key.toString(36)}`;
     const rows = await session.query(
       `delete from reservations where id in (
          select id from reservations where id > $1 and id < $2 and status <> 'held' limit $3::bigint) returning 1`,
-      [`${prefix}_`, `${prefix}\``, limit],
+      [...reservationIdsOf(key), limit],
     );
     removed += rows.length;
   }
@@ -144,8 +135,7 @@ export async function deleteHistory(
 export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   const text = arrayText(keys);
   for (const key of keys) {
-    const prefix = `${ID_PREFIX.reservation}${key.toString(36)}`;
-    await session.query("delete from reservations where id > $1 and id < $2", [`${prefix}_`, `${prefix}\``]);
+    await session.query("delete from reservations where id > $1 and id < $2", reservationIdsOf(key));
   }
   for (const table of ["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"]) {
     await session.query(`delete from ${table} where user_key = any($1::text::bigint[])`, [text]);

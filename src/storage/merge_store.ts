@@ -2,11 +2,12 @@
 // merges that were made. Also the history move: rows of an alias, a bounded step at a time.
 
 import type { StoredMerge } from "actors/port.ts";
-import { ID_PREFIX, type UserKey } from "domain/ids.ts";
+import type { UserKey } from "domain/ids.ts";
 import type { HistoryCounts } from "domain/merge_report.ts";
 import type { OlderRows } from "domain/user.ts";
 import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
 import { arrayText, type Session } from "storage/database.ts";
+import { HISTORY, reservationIdsOf } from "storage/history_tables.ts";
 import { type CounterRecord, decodeCounter } from "storage/rows.ts";
 
 type Reader = Pick<Session, "query">;
@@ -21,15 +22,6 @@ export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRo
   ]);
   return { counters: counters.map(decodeCounter), reservations: [], balances: balances.map(decodeBalance) };
 }
-
-/** Tables whose rows follow a merge in the background. */
-const HISTORY = [
-  { table: "events", key: "id" },
-  { table: "event_logs", key: "event_id" },
-  { table: "subscription_events", key: "id" },
-  { table: "credit_ledger", key: "id" },
-  { table: "generations", key: "id" },
-] as const;
 
 /** Sizes of a history up to a limit; null beyond it. Settled reservations are found by their owner's part of the id. */
 export async function countHistory(
@@ -63,11 +55,10 @@ export async function countHistory(
 async function countSettled(reader: Reader, owners: readonly UserKey[], limit: number): Promise<number> {
   let settled = 0;
   for (const owner of owners) {
-    const prefix = `${ID_PREFIX.reservation}${owner.toString(36)}`;
     const [row] = await reader.query<{ rows: number }>(
       `select count(*)::int as rows from (
          select 1 from reservations where id > $1 and id < $2 and status <> 'held' limit $3::int) as found`,
-      [`${prefix}_`, `${prefix}\``, limit],
+      [...reservationIdsOf(owner), limit],
     );
     settled += row?.rows ?? 0;
   }

@@ -22,7 +22,7 @@ import { Auditor } from "tests/domain/auditor.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
 import { MemoryTables } from "tests/support/memory_store.ts";
 
-import { assertSame, deepFreeze, ownersOf, referencesOf } from "tests/domain/purity.ts";
+import { assertSame, deepFreeze, referencesOf } from "tests/domain/purity.ts";
 import { answerAlias } from "tests/domain/alias_calls.ts";
 import { answerCredits } from "tests/domain/credit_calls.ts";
 import {
@@ -169,7 +169,7 @@ export class DecideSystem {
     const [ending, into] = [this.stateOf(from, now), this.stateOf(to, now)];
     for (const state of [ending, into]) state.admit(this.tables.loadWhole(state.user.key));
     const before = [ending, into].flatMap(referencesOf);
-    const history = this.tables.countHistory(ownersOf(ending), MERGE_LIMITS.historyRowsMax);
+    const history = this.tables.countHistory(ending.keys, MERGE_LIMITS.historyRowsMax);
     const ids = this.#idsOf(into.user.key);
     const context = { now, catalog: this.catalog, ids, balancesLeft: null };
     const { mode = "live" } = this.#options;
@@ -363,7 +363,7 @@ export class DecideSystem {
     const userId = owner === null ? undefined : this.#names.get(owner);
     if (owner === null || userId === undefined) return { status: 404, code: "not_found" };
     const state = this.stateOf(userId, now);
-    if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(ownersOf(state), id));
+    if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(state.keys, id));
     const reply = this.ask(userId, name, command, now, show);
     if (this.#options.reloadEvery !== undefined) state.forget(id);
     return reply;

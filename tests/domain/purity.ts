@@ -3,11 +3,6 @@
 import assert from "node:assert/strict";
 import type { UserState } from "domain/user.ts";
 
-/** A user's own number and those of its aliases. */
-export function ownersOf({ user, aliases }: UserState): number[] {
-  return [user.key, ...aliases.map(({ key }) => key)];
-}
-
 /** Everything of a state that a decision could touch, by reference: rows are frozen, so this is all of it. */
 export function referencesOf(state: UserState): unknown[][] {
   return [

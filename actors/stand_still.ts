@@ -1,0 +1,22 @@
+// Standing still: work that holds a user's mailbox longer than a turn. No turn of the user runs until it is done.
+
+import type { Actor } from "actors/actor.ts";
+import type { Directory } from "actors/directory.ts";
+import { Unavailable } from "actors/port.ts";
+
+/** Runs work while a user stands still; null when the actor is no longer the user's. */
+export async function standStill<T>(
+  directory: Directory,
+  actor: Actor,
+  work: () => Promise<T>,
+): Promise<T | null> {
+  let done: T | null = null;
+  await actor.mailbox.run(() => {}, () => {
+    if (actor.isBroken) throw new Unavailable("This user's state is being loaded again");
+    if (!directory.has(actor)) return null;
+    return work().then((value) => {
+      done = value;
+    });
+  });
+  return done;
+}
