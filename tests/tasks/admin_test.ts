@@ -174,6 +174,7 @@ Deno.test("every admin command has help with an example", async () => {
     ["keys"],
     ["catalog"],
     ["sweep"],
+    ["doctor"],
   ];
   for (const command of commands) {
     const { shell, out } = testShell();
