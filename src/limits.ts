@@ -72,6 +72,8 @@ export const REQUEST_LIMITS = {
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,
+  /** The longest that a Retry-After asks to wait. */
+  retryAfterMaxS: 86_400,
 } as const;
 
 /** Bounds of sweeps and of what they keep. */

@@ -2,6 +2,7 @@
 // order on a signal. Imports everything and is imported by nothing.
 
 import { makeApp } from "routes/app.ts";
+import { withStrictTransport } from "routes/strict_transport.ts";
 import { systemClock } from "src/clock.ts";
 import { type Config, ConfigError, readConfig } from "src/config.ts";
 import { registerSweeps } from "src/cron.ts";
@@ -30,7 +31,10 @@ async function main(): Promise<void> {
   const clock = systemClock();
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
-  const server = listen(config, makeApp(service, adminToken).fetch);
+  const server = listen(
+    config,
+    withStrictTransport(makeApp(service, adminToken).fetch, config.features.publicUrl),
+  );
   void service.start();
   registerSweeps(service);
   stopOnSignal(service, server, database);

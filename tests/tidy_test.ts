@@ -137,6 +137,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service.ts",
     "src/sweeps.ts",
     "src/test_clock.ts",
+    "src/token_bucket.ts",
   ],
   "sql/": ["sql/"],
 };
