@@ -150,13 +150,13 @@ function checkClock(skewMs: number): Check {
 function checkBacklog(facts: BacklogFacts, term: TermFacts | null, isServed: boolean): Check {
   const name = "backlog";
   const waiting = term === null
-    ? `${facts.journalBatches} batches in the journal`
-    : `${term.waitingChanges} changes before the journal, ${term.backlogChanges} in it`;
+    ? `journal batches ${facts.journalBatches}`
+    : `changes before the journal ${term.waitingChanges}, in it ${term.backlogChanges}`;
   const found = [
     waiting,
-    `${counted(facts.overdueUsers)} users overdue`,
-    `${counted(facts.historyMoves)} histories to move`,
-    `${facts.openErasures} erasures open`,
+    `users overdue ${counted(facts.overdueUsers)}`,
+    `histories to move ${counted(facts.historyMoves)}`,
+    `erasures open ${facts.openErasures}`,
   ].join(", ");
   if (term !== null && fullness(term) >= 1) {
     return fail(
@@ -199,10 +199,9 @@ function checkDrift(facts: DriftFacts): Check {
   if ("fault" in facts) return warn(name, `could not be proved: ${facts.fault}`, EVERYTHING);
   const { summary, first } = facts;
   const { users, counters, balances, drifts, isWhole } = summary;
-  const looked = `${users} users${
-    isWhole ? "" : " (a sample)"
-  }, ${counters} counters, ${balances} credit balances`;
-  if (drifts === 0) return ok(name, `none: ${looked}`);
+  const scope = isWhole ? "everything" : "a sample";
+  const looked = `${scope}: users ${users}, counters ${counters}, credit balances ${balances}`;
+  if (drifts === 0) return ok(name, `none in ${looked}`);
   return fail(
     name,
     `${drifts} in ${looked}; first ${first}`,
