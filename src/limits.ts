@@ -3,8 +3,10 @@
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
-  /** Actors in memory before the longest idle ones are let go. */
+  /** Actors in memory before idle ones are let go to make room; at twice as many no other user starts. */
   actorsMax: 50_000,
+  /** Actors that are looked at to make room for one more. */
+  roomSteps: 8,
   /** An actor without a turn for this long is let go. */
   actorIdleMs: 300_000,
   /** How often idle actors are looked for. */
