@@ -45,6 +45,28 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
   return new HeldLease(database, session, drainer, term);
 }
 
+/** The session of the process that serves a server's database. */
+export interface LeaseHolder {
+  readonly pid: number;
+  /** null where the asking role may not see it, or on a local socket. */
+  readonly address: string | null;
+  readonly since: string | null;
+}
+
+/** Who holds the lease of a server's database, seen from any session; null while nobody does. */
+export async function leaseHolder(reader: Pick<Session, "query">): Promise<LeaseHolder | null> {
+  const [row] = await reader.query<LeaseHolder>(
+    `select l.pid, host(a.client_addr) as address,
+       to_char(a.backend_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
+     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+       and l.classid::bigint = $1::bigint >> 32 and l.objid::bigint = $1::bigint & 4294967295
+       and l.database = (select oid from pg_database where datname = current_database())`,
+    [LEASE_LOCK],
+  );
+  return row ?? null;
+}
+
 /** The seq before the first append of a term. */
 function firstSeq(term: number): number {
   return term * SEQ_PER_TERM;
