@@ -8,6 +8,7 @@ import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
 import { Service, type Serving } from "src/service.ts";
+import { assertDocumented } from "tests/support/documented.ts";
 import { openTestStore, type TestStore } from "tests/support/test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
@@ -169,5 +170,11 @@ export async function send(
   const response = await http.fetch(new Request(`http://service.test${path}`, init));
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  const answer = {
+    status: response.status,
+    headers: response.headers,
+    body: isJson ? JSON.parse(text) : text,
+  };
+  assertDocumented(method, path, answer.status, answer.body);
+  return answer;
 }
