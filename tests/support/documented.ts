@@ -10,10 +10,12 @@ import { adminErrorsOf, errorsOf } from "routes/reference/errors.ts";
 import type { RefusalCode } from "domain/refusal.ts";
 
 /** An operation as the reference knows it. */
-interface Documented {
+export interface Documented {
   readonly id: string;
   readonly method: string;
-  readonly path: RegExp;
+  /** The whole path, with `:name` for path members. */
+  readonly path: string;
+  readonly pattern: RegExp;
   readonly answer: z.ZodType;
   readonly errors: readonly RefusalCode[];
   readonly isRaw: boolean;
@@ -21,7 +23,8 @@ interface Documented {
 
 const { operations, admin, pages } = SURFACE;
 
-const DOCUMENTED: readonly Documented[] = [
+/** Every operation of the reference. */
+export const DOCUMENTED: readonly Documented[] = [
   ...operations.map((operation) => ({
     ...common(operation.method, `/api${operation.path}`, operation.doc),
     errors: errorsOf(operation),
@@ -38,10 +41,10 @@ const DOCUMENTED: readonly Documented[] = [
 ];
 
 /** The operation that a call is for, or null: a fixed path before one with members. */
-export function documentedOf(method: string, url: string): Documented | null {
+function documentedOf(method: string, url: string): Documented | null {
   const [path = ""] = url.split("?");
-  const found = DOCUMENTED.filter((one) => one.method === method && one.path.test(path));
-  return found.find((one) => one.path.source.endsWith(`${path.split("/").at(-1)}$`)) ?? found[0] ?? null;
+  const found = DOCUMENTED.filter((one) => one.method === method && one.pattern.test(path));
+  return found.find((one) => one.path === path) ?? found[0] ?? null;
 }
 
 /** Fails where an answer is not what the reference says of its operation. */
@@ -62,5 +65,5 @@ export function assertDocumented(method: string, url: string, status: number, bo
 
 function common(method: string, path: string, doc: { readonly id: string; readonly answer: z.ZodType }) {
   const source = path.replaceAll(".", "\\.").replace(/:\w+/g, "[^/]+");
-  return { id: doc.id, method, path: new RegExp(`^${source}$`), answer: doc.answer, isRaw: false };
+  return { id: doc.id, method, path, pattern: new RegExp(`^${source}$`), answer: doc.answer, isRaw: false };
 }

@@ -90,9 +90,10 @@ export interface TestService {
 export async function startTestService(
   clock = new ManualClock(),
   features: Partial<Features> = {},
+  ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
-  const service = new Service(store.database, makeIdSource(clock), clock, { ...TEST_FEATURES, ...features });
+  const service = new Service(store.database, ids, clock, { ...TEST_FEATURES, ...features });
   void service.start();
   await service.ready();
   const http = makeApp(service, ADMIN_TOKEN);
