@@ -29,8 +29,9 @@ export class SchemaWriter {
 function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
   const shown = SHOWN_AS.get(zodSchema);
   if (shown !== undefined) {
+    const { description } = jsonSchema;
     for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
-    Object.assign(jsonSchema, shown);
+    Object.assign(jsonSchema, shown, description === undefined ? {} : { description });
   }
   // Unknown members are ignored, and members may be added to answers: no object is closed.
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
