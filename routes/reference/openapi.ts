@@ -60,7 +60,6 @@ export function makeDocument({ operations, admin, pages }: Surface): JsonSchema 
   return {
     openapi: "3.1.1",
     info: INFO,
-    servers: [{ url: "/" }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {

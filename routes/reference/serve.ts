@@ -43,7 +43,12 @@ const CONFIGURATION = {
   mcp: { disabled: true },
 };
 
-const START = `Scalar.createApiReference("#reference", ${JSON.stringify(CONFIGURATION)});\n`;
+/** Calls from the console, and the calls that it shows to copy, go to where the page came from. */
+const START = `Scalar.createApiReference("#reference", {
+  ...${JSON.stringify(CONFIGURATION)},
+  servers: [{ url: location.origin }],
+});
+`;
 
 /** Scripts and calls go to this host alone; Scalar sets styles and its icons are data. */
 const POLICY = [
