@@ -10,6 +10,7 @@ import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
 import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
 import { healthRoutes } from "routes/health.ts";
+import { toolRoutes } from "routes/mcp.ts";
 import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
 import { PEOPLE } from "routes/people.ts";
@@ -52,6 +53,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
+  app.route("/", toolRoutes(service, (request) => app.fetch(request)));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.
   const paths = new Hono();
   for (const path of new Set(app.routes.map((route) => route.path))) {

@@ -107,6 +107,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/erasure_store.ts",
     "src/in_turn.ts",
   ],
+  "src/mcp/": ["src/mcp/"],
   "routes/": [
     "routes/",
     "actors/",
@@ -118,6 +119,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/history.ts",
     "src/limits.ts",
     "src/log.ts",
+    "src/mcp/",
     "src/metrics.ts",
     "src/privacy/",
     "src/registry.ts",
@@ -137,6 +139,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/tasks/"],
   openai: ["src/compose/"],
   ajv: ["src/compose/"],
+  "@modelcontextprotocol/sdk": ["src/mcp/"],
 };
 
 Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {

@@ -12,18 +12,27 @@ export class SchemaWriter {
 
   /** A schema as a caller sees it: what may be sent, or what is answered. */
   write(schema: z.ZodType): JsonSchema {
-    const { $defs = {}, $schema: _, ...written } = z.toJSONSchema(schema, {
-      io: "input",
-      unrepresentable: "any",
-      override: ({ zodSchema, jsonSchema }) => show(zodSchema, jsonSchema),
-    });
-    for (const [name, record] of Object.entries($defs)) {
-      const { id: _, ...component } = record as JsonSchema;
-      this.components[name] = withComponentRefs(component) as JsonSchema;
-    }
-    const { id: _id, ...whole } = withComponentRefs(written) as JsonSchema;
-    return whole;
+    const { $defs, ...written } = convert(schema);
+    const named = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+    for (const [name, record] of Object.entries($defs)) this.components[name] = withRefs(record, named);
+    return withRefs(written, named);
   }
+}
+
+/** A schema that stands alone: the records that it refers to are written out in it. */
+export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $defs, ...written } = convert(schema);
+  const inlined = (name: string): JsonSchema => withRefs($defs[name] as JsonSchema, inlined);
+  return withRefs(written, inlined);
+}
+
+function convert(schema: z.ZodType): JsonSchema & { readonly $defs: Readonly<Record<string, JsonSchema>> } {
+  const { $defs = {}, $schema: _, ...written } = z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ zodSchema, jsonSchema }) => show(zodSchema, jsonSchema),
+  });
+  return { ...written, $defs: $defs as Record<string, JsonSchema> };
 }
 
 function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
@@ -41,15 +50,19 @@ function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
 }
 
-function withComponentRefs(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withComponentRefs);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => {
-      const isRef = name === "$ref" && typeof member === "string";
-      return [name, isRef ? member.replace("#/$defs/", "#/components/schemas/") : withComponentRefs(member)];
-    }),
-  );
+/** A schema with each reference to a record in place of which something else is to stand. */
+function withRefs({ id: _, ...schema }: JsonSchema, refTo: (name: string) => JsonSchema): JsonSchema {
+  const replaced = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(replaced);
+    if (typeof value !== "object" || value === null) return value;
+    const { $ref, ...members } = value as JsonSchema;
+    const copied = Object.fromEntries(
+      Object.entries(members).map(([name, member]) => [name, replaced(member)]),
+    );
+    if (typeof $ref !== "string") return copied;
+    return { ...refTo($ref.slice("#/$defs/".length)), ...copied };
+  };
+  return replaced(schema) as JsonSchema;
 }
 
 /** A schema without null: what a query string can hold. */
