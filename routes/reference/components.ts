@@ -30,6 +30,8 @@ first answer again, with \`Idempotent-Replayed: true\`.
 | --- | --- | --- |
 ${REFUSAL_CODES.map((code) => `| \`${code}\` | ${STATUS[code]} | ${MEANING[code]} |`).join("\n")}
 
+**Agents** read the feed through the Model Context Protocol at \`POST /mcp\`, with a secret key.
+
 A path that nothing answers at is \`not_found\`, a known path with another method \`method_not_allowed\`.`;
 
 /** What the document says of itself. */

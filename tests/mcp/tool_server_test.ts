@@ -1,12 +1,14 @@
-// The tool server over HTTP, with the SDK's client on a port, and what a client without a right gets.
+// The tool server with the SDK's own client: over HTTP on a port, and over the standard streams of `deno task mcp`; and
+// what a client without a right gets.
 
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { serve } from "tests/tasks/support.ts";
+import { lineOf, programVariables, ROOT, runTask, serve } from "tests/tasks/support.ts";
 import { serviceOfFile } from "tests/routes/support.ts";
-import { appWithEvents, assertRefusals, assertSameAsRest, assertTools } from "tests/mcp/support.ts";
+import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "tests/mcp/support.ts";
 
 const service = serviceOfFile();
 
@@ -103,4 +105,52 @@ Deno.test("a message that is malformed or too large is refused, and the next one
   const response = await post(secretLive, LIST);
   assert.equal(response.status, 200);
   await response.body?.cancel();
+});
+
+/** A client of the task, run as a program. */
+async function connectStdio(variables: Record<string, string>): Promise<Client> {
+  const client = new Client({ name: "test", version: "1" });
+  const transport = new StdioClientTransport({
+    command: Deno.execPath(),
+    args: await lineOf("mcp"),
+    cwd: ROOT,
+    env: programVariables(variables),
+    stderr: "inherit",
+  });
+  await client.connect(transport);
+  return client;
+}
+
+Deno.test("over stdio the tools answer what the REST calls answer", async () => {
+  const { url, close } = serve((request) => service.http.fetch(request));
+  const app = await appWithEvents(service);
+  const client = await connectStdio({ PORT: new URL(url).port, HOLDFAST_KEY: app.secretLive });
+  try {
+    await assertTools(client);
+    await assertSameAsRest(client, app);
+    await assertRefusals(client);
+  } finally {
+    await client.close();
+    await close();
+  }
+});
+
+Deno.test("a service that is not there is a tool's error, and the client can ask again", async () => {
+  const client = await connectStdio({ PORT: "1", HOLDFAST_KEY: "sk_live_0" });
+  try {
+    for (let times = 0; times < 2; times++) {
+      const { isError, text } = await callTool(client, "list_events", {});
+      assert.equal(isError, true);
+      assert.equal(text.code, "unavailable");
+    }
+  } finally {
+    await client.close();
+  }
+});
+
+Deno.test("without a secret key the program ends with one line and status 2", async () => {
+  const { code, out, err } = await runTask("mcp", [], { HOLDFAST_KEY: "pk_live_public" });
+  assert.deepEqual({ code, out }, { code: 2, out: "" });
+  assert.match(err, /^--key: is no secret key .*\n$/);
+  assert.doesNotMatch(err, /pk_live_public/);
 });
