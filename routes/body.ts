@@ -77,7 +77,8 @@ export function flattenOptions(members: Record<string, unknown>): Record<string,
   return flat;
 }
 
-const OPTION_MEMBERS = new Set([
+/** Members of a body that may also stand in its `options`. */
+export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "prompt",
   "inputTokens",
   "inputCostCents",

@@ -119,6 +119,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/migrate.ts",
     "sql/",
   ],
+  "src/mcp/": ["src/mcp/"],
   "routes/": [
     "routes/",
     "actors/",
@@ -131,6 +132,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/history.ts",
     "src/limits.ts",
     "src/log.ts",
+    "src/mcp/",
     "src/metrics.ts",
     "src/privacy/",
     "src/registry.ts",
@@ -151,6 +153,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/tasks/"],
   openai: ["src/compose/"],
   ajv: ["src/compose/"],
+  "@modelcontextprotocol/sdk": ["src/mcp/"],
 };
 
 Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {
