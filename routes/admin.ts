@@ -36,6 +36,14 @@ const workspacePatch = z.object({ name: name.nullish().transform((text) => text 
 const newApp = z.object({ name, workspaceId: z.string().nullish() });
 const newKey = z.object({ class: z.enum(["secret", "public"]), mode: z.enum(["live", "test"]) });
 
+/** The input of each call with a body, by method and path; a catalog has a schema of its own. */
+export const ADMIN_INPUTS: Readonly<Record<string, z.ZodType>> = {
+  "POST /workspaces": newWorkspace,
+  "PATCH /workspaces/:id": workspacePatch,
+  "POST /apps": newApp,
+  "POST /apps/:id/keys": newKey,
+};
+
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
 export function adminRoutes(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
