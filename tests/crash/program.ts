@@ -17,14 +17,18 @@ export class Program {
   #stderr = "";
   #hasEnded = false;
 
-  constructor(settings: Readonly<Record<string, string>>) {
+  /** @param openFilesMax how many files it may open; the limit of this process unless told otherwise */
+  constructor(settings: Readonly<Record<string, string>>, openFilesMax: number | null = null) {
     const env: Record<string, string> = {};
     for (const name of KEPT_ENVIRONMENT) {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     }
-    this.#process = new Deno.Command(Deno.execPath(), {
-      args: startArguments(),
+    const line = [Deno.execPath(), ...startArguments()];
+    if (openFilesMax !== null) line.unshift("sh", "-c", `ulimit -n ${openFilesMax}; exec "$0" "$@"`);
+    const [program = "", ...args] = line;
+    this.#process = new Deno.Command(program, {
+      args,
       cwd: ROOT,
       clearEnv: true,
       env: { ...env, NO_COLOR: "1", PORT: "0", HOLDFAST_HOST: "127.0.0.1", ...settings },
@@ -40,6 +44,10 @@ export class Program {
       this.#hasEnded = true;
       return status;
     });
+  }
+
+  get pid(): number {
+    return this.#process.pid;
   }
 
   get hasEnded(): boolean {

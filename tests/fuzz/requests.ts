@@ -119,13 +119,14 @@ export class Requests {
 
   #headers(route: Route, manner: Manner): Record<string, string> {
     const random = this.#random;
-    const { app, foreign, endUserTokens } = this.#scene;
+    const { app, foreign, playground, endUserTokens } = this.#scene;
     const isAdmin = route.path.startsWith("/api/admin/");
     const key = isAdmin ? random.weighted({ admin: 20, secretLive: 1, none: 1 }) : random.weighted({
       secretLive: 60,
       secretTest: 25,
       publicLive: 6,
       publicTest: 2,
+      playground: 8,
       foreign: 1,
       none: 2,
       admin: 1,
@@ -134,6 +135,7 @@ export class Requests {
       admin: this.#scene.secrets.find((text) => text.startsWith("test-admin")) as string,
       none: null,
       foreign: foreign.publicLive,
+      playground: playground.secretLive,
       ...app as unknown as Record<string, string>,
     };
     const headers: Record<string, string> = {};

@@ -50,7 +50,7 @@ export interface FuzzScene {
   readonly service: TestService;
   readonly app: TestApp;
   readonly foreign: TestApp;
-  /** An app that the admin calls of the fuzzing may change. */
+  /** An app whose catalog the admin calls of the fuzzing change while its users are metered. */
   readonly playground: TestApp;
   /** By member name; ids that answers name are added. */
   readonly pools: Map<string, string[]>;
@@ -74,6 +74,7 @@ export async function openScene(): Promise<FuzzScene> {
   ];
   const pools = makePools(app, playground);
   for (const key of [app.secretLive, app.secretTest]) await populate(app, key, pools);
+  await populate(playground, playground.secretLive, pools);
   const exp = Math.floor(service.clock.now() / 1000) + 3600;
   const userIds = ["user_a", "user_b", "__proto__", "nobody"];
   return {
