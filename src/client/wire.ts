@@ -27,15 +27,17 @@ export function pathMember(name: string, id: string): string {
 /** The text of a body. */
 export function bodyOf(members: object): string {
   try {
-    return JSON.stringify(members, refuseNonFinite);
+    return JSON.stringify(members, refuseSilentNull);
   } catch (cause) {
     throw invalidInput(cause instanceof Error ? cause.message : "The input cannot be written as JSON", cause);
   }
 }
 
-/** JSON has no NaN and no infinity: they would become null, which stands for a member left out. */
-function refuseNonFinite(name: string, value: unknown): unknown {
+/** JSON has no NaN, no infinity and no invalid date: they would become null, which stands for a member left out. */
+function refuseSilentNull(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${name}: must be finite`);
+  const written = this[name];
+  if (written instanceof Date) return timeOf(written);
   return value;
 }
 
