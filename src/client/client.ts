@@ -178,4 +178,4 @@ export type {
 } from "./subscriptions.ts";
 export type { TestClockAnswer } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
-export type { Outcome, ReservedWork, Settled } from "./with_reservation.ts";
+export type { Done, Outcome, ReservedWork, Settled } from "./with_reservation.ts";

@@ -28,10 +28,17 @@ export interface Settled<Value> {
   readonly commit?: CommitOptions | undefined;
 }
 
-/** What became of the work: done and committed, or not begun for these reasons. */
-export type Outcome<Value> =
-  | { readonly allowed: true; readonly value: Value; readonly hold: Held; readonly commit: CommitAnswer }
-  | NotHeld;
+/** Work that was done and committed. */
+export interface Done<Value> {
+  readonly allowed: true;
+  readonly value: Value;
+  readonly hold: Held;
+  readonly commit: CommitAnswer;
+  readonly reasons?: undefined;
+}
+
+/** What became of the work: done and committed, or not begun for the reasons of the reserve. */
+export type Outcome<Value> = Done<Value> | NotHeld;
 
 /** Reserves, works, commits; releases when the work throws. */
 export async function reserveAndSettle<Value>(
