@@ -91,6 +91,7 @@ export function createClient(options: ClientOptions): HoldfastClient {
 export { HoldfastError } from "./errors.ts";
 export { signEndUserToken } from "./end_user_token.ts";
 export type {
+  Analytics,
   CaptureAnswer,
   CaptureInput,
   ConsentScope,
@@ -107,6 +108,7 @@ export type { ComposeAnswer, ComposeUsage } from "./compose.ts";
 export type {
   CreditList,
   CreditQuery,
+  Credits,
   GrantAnswer,
   GrantedBalance,
   GrantInput,
@@ -125,11 +127,12 @@ export type {
   AliasReport,
   AliasResult,
   Customer,
+  Customers,
   MergeOptions,
 } from "./customers.ts";
 export type { EndUserTokenInput } from "./end_user_token.ts";
 export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts";
-export type { EventDetail, EventPage, EventQuery, MeteredEvent } from "./events.ts";
+export type { EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
 export type {
   Actual,
   CallSize,
@@ -141,6 +144,7 @@ export type {
   Extra,
   GroupStanding,
   Held,
+  Metering,
   NotHeld,
   ReleaseOptions,
   ReserveAnswer,
@@ -170,12 +174,15 @@ export type {
   CancelInput,
   LimitGroup,
   Plan,
+  Plans,
   Subscription,
   SubscriptionEvent,
   SubscriptionInput,
   SubscriptionKey,
+  Subscriptions,
   User,
+  Users,
 } from "./subscriptions.ts";
-export type { TestClockAnswer } from "./test_clock.ts";
+export type { TestClock, TestClockAnswer } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
 export type { Done, Outcome, ReservedWork, Settled } from "./with_reservation.ts";

@@ -343,7 +343,9 @@ export class Metering {
 
   /**
    * Does work under a hold: reserves, does it, commits what it says; when it throws, releases and throws on. The
-   * settlement is sent even if the signal has ended the work. Where quota is lacking the work is not begun.
+   * settlement is sent even if the signal has ended the work. Where quota is lacking the work is not begun. With an
+   * `idempotencyKey` a job that runs again works under the same hold; its second commit rejects with
+   * `reservation_not_pending`, since it is charged already.
    *
    * @example
    * ```ts

@@ -204,3 +204,13 @@ Deno.test("an abort ends a pause between tries", async () => {
   await assert.rejects(transport.send(READ, { signal: controller.signal }), /enough/);
   assert.equal(sent.length, 1);
 });
+
+Deno.test({
+  name: "a finished call leaves no timer behind that would keep a program alive",
+  sanitizeOps: true,
+  fn: async () => {
+    const { signal } = new AbortController();
+    const { transport } = transportOf(scriptedFetch(breakOff, succeed()).fetch);
+    await transport.send(READ, { signal });
+  },
+});
