@@ -21,6 +21,7 @@ const OPTIONS: ts.CompilerOptions = {
   strict: true,
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
+  skipDefaultLibCheck: true,
   newLine: ts.NewLineKind.LineFeed,
 };
 
