@@ -8,6 +8,7 @@ import type { ClientOptions, HoldfastClient } from "src/client/client.ts";
 import { ModelServer } from "tests/support/model_server.ts";
 import { startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
 import { clientOf, fetchOf } from "tests/client/support.ts";
+import { withFile } from "tests/tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
@@ -97,25 +98,23 @@ function keyOf(app: TestApp, written: string): string {
 Deno.test("every example of the client type-checks, runs, and shows what it says", async (test) => {
   const examples = await readExamples();
   assert.ok(examples.length >= 35, `Only ${examples.length} examples were found`);
-  const folder = await Deno.makeTempDir({ prefix: "holdfast_examples_" });
-  const path = `${folder}/examples.ts`;
-  await Deno.writeTextFile(path, moduleOf(examples));
-  const models = new ModelServer();
-  const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
-  const checked = check(path);
-  checked.catch(() => {}); // awaited below, after the service has started
-  const service = await startTestService(undefined, { modelServer });
-  try {
-    await checked;
-    const { default: runnables } = await import(`file://${path}`) as { default: readonly Runnable[] };
-    for (const [index, { name }] of examples.entries()) {
-      await test.step(name, async () => await (runnables[index] as Runnable)(await scopeOf(service)));
+  await withFile("examples.ts", moduleOf(examples), async (path) => {
+    const checked = check(path);
+    checked.catch(() => {}); // awaited below, after the service has started
+    const models = new ModelServer();
+    const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
+    const service = await startTestService(undefined, { modelServer });
+    try {
+      await checked;
+      const { default: runnables } = await import(`file://${path}`) as { default: readonly Runnable[] };
+      for (const [index, { name }] of examples.entries()) {
+        await test.step(name, async () => await (runnables[index] as Runnable)(await scopeOf(service)));
+      }
+    } finally {
+      await service.close();
+      await models.close();
     }
-  } finally {
-    await service.close();
-    await models.close();
-    await Deno.remove(folder, { recursive: true });
-  }
+  });
 });
 
 Deno.test("every call of the client has an example", async () => {

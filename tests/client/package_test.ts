@@ -7,7 +7,7 @@ import { packClient, textOf } from "src/tasks/client_package.ts";
 import { runTask, serve } from "tests/tasks/support.ts";
 import { startTestService } from "tests/support/test_service.ts";
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 
 /** What a user of the package writes: runs on Node, and compiles under strict rules. */
 const PROGRAM = `
