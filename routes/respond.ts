@@ -1,7 +1,7 @@
 // Answers as HTTP responses: one place for the headers that every answer carries and for what was thrown.
 
 import type { WireAnswer } from "actors/idempotency.ts";
-import { Unavailable } from "actors/port.ts";
+import { Stopping, Unavailable } from "actors/port.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 import { errorBody, Refused, STATUS } from "routes/errors.ts";
 import { log, messageOf } from "src/log.ts";
@@ -41,7 +41,14 @@ export function headersOf(id: string, contentType: string): Record<string, strin
 /** The response to what a request threw: a refusal, a fault that may pass, or a bug. */
 export function respondTo(request: Request, thrown: unknown): Response {
   const id = requestId(request);
-  return refuse(request, refusalOf(id, thrown), id);
+  const response = refuse(request, refusalOf(id, thrown), id);
+  return thrown instanceof Stopping ? lastOf(response) : response;
+}
+
+/** Marks a response as the last one on its connection. */
+export function lastOf(response: Response): Response {
+  response.headers.set("connection", "close");
+  return response;
 }
 
 /** The response of a refusal. */

@@ -22,7 +22,7 @@ export interface Fault {
 
 const NAP_MAX_MS = 4_000;
 const DISK_WAIT_MS = 4_000;
-const EARLY_KILLS_MAX = 3;
+const EARLY_KILLS_MAX = 4;
 
 /** Kills the writer and starts the next one. */
 export async function replace(world: World): Promise<void> {
@@ -43,7 +43,7 @@ async function killStarts(world: World): Promise<number> {
   const early = random.whole(1, EARLY_KILLS_MAX);
   for (let count = 0; count < early; count++) {
     const program = world.startOne();
-    await pause(random.next() * world.startMs * 1.2);
+    await pause(random.next() * world.startMs * 1.1);
     await program.kill();
   }
   await world.start();
@@ -113,7 +113,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
     kind: "replay",
     text: "SIGKILL, and again during the starts that replay the journal",
     needs: "nothing",
-    weight: 2,
+    weight: 3,
     strike: killStarts,
   },
   { kind: "stop", text: "SIGTERM or SIGINT under load", needs: "nothing", weight: 1, strike: stop },

@@ -126,8 +126,11 @@ export class World implements AsyncDisposable {
 
   /** Waits until the writer serves again, by itself. */
   async back(): Promise<void> {
-    await untilReady(this.writer.origin, BACK_MS);
-    if (this.writer.program.hasEnded) throw new Error("The process has ended");
+    const { origin, program } = this.writer;
+    const death = program.ended.then(({ code, signal }) => {
+      throw new Error(`The process ended by itself with ${signal ?? code}`);
+    });
+    await Promise.race([untilReady(origin, BACK_MS), death]);
   }
 
   /** Starts all clients. */
