@@ -23,6 +23,8 @@ export interface CampaignOptions {
   readonly untilMs: number;
   readonly kinds: ReadonlySet<string>;
   readonly seed: number;
+  /** Whether a cable that can be cut leads to the server; left out: in some worlds. */
+  readonly isWired?: boolean;
   readonly progress: (text: string) => void;
 }
 
@@ -119,7 +121,7 @@ class Campaign {
         random: this.#random,
         server: this.#options.store === "embedded" ? null : this.#cluster?.url ?? this.#options.server,
         cluster: this.#cluster,
-        isWired: this.#options.store === "postgres" && this.#random.chance(0.4),
+        isWired: this.#options.store === "postgres" && this.#isWired(),
       });
       this.#report.worlds++;
       const done: string[] = [];
@@ -134,6 +136,14 @@ class Campaign {
       }
     }
     return this.#report;
+  }
+
+  /** Some worlds have a cable, and all of them where no other kind is wanted. */
+  #isWired(): boolean {
+    const wanted = FAULTS.filter(({ kind }) => this.#options.kinds.has(kind));
+    const isCable = (fault: Fault) => fault.needs === "cable";
+    return this.#options.isWired ??
+      (wanted.some(isCable) && (wanted.every(isCable) || this.#random.chance(0.4)));
   }
 
   #isOver(): boolean {
