@@ -25,7 +25,10 @@ export class Faults {
   readonly #time: VirtualTime;
   readonly #cutUntil = new Map<Owner, number>();
 
-  constructor(random: Random, plan: FaultPlan, time: VirtualTime) {
+  readonly #onFault: (kind: string) => void;
+
+  constructor(random: Random, plan: FaultPlan, time: VirtualTime, onFault: (kind: string) => void) {
+    this.#onFault = onFault;
     this.#random = random;
     this.#plan = plan;
     this.#time = time;
@@ -34,6 +37,7 @@ export class Faults {
   /** Counts a fault. */
   note(kind: string): void {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
+    this.#onFault(kind);
   }
 
   /** Half a round trip to the database. */

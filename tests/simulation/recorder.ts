@@ -6,7 +6,8 @@ import { type Batch, Gate } from "actors/gate.ts";
 import type { RowChange } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import type { Merge, User } from "domain/user.ts";
-import { type AppRealm, type Caller, Registry } from "src/registry.ts";
+import { AppRealm, type Caller, type Registry } from "src/registry.ts";
+import type { Message } from "tests/simulation/database/server.ts";
 import type { Attempt } from "tests/simulation/history.ts";
 import type { Owner, VirtualTime } from "tests/simulation/time.ts";
 
@@ -36,7 +37,7 @@ export class Recorder {
   /** Every sending of a call. */
   readonly attempts: Attempt[] = [];
   /** Told of each batch as it becomes durable, in order. */
-  onDurable: (batch: NotedBatch) => void = () => {};
+  onDurable: (batch: NotedBatch, payload: string) => void = () => {};
   readonly #time: VirtualTime;
   readonly #batches = new WeakMap<Batch, NotedBatch>();
   /** What each gate has not sent yet, oldest first, by process; a process has one gate at a time. */
@@ -78,24 +79,33 @@ export class Recorder {
       recorder.#noteChanges(this, batch, changes);
       return batch;
     };
+    // A turn that no request asked for reads the clock of its realm, too.
+    const { now } = AppRealm.prototype;
+    AppRealm.prototype.now = function (this: AppRealm) {
+      recorder.#last = null;
+      return now.call(this);
+    };
     return () => {
       Gate.prototype.add = add;
+      AppRealm.prototype.now = now;
     };
   }
 
-  /** A process sends the oldest of its batches that are not sent yet. */
-  sent(process: Owner, seq: number): void {
+  /** A process sends a message to the database; an append takes the oldest of its batches that are not sent yet. */
+  sees(message: Message, process: Owner): void {
+    if (message.kind !== "query" || !message.text.startsWith("insert into journal")) return;
+    const seq = Number(message.params[0]);
     const batch = this.#unsent.get(process)?.batches.shift();
     if (batch === undefined) throw new Error("An append without a batch");
     this.#flying.set(seq, batch);
   }
 
   /** A batch is in the journal. */
-  durable(seq: number): void {
+  durable(seq: number, payload: string): void {
     const batch = this.#flying.get(seq);
     if (batch === undefined) throw new Error("A batch in the journal that nobody sent");
     batch.durableAt = ++this.tick;
-    this.onDurable(batch);
+    this.onDurable(batch, payload);
   }
 
   /** The request that asked for a merge: it reads the clock once, when its users begin to stand still. */
@@ -139,8 +149,7 @@ export class Recorder {
     if (merging !== null) {
       const turn = merging.turns.at(-1) as Turn;
       turn.batch = noted;
-      turn.changes = changes.slice();
-      noted.turns.push(turn);
+      noted.turns.push({ ...turn, changes: changes.slice() });
       return;
     }
     const isOfTurn = changes.some(({ table }) => table !== "idempotency");

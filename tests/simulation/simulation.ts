@@ -2,23 +2,38 @@
 // more, and the checkers' verdict. The same seed and number of steps give the same run, event by event.
 
 import { createHash } from "node:crypto";
-import { sweepAll } from "src/sweeps.ts";
-import { passivateIdle } from "tests/actors/runtime.ts";
 import { catalogs } from "tests/model/catalogs.ts";
 import { Random } from "tests/model/random.ts";
+import { answersChecker } from "tests/simulation/checks/answers.ts";
+import { booksChecker } from "tests/simulation/checks/books.ts";
+import { grantsChecker } from "tests/simulation/checks/grants.ts";
+import { holdsChecker } from "tests/simulation/checks/holds.ts";
+import { linearChecker } from "tests/simulation/checks/linear.ts";
+import { livenessChecker } from "tests/simulation/checks/liveness.ts";
+import { tablesChecker } from "tests/simulation/checks/tables.ts";
 import { type ClientWorld, perform } from "tests/simulation/clients.ts";
-import type { Line } from "tests/simulation/database/connection.ts";
 import { type Message, Server } from "tests/simulation/database/server.ts";
 import { Faults } from "tests/simulation/faults.ts";
-import type { Call } from "tests/simulation/history.ts";
+import type { Call, SimRequest } from "tests/simulation/history.ts";
 import { SimProcess } from "tests/simulation/process.ts";
 import { Recorder } from "tests/simulation/recorder.ts";
 import { seedApp } from "tests/simulation/seeding.ts";
-import { Traffic } from "tests/simulation/traffic.ts";
+import type { Note } from "tests/simulation/story.ts";
 import { type Owner, VirtualTime, WORLD } from "tests/simulation/time.ts";
-import { checkLinear } from "tests/simulation/checks/linear.ts";
+import { Traffic } from "tests/simulation/traffic.ts";
+import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "tests/simulation/troubles.ts";
+import { type Violation, Watch } from "tests/simulation/watch.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
+const DAY_MS = 24 * 3_600_000;
+
+/** How bad a world is: now and then a quiet one, in which only the order of things differs. */
+const PLANS = [
+  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
+  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500 },
+];
 
 /** What a run is made of. */
 export interface RunOptions {
@@ -29,18 +44,15 @@ export interface RunOptions {
 /** What a run was. */
 export interface Outcome {
   readonly calls: readonly Call[];
+  readonly notes: readonly Note[];
   readonly faults: ReadonlyMap<string, number>;
   readonly virtualMs: number;
+  /** How far the calendar went. */
+  readonly calendarMs: number;
   readonly events: number;
   /** A hash of everything that happened. */
   readonly trace: string;
   readonly violation: Violation | null;
-}
-
-/** What a checker found. */
-export interface Violation {
-  readonly checker: string;
-  readonly message: string;
 }
 
 /** Runs a simulation. */
@@ -53,13 +65,12 @@ class Simulation {
   readonly #random: Random;
   readonly #time = new VirtualTime(STARTS_AT);
   readonly #recorder = new Recorder(this.#time);
-  readonly #faults: Faults;
-  readonly #server: Server;
-  readonly #processes: SimProcess[];
-  readonly #world: ClientWorld;
+  readonly #world: ClientWorld & TroubleWorld;
+  readonly #watch: Watch;
   readonly #traffic: Traffic;
   readonly #hash = createHash("sha256");
-  readonly #errors: string[] = [];
+  readonly #notes: Note[] = [];
+  readonly #troubleMs: number;
   #events = 0;
   #arrived = 0;
   #open = 0;
@@ -67,79 +78,69 @@ class Simulation {
   constructor(options: RunOptions) {
     this.#options = options;
     const random = this.#random = new Random(options.seed);
-    const name = random.pick(["example", "tiny", "ladder"] as const);
+    const catalog = catalogs[random.pick(["example", "tiny", "ladder"] as const)];
+    const plan = random.pick(PLANS);
     const time = this.#time;
     const recorder = this.#recorder;
-    const plan = random.pick([
-      { message: 0, slow: 0.01, network: 0.01 },
-      { message: 0.002, slow: 0.02, network: 0.02 },
-      { message: 0.01, slow: 0.05, network: 0.05 },
-    ]);
-    const faults = this.#faults = new Faults(random, plan, time);
-    const server = this.#server = new Server(time, {
-      onCommit: () => {},
-      onAppend: (_session, seq) => recorder.durable(seq),
-    });
-    seedApp(server.tables, catalogs[name], STARTS_AT);
-    const line: Omit<Line, "owner"> = {
-      time,
-      server,
-      faults,
-      onSend: (message, owner) => this.#noteAppend(message, owner),
-    };
-    this.#processes = ["a", "b"].map((each) => new SimProcess(each, line, recorder));
-    this.#world = { time, random, faults, recorder, processes: this.#processes, calls: [] };
-    const catalog = catalogs[name];
+    const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
+    const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
+    seedApp(server.tables, catalog, STARTS_AT);
+    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
+    const line = { time, server, faults, onSend };
+    const processes = ["a", "b"].map((name) => new SimProcess(name, line, recorder));
+    const calls: Call[] = [];
+    this.#world = { time, random, faults, recorder, server, processes, calls };
+    const checkers = [
+      booksChecker(),
+      holdsChecker(),
+      grantsChecker(),
+      answersChecker(),
+      tablesChecker(),
+      livenessChecker(),
+      linearChecker(),
+    ];
+    this.#watch = new Watch(checkers, catalog, server, calls);
+    recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#traffic = new Traffic(random, catalog);
+    this.#troubleMs = plan.troubleMs;
   }
 
   async run(): Promise<Outcome> {
     const undo = [this.#time.install(this.#random), this.#recorder.install(), this.#listen()];
     try {
-      for (const process of this.#processes) process.start();
+      for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
-      this.#scheduleTrouble();
-      await this.#until(() => this.#arrived >= this.#options.steps);
-      await this.#calmDown();
-      const violation = this.#errors.length > 0
-        ? { checker: "no error is logged", message: this.#errors[0] as string }
-        : checkLinear(this.#world.calls, this.#workloadCatalog());
-      return this.#outcome(violation);
+      scheduleTrouble(this.#world, this.#troubleMs);
+      await this.#until(() => this.#arrived >= this.#options.steps || this.#watch.violation !== null);
+      if (this.#watch.violation === null) await this.#calmDown();
+      return this.#outcome();
     } finally {
       for (const each of undo.reverse()) each();
     }
   }
 
-  #noteAppend(message: Message, owner: Owner): void {
-    if (message.kind !== "query" || !message.text.startsWith("insert into journal")) return;
-    this.#recorder.sent(owner, Number(message.params[0]));
-  }
-
-  #workloadCatalog() {
-    return JSON.parse(this.#server.tables.list("catalogs")[0]?.document as string);
-  }
-
-  async #until(isDone: () => boolean, limitMs = Infinity): Promise<void> {
+  /** Lets time pass until something is the case; whether it became so within a limit. */
+  async #until(isDone: () => boolean, limitMs = Infinity): Promise<boolean> {
     const end = this.#time.now + limitMs;
     while (!isDone() && this.#time.next <= end) {
       await this.#time.step();
       this.#events += 1;
     }
+    return isDone();
   }
 
-  /** Steps are arrivals: each takes the workload's next request, with its leap of the calendar. */
+  /** Steps are arrivals: each is the next request, and now and then a leap of the calendar. */
   #scheduleArrival(): void {
     if (this.#arrived >= this.#options.steps) return;
-    this.#time.after(this.#random.next() * 20, WORLD, () => {
-      this.#arrive();
+    this.#time.after(this.#random.next() * 60, WORLD, () => {
+      this.#time.jump(this.#traffic.leap(this.#time.calendar()));
+      this.#arrived += 1;
+      this.#ask(this.#traffic.next(this.#time.calendar()));
       this.#scheduleArrival();
     });
   }
 
-  #arrive(): void {
-    this.#time.jump(this.#traffic.leap(this.#time.calendar()));
-    const request = this.#traffic.next(this.#time.calendar());
-    this.#arrived += 1;
+  #ask(request: SimRequest): void {
     this.#open += 1;
     void perform(this.#world, request).then((call) => {
       this.#open -= 1;
@@ -148,80 +149,50 @@ class Simulation {
     });
   }
 
-  #scheduleTrouble(): void {
-    this.#time.after(this.#random.next() * 2_000, WORLD, () => {
-      if (this.#faults.isQuiet) return;
-      this.#trouble();
-      this.#scheduleTrouble();
-    });
-  }
-
-  #trouble(): void {
-    const random = this.#random;
-    const process = random.pick(this.#processes);
-    const kind = random.weighted({
-      crash: 1,
-      pause: 1,
-      cut: 0.6,
-      connections: 0.6,
-      server: 0.2,
-      passivate: 2,
-      sweep: 2,
-      stop: 0.3,
-    });
-    if (!process.isAlive) return;
-    this.#faults.note(kind);
-    switch (kind) {
-      case "crash":
-        process.crash(random.chance(0.2));
-        this.#time.after(random.whole(1, 5_000), WORLD, () => process.start());
-        return;
-      case "pause":
-        process.pause(random.pick([random.whole(10, 1_000), random.whole(1_000, 20_000)]));
-        return;
-      case "cut":
-        this.#faults.cut(process.owner, random.whole(10, 12_000));
-        process.database?.breakAll(() => random.whole(0, 9_000));
-        return;
-      case "connections":
-        process.database?.breakAll(() => random.whole(0, 9_000));
-        return;
-      case "server":
-        this.#server.crash(random.whole(1, 3_000));
-        return;
-      case "passivate":
-        this.#in(process, () => {
-          if (process.serving !== null) passivateIdle(process.serving.term.directory);
-        });
-        return;
-      case "sweep":
-        this.#sweep(process);
-        return;
-      case "stop":
-        this.#in(process, () => {
-          void process.service?.stop().then(() => {
-            process.crash(false);
-            this.#time.after(random.whole(1, 3_000), WORLD, () => process.start());
-          });
-        });
-        return;
-    }
-  }
-
-  #sweep(process: SimProcess): void {
-    this.#in(process, () => {
-      if (process.serving !== null) sweepAll(process.serving).catch(() => {});
-    });
-  }
-
-  #in(process: SimProcess, run: () => void): void {
-    this.#time.after(0, process.owner, run);
-  }
-
-  /** Faults stop; time goes on until every call is answered and everything that falls due is settled. */
+  /** Faults stop; everything that was begun comes to its end, and is then read once more. */
   async #calmDown(): Promise<void> {
-    this.#faults.isQuiet = true;
-    await this.#until(() => this.#open === 0, 120_000);
+    this.#world.faults.isQuiet = true;
+    if (!await this.#until(() => this.#open === 0, 300_000)) {
+      return this.#fail(`${this.#open} calls have no answer`);
+    }
+    this.#time.jump(45 * DAY_MS);
+    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    for (const userId of this.#traffic.ids) {
+      for (const op of ["usage", "customer", "users"] as const) this.#ask({ op, input: { userId } });
+      this.#ask({ op: "credits", input: { userId, includeExpired: "true" } });
+      this.#ask({ op: "ledger", input: { userId, limit: 500 } });
+      this.#ask({ op: "events", input: { userId, limit: 100 } });
+      if (!await this.#until(() => this.#open === 0, 60_000)) return this.#fail("reads have no answer");
+    }
+    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    this.#watch.end();
+  }
+
+  /** Runs every sweep of whoever serves, twice: the second finds nothing new. */
+  async #sweepAll(): Promise<boolean> {
+    let swept = 0;
+    let isAsking = false;
+    return await this.#until(() => {
+      const writer = this.#world.processes.find(({ serving }) => serving !== null);
+      if (writer !== undefined && !isAsking && swept < 2) {
+        isAsking = true;
+        inProcess(this.#world, writer, () =>
+          void sweep(writer).then(async (hasEnded) => {
+            await writer.serving?.term.flush();
+            isAsking = false;
+            if (hasEnded) swept += 1;
+          }));
+      }
+      return swept === 2;
+    }, 120_000);
+  }
+
+  #note(text: string): void {
+    this.#notes.push({ order: ++this.#recorder.tick, text: `${this.#time.now.toFixed(0)} ms ${text}` });
+  }
+
+  #fail(message: string): void {
+    this.#watch.report("liveness", message);
   }
 
   /** The product's log goes nowhere; what it calls an error is one. */
@@ -230,8 +201,9 @@ class Simulation {
     const decoder = new TextDecoder();
     Deno.stderr.writeSync = (bytes) => {
       const line = decoder.decode(bytes);
-      if (line.includes('"level":"error"')) this.#errors.push(line);
-      if (Deno.env.get("SIM_LOG")) console.log(this.#time.current.name, this.#time.now, line.trim());
+      const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
+      if (level === "error") this.#watch.report("no error", line);
+      this.#note(`${this.#time.current.name}: ${message} ${error}`);
       return bytes.length;
     };
     return () => {
@@ -239,14 +211,16 @@ class Simulation {
     };
   }
 
-  #outcome(violation: Violation | null): Outcome {
+  #outcome(): Outcome {
     return {
       calls: this.#world.calls,
-      faults: this.#faults.counts,
+      notes: this.#notes,
+      faults: this.#world.faults.counts,
       virtualMs: this.#time.now,
+      calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
       trace: this.#hash.digest("hex"),
-      violation,
+      violation: this.#watch.violation,
     };
   }
 }

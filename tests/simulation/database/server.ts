@@ -41,10 +41,8 @@ export class ServerSession {
 
 /** Told of everything that becomes durable. */
 export interface ServerEvents {
-  /** A statement outside a transaction, or a whole transaction, has taken effect. */
-  onCommit(session: ServerSession): void;
   /** A batch is in the journal. */
-  onAppend(session: ServerSession, seq: number): void;
+  onAppend(seq: number, payload: string): void;
 }
 
 /** One server. */
@@ -116,7 +114,7 @@ export class Server {
     const silentMs = this.#time.now - session.activeAt;
     const limit = session.idleMs as number;
     if (silentMs >= limit) return this.end(session);
-    this.#time.after(limit - silentMs, WORLD, () => {
+    this.#time.after(Math.max(1, limit - silentMs), WORLD, () => {
       if (session.isOpen) this.#watchIdle(session);
     });
   }
@@ -164,7 +162,6 @@ export class Server {
       case "commit":
         for (const effect of session.done) effect(this.tables);
         this.#finish(session);
-        this.#events.onCommit(session);
         return [];
       case "rollback":
         this.#finish(session);
@@ -196,19 +193,12 @@ export class Server {
         return statement.run(this, session, params);
       case "read":
         return statement.run(session.work ?? this.tables, params);
-      case "write": {
-        const effect = statement.make(params, session);
-        if (!session.inTransaction) {
-          const rows = effect(this.tables);
-          this.#events.onCommit(session);
-          return rows;
-        }
-        return this.#apply(session, effect);
-      }
+      case "write":
+        return this.#apply(session, statement.make(params, session));
       case "append": {
         const seq = statement.run(this.tables, session, params);
         if (seq === null) return [];
-        this.#events.onAppend(session, seq);
+        this.#events.onAppend(seq, this.tables.journal.get(seq) as string);
         return [{ seq }];
       }
     }
@@ -216,11 +206,7 @@ export class Server {
 
   /** Does what a statement of a transaction does to its copy; the commit does it again to the tables. */
   #apply(session: ServerSession, effect: Effect): Fields[] {
-    if (!session.inTransaction) {
-      const rows = effect(this.tables);
-      this.#events.onCommit(session);
-      return rows;
-    }
+    if (!session.inTransaction) return effect(this.tables);
     if (session.work === null) {
       this.#writer = session;
       session.work = this.tables.clone();

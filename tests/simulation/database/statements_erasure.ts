@@ -137,6 +137,7 @@ export const ERASURE: readonly Entry[] = [
   }),
   write("delete from users where key = any", (tables, [keys]) => {
     tables.remove("users", ({ key }) => numbersOf(keys).includes(key as number));
+    tables.onForgotten(numbersOf(keys));
   }),
   write("update consents set distinct_id = null", (tables, [realm, id, hash]) => {
     const values = { distinct_id: null, id_hash: hash as string };

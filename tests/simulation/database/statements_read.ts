@@ -86,13 +86,16 @@ export const READS: readonly Entry[] = [
       (row) => wanted.includes(row.user_key as number) && row.status === "held",
     ).sort(by("id"));
   }),
-  read("select * from credit_balances where user_key = any", (tables, [keys, from]) => {
-    const wanted = numbersOf(keys);
-    return tables.list("credit_balances", (row) =>
-      wanted.includes(row.user_key as number) &&
-      (Number(row.held) > 0 || row.revoked_at_ms === null &&
-          (row.expires_at_ms === null || (row.expires_at_ms as number) > Number(from)))).sort(by("id"));
-  }),
+  read(
+    "select * from credit_balances where user_key = any($1::text::bigint[]) and (held",
+    (tables, [keys, from]) => {
+      const wanted = numbersOf(keys);
+      return tables.list("credit_balances", (row) =>
+        wanted.includes(row.user_key as number) &&
+        (Number(row.held) > 0 || row.revoked_at_ms === null &&
+            (row.expires_at_ms === null || (row.expires_at_ms as number) > Number(from)))).sort(by("id"));
+    },
+  ),
   read(
     "select * from reservations where id = $1",
     (tables, [id, owners]) =>

@@ -2,6 +2,7 @@
 // writing encoded changes, and the tables that no journal reaches. A transaction works on a copy.
 
 import { type Fields, MemoryTables } from "tests/support/memory_store.ts";
+import { ownerOf } from "domain/ids.ts";
 import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "storage/rows.ts";
 
 /** Tables beside those that the journal reaches. */
@@ -12,6 +13,8 @@ export class SimTables extends MemoryTables {
   journal = new Map<number, string>();
   /** Terms so far. */
   terms = 0;
+  /** Told of users whose rows are taken away; a copy tells nobody. */
+  onForgotten: (keys: readonly number[]) => void = () => {};
 
   constructor() {
     super();
@@ -60,6 +63,18 @@ export class SimTables extends MemoryTables {
       removed += 1;
     }
     return removed;
+  }
+
+  /** Takes everything of users away, as an erasure does. */
+  forget(keys: readonly number[]): void {
+    const isGone = (row: Fields) => keys.includes(row.user_key as number);
+    for (const { name } of TABLES) if (name !== "users") this.remove(name, isGone);
+    this.remove("reservations", ({ id }) => keys.includes(ownerOf("reservation", id as string) ?? 0));
+    this.remove(
+      "merges",
+      (row) => keys.includes(row.from_key as number) || keys.includes(row.to_key as number),
+    );
+    this.remove("users", ({ key }) => keys.includes(key as number));
   }
 
   /** The unique indexes that repeat an invariant of the product. */
