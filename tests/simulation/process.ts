@@ -3,6 +3,7 @@
 
 import type { Hono } from "hono";
 import { makeApp } from "routes/app.ts";
+import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import type { Registry } from "src/registry.ts";
 import { Service, type Serving } from "src/service.ts";
@@ -12,10 +13,16 @@ import { type Line, SimDatabase } from "tests/simulation/database/connection.ts"
 import type { Attempt, Reply } from "tests/simulation/history.ts";
 import { observedRegistry, type Recorder } from "tests/simulation/recorder.ts";
 import type { Owner } from "tests/simulation/time.ts";
-import { TEST_FEATURES } from "tests/support/test_service.ts";
 
 /** The secret live key of the one app. */
 export const SECRET_KEY = "sk_live_simulation0000000000000000000000";
+
+const FEATURES: Features = {
+  privacySecret: "simulated-privacy-secret",
+  exportSecret: null,
+  publicUrl: null,
+  modelServer: null,
+};
 
 /** A process, alive or between two lives. */
 export class SimProcess {
@@ -44,7 +51,7 @@ export class SimProcess {
     time.after(0, owner, () => {
       this.database = new SimDatabase({ ...this.#line, owner });
       const clock = { now: () => time.calendar() };
-      this.service = new Service(this.database, makeIdSource(clock), clock, TEST_FEATURES);
+      this.service = new Service(this.database, makeIdSource(clock), clock, FEATURES);
       this.#http = makeApp(this.#viewOf(this.service), null);
       void this.service.start();
     });

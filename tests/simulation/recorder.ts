@@ -155,7 +155,8 @@ export class Recorder {
     const isOfTurn = changes.some(({ table }) => table !== "idempotency");
     const last = isOfTurn ? this.#last : null;
     this.#last = null;
-    if (last !== null) {
+    // What fell due before a merge is no part of it.
+    if (last !== null && last.attempt?.call.request.op !== "alias") {
       last.changes = changes.slice();
       last.batch = noted;
       noted.turns.push(last);

@@ -22,6 +22,7 @@ interface Entry {
 
 /** Where an order stops to explain the answers. */
 interface Difference {
+  readonly call: Call;
   readonly place: number;
   readonly differences: readonly string[];
 }
@@ -37,7 +38,7 @@ export function linearChecker(): Checker {
       const entries = calls.filter(isModelled).flatMap(entriesOf).sort((a, b) => a.order - b.order);
       const found = search(entries, catalog);
       if (found === null) return;
-      const { call } = entries[found.place] as Entry;
+      const { call } = found;
       const { op, input } = call.request;
       throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
     },
@@ -74,9 +75,10 @@ function firstAnswer(call: Call, { reply }: Attempt): Reply | undefined {
   return call.attempts.find((other) => other.reply?.isReplayed === true)?.reply ?? undefined;
 }
 
-/** Null when some order explains every answer; else where the best order stops. */
+/** Null when some order explains every answer; else where the order of turns stops to. */
 function search(entries: Entry[], catalog: CatalogDocument): Difference | null {
-  let best = replay(entries, catalog);
+  const first = replay(entries, catalog);
+  let best = first;
   for (let tried = 0; best !== null && tried < ORDERS_MAX;) {
     const failed = best.place;
     let better: Difference | null = best;
@@ -90,10 +92,10 @@ function search(entries: Entry[], catalog: CatalogDocument): Difference | null {
         break;
       }
     }
-    if (better !== null && better.place <= failed) return best;
+    if (better !== null && better.place <= failed) return first;
     best = better;
   }
-  return best;
+  return best === null ? null : first;
 }
 
 /** The other places that an entry's times allow, the nearest first. */
@@ -114,7 +116,7 @@ function replay(entries: readonly Entry[], catalog: CatalogDocument): Difference
     now = Math.max(now, entry.now);
     const predicted = model.handle(entry.call.request as ModelRequest, now, entry.reply);
     const differences = entry.reply === undefined ? [] : compare(predicted, entry.reply);
-    if (differences.length > 0) return { place, differences };
+    if (differences.length > 0) return { call: entry.call, place, differences };
   }
   return null;
 }
