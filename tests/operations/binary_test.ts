@@ -12,7 +12,7 @@ import { EXIT } from "src/tasks/shell.ts";
 import { Program, startArguments } from "tests/crash/program.ts";
 import { ADMIN_TOKEN, Stage, untilReady } from "tests/crash/stage.ts";
 import { answerOf, once } from "tests/crash/wire.ts";
-import { testShell } from "tests/tasks/support.ts";
+import { testShell, troublesOf } from "tests/tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 /** The first modules of the program's workers. A binary has only those that it was told to include. */
@@ -157,8 +157,7 @@ async function examined(place: Place) {
   const { shell, out } = testShell(settingsOf(place));
   const code = await runAdmin(["doctor", "--json"], shell);
   const { checks } = JSON.parse(out()) as { checks: Check[] };
-  const troubles = checks.filter(({ verdict }) => verdict !== "ok");
-  return { code, troubles: troubles.map(({ name, verdict }) => `${verdict} ${name}`) };
+  return { code, troubles: troublesOf(checks) };
 }
 
 /** Whether the server's client programs are here; without them the server copies the database once it is idle. */
