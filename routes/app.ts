@@ -2,7 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { Unavailable } from "actors/port.ts";
-import { adminRoutes } from "routes/admin.ts";
+import { ADMIN_OPERATIONS, adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { COMPOSE } from "routes/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "routes/cors.ts";
@@ -11,10 +11,15 @@ import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
 import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
 import { healthRoutes } from "routes/health.ts";
+import { namesHost } from "routes/host.ts";
+import { toolRoutes } from "routes/mcp.ts";
 import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
 import { PEOPLE } from "routes/people.ts";
 import { PRIVACY } from "routes/privacy.ts";
+import { PAGES } from "routes/reference/pages.ts";
+import type { Surface } from "routes/reference/openapi.ts";
+import { referenceRoutes } from "routes/reference/serve.ts";
 import { refuse, respondTo } from "routes/respond.ts";
 import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
 import { TEST_CLOCK } from "routes/test_clock.ts";
@@ -37,9 +42,16 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
   ...TEST_CLOCK,
 ];
 
+/** Everything that the reference shows. */
+export const SURFACE: Surface = { operations: OPERATIONS, admin: ADMIN_OPERATIONS, pages: PAGES };
+
+/** The path of a request that goes to no route, since its host would stand for a part of it. */
+const NOWHERE = "/ ";
+
 /** The whole HTTP surface of a service. */
 export function makeApp(service: Service, adminToken: string | null): Hono {
-  const app = new Hono();
+  const { getPath } = new Hono();
+  const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
   for (const definition of OPERATIONS) {
     app.on(definition.method, `/api${definition.path}`, handlerOf(definition, service));
   }
@@ -51,13 +63,18 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
+  app.route("/", referenceRoutes(SURFACE));
+  app.route("/", toolRoutes(service, (request) => app.fetch(request)));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.
   const paths = new Hono();
   for (const path of new Set(app.routes.map((route) => route.path))) {
     paths.all(path, (context) => refuseRoute(context, service, adminToken, true));
   }
   paths.notFound((context) => refuseRoute(context, service, adminToken, false));
-  app.notFound((context) => paths.fetch(context.req.raw));
+  app.notFound(({ req }) => {
+    if (namesHost(req.raw)) return paths.fetch(req.raw);
+    return refuse(req.raw, refusal("invalid_request", "The header Host names no host"));
+  });
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
 }

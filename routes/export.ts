@@ -9,7 +9,9 @@ import { type Mode, Unavailable } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
+import type { OperationDoc } from "routes/reference/doc.ts";
 import { headersOf, requestId, respondTo } from "routes/respond.ts";
+import { exportDocumentAnswer, exportPersonAnswer } from "routes/schemas/answers.ts";
 import { endUserId, timeText } from "routes/schemas/fields.ts";
 import { exportDocument } from "src/privacy/export.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
@@ -27,6 +29,16 @@ export interface ExportGrant {
 /** Answers without a key, so it is no operation: `routes/app.ts` mounts it. */
 export const DOWNLOAD_PATH = "/v1/export-download";
 
+/** What the reference says of the download. */
+export const DOWNLOAD_DOC: OperationDoc = {
+  id: "downloadExport",
+  tag: "Privacy",
+  summary: "The export document of a person",
+  description: "The token of the link is the authorisation. The document is made while it is sent.",
+  answer: exportDocumentAnswer,
+  errors: ["unavailable", "invalid_or_expired_token", "not_implemented", "internal_error"],
+};
+
 /** `POST /v1/export-person`: a link to the document of a person. */
 const exportPerson = operation({
   method: "POST",
@@ -34,6 +46,14 @@ const exportPerson = operation({
   access: "secret",
   input: z.object({ distinctId: endUserId }),
   answersToken: true,
+  doc: {
+    id: "exportPerson",
+    tag: "Privacy",
+    summary: "A link to everything of a person",
+    description: "The link works for 24 hours and needs no key.",
+    answer: exportPersonAnswer,
+    errors: ["not_implemented"],
+  },
   handle: ({ serving, caller, input, url }) => {
     const { features, clock } = serving;
     const secret = requireSecret(serving);
@@ -41,13 +61,19 @@ const exportPerson = operation({
     const { appId } = caller.app.record;
     const { distinctId } = input;
     const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
-    const origin = features.publicUrl ?? new URL(url).origin;
+    const origin = features.publicUrl ?? originOf(url);
     const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
     return Promise.resolve(success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" }));
   },
 });
 
 export const EXPORT: readonly Operation<unknown>[] = [exportPerson];
+
+/** The origin that a request was sent to; an address in full may name one that is none. */
+function originOf(url: string): string {
+  if (!URL.canParse(url)) throw new Refused("invalid_request", "The address names no host");
+  return new URL(url).origin;
+}
 
 /** The token of a grant: base64url(JSON) "." base64url(HMAC-SHA-256 of the first part). */
 export function signExport(secret: string, grant: ExportGrant): string {
@@ -114,7 +140,7 @@ export async function exportDownload({ req }: Context, service: Service): Promis
 /** What the request's token grants. Every bad token answers the same. */
 function granted(request: Request, serving: Serving) {
   const secret = requireSecret(serving);
-  const token = new URL(request.url).searchParams.get("token");
+  const token = new URLSearchParams(request.url.split("?", 2)[1] ?? "").get("token");
   const grant = token === null ? null : readExport(secret, token, serving.clock.now());
   const realm = grant === null ? undefined : serving.registry.apps.get(grant.appId)?.realms[grant.mode];
   if (grant === null || realm === undefined) {

@@ -78,6 +78,16 @@ export const REQUEST_LIMITS = {
   retryAfterMaxS: 86_400,
 } as const;
 
+/** Bounds of bodies that are on their way. */
+export const BODY_LIMITS = {
+  /** A body has between one and two of these to arrive. */
+  tickMs: 30_000,
+  /** Up to here a body is small: how many there are is bounded by the connections alone. */
+  smallBytesMax: 16 * 1024,
+  /** What has arrived of all larger ones together. */
+  largeBytesMax: 128 * 1024 * 1024,
+} as const;
+
 /** Bounds of sweeps and of what they keep. */
 export const SWEEP_LIMITS = {
   /** Users settled, or rows removed, by one step. */

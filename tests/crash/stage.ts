@@ -82,11 +82,13 @@ export class Stage implements AsyncDisposable {
   }
 
   /** Starts the program on the store. */
-  start(settings: Readonly<Record<string, string>> = {}): Program {
+  start(settings: Readonly<Record<string, string>> = {}, openFilesMax: number | null = null): Program {
     const store: Record<string, string> = this.#folder === null
       ? { DATABASE_URL: this.server.url }
       : { HOLDFAST_DATA_DIR: this.#folder };
-    const program = new Program({ ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings });
+    const program = new Program({ ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings }, {
+      openFilesMax,
+    });
     this.programs.push(program);
     return program;
   }
@@ -94,8 +96,9 @@ export class Stage implements AsyncDisposable {
   /** Starts the program and waits until it serves; answers where. */
   async startReady(
     settings: Readonly<Record<string, string>> = {},
+    openFilesMax: number | null = null,
   ): Promise<{ program: Program; origin: string }> {
-    const program = this.start(settings);
+    const program = this.start(settings, openFilesMax);
     const origin = await program.origin();
     await untilReady(origin, READY_MS);
     return { program, origin };

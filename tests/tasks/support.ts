@@ -5,7 +5,8 @@ import type { Check } from "src/doctor/checks.ts";
 import type { Shell } from "src/tasks/shell.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "tests/support/test_service.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+/** The project's folder, from which tasks run. */
+export const ROOT = new URL("../..", import.meta.url).pathname;
 const PROGRAM_TIMEOUT_MS = 60_000;
 
 /** A service that answers on a port. */
@@ -53,7 +54,7 @@ export async function spawnTask(
     args: [...await lineOf(task), ...args],
     cwd: ROOT,
     clearEnv: true,
-    env: { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), NO_COLOR: "1", ...variables },
+    env: programVariables(variables),
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -78,7 +79,7 @@ export async function runTask(
 }
 
 /** The arguments of deno on a task's line, so that the program has the permissions that users give it. */
-async function lineOf(task: string): Promise<string[]> {
+export async function lineOf(task: string): Promise<string[]> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
     tasks: Record<string, string>;
   };
@@ -93,6 +94,11 @@ export function troublesOf(checks: readonly Check[]): string[] {
     verdict === "warn" && (name === "clock" || name === "database" && found.includes("a round trip"));
   return checks.filter((check) => check.verdict !== "ok" && !isLate(check))
     .map(({ name, verdict }) => `${verdict} ${name}`);
+}
+
+/** The variables of a program: those that deno needs, and these. */
+export function programVariables(variables: Record<string, string>): Record<string, string> {
+  return { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), NO_COLOR: "1", ...variables };
 }
 
 function kept(...names: string[]): Record<string, string> {
