@@ -3,7 +3,6 @@
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
-import { Unavailable } from "actors/port.ts";
 import type { WireAnswer } from "actors/idempotency.ts";
 import { authorizeAdmin } from "routes/auth.ts";
 import { readBody } from "routes/body.ts";
@@ -302,8 +301,7 @@ async function run(
   handler: AdminHandler,
 ): Promise<Response> {
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     authorizeAdmin(context.req.raw, adminToken);
     return respond(context.req.raw, await handler(serving, context));
   } catch (error) {

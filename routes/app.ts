@@ -1,7 +1,6 @@
 // The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
 
 import { type Context, Hono } from "hono";
-import { Unavailable } from "actors/port.ts";
 import { ADMIN_OPERATIONS, adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { COMPOSE } from "routes/compose.ts";
@@ -97,7 +96,7 @@ function refuseRoute(
 ): Response {
   try {
     if (req.path.startsWith("/api/admin/")) {
-      if (service.serving === null) throw new Unavailable("This process is not the writer");
+      service.requireServing();
       authorizeAdmin(req.raw, adminToken);
     } else if (req.path.startsWith("/api/")) {
       authenticate(req.raw, service);

@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Context } from "hono";
 import { z } from "zod";
-import { type Mode, Unavailable } from "actors/port.ts";
+import type { Mode } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
@@ -114,8 +114,7 @@ function signatureOf(secret: string, first: string): string {
 export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
   const request = req.raw;
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     const { grant, realm } = granted(request, serving);
     await serving.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
