@@ -152,6 +152,30 @@ async function shown(origin: string, key: string) {
   return { usage, feed, ledger };
 }
 
+/** The pages and the tool server, whose assets a checkout has as files, are in the program too. */
+async function pages(origin: string, key: string): Promise<void> {
+  const page = await fetch(`${origin}/docs`);
+  assert.equal(page.status, 200);
+  assert.match(page.headers.get("content-security-policy") ?? "", /frame-ancestors 'none'/);
+  assert.equal(page.headers.get("x-content-type-options"), "nosniff");
+  const [, script = "/none"] = (await page.text()).match(/<script[^>]* src="([^"]+)"/) ?? [];
+  for (const path of [script, "/api/openapi.json", "/metrics"]) {
+    const response = await fetch(new URL(path, origin));
+    assert.equal(response.status, 200, path);
+    assert.ok((await response.text()).length > 500, path);
+  }
+  const tools = await fetch(`${origin}/mcp`, {
+    method: "POST",
+    headers: {
+      "authorization": `Bearer ${key}`,
+      "accept": "application/json, text/event-stream",
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+  });
+  assert.match(await tools.text(), /list_events/);
+}
+
 /** What the doctor says of a place: its exit status, and what is not ok. */
 async function examined(place: Place) {
   const { shell, out } = testShell(settingsOf(place));
@@ -209,6 +233,7 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
     const first = await start(stage, place, `${scratch}/first`);
     const key = await demoKey(first.origin, place);
     const before = await firstCalls(first.origin, key);
+    await pages(first.origin, key);
     assert.deepEqual(await examined(place), { code: EXIT.ok, troubles: [] });
 
     // A server is dumped while the service runs; a folder is copied when it has stopped.
