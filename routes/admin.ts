@@ -1,5 +1,5 @@
-// The admin API as data: workspaces, apps, keys, catalogs, sweep, and the way of a request to it. Section 3 of the
-// decisions.
+// The admin API as data: workspaces, apps, keys, catalogs, sweep, health, and the way of a request to it. Section 3 of
+// the decisions.
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
@@ -17,6 +17,7 @@ import {
   appliedAnswer,
   catalogAnswer,
   catalogDocument,
+  healthAnswer,
   keyAnswer,
   keyInput,
   moveHistoryAnswer,
@@ -39,6 +40,7 @@ import {
   listWorkspaces,
   revokeKey,
 } from "src/admin/admin.ts";
+import { examine } from "src/doctor/examine.ts";
 import { moveAllHistory } from "src/history.ts";
 import type { ApiKey, App } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
@@ -199,7 +201,7 @@ const KEYS: readonly AdminOperation[] = [
   },
 ];
 
-const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
+const CATALOG: readonly AdminOperation[] = [
   {
     method: "GET",
     path: "/apps/:appId/catalog",
@@ -237,6 +239,22 @@ const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
       return success(result);
     },
   },
+];
+
+const UPKEEP: readonly AdminOperation[] = [
+  {
+    method: "GET",
+    path: "/health",
+    doc: {
+      id: "examine",
+      tag: "Administration",
+      summary: "The service's look at itself",
+      description: "Every check with its verdict, and the worst of them.",
+      answer: healthAnswer,
+      errors: [],
+    },
+    handle: async (world) => success(await examine(world)),
+  },
   {
     method: "POST",
     path: "/sweep",
@@ -268,7 +286,8 @@ export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
   ...WORKSPACES,
   ...APPS,
   ...KEYS,
-  ...CATALOG_AND_SWEEPS,
+  ...CATALOG,
+  ...UPKEEP,
 ];
 
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */

@@ -16,7 +16,7 @@ export async function readBody(request: Request): Promise<RequestInput> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > REQUEST_LIMITS.bodyBytesMax) refuseSize();
   // Chunks are counted whatever length was declared beside them.
-  const isChunked = declared === null || request.headers.has("transfer-encoding");
+  const isChunked = declared === null || request.headers.get("transfer-encoding") !== null;
   const text = isChunked ? await readChunks(request.body) : decode(await request.bytes().catch(refuseBody));
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;

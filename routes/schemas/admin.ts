@@ -100,3 +100,15 @@ export const sweepAnswer = z.strictObject({
 });
 
 export const moveHistoryAnswer = z.strictObject({ historyRows: rowCount });
+
+const verdict = z.enum(["ok", "warn", "fail"]);
+
+export const healthAnswer = z.strictObject({
+  verdict: verdict.describe("The worst of the checks"),
+  checks: z.array(z.strictObject({
+    name: z.string(),
+    verdict,
+    found: z.string(),
+    advice: z.string().nullable().describe("What to do; null where nothing is"),
+  })),
+});

@@ -17,14 +17,14 @@ export class Program {
   #stderr = "";
   #hasEnded = false;
 
-  constructor(settings: Readonly<Record<string, string>>) {
+  constructor(settings: Readonly<Record<string, string>>, args: readonly string[] = startArguments()) {
     const env: Record<string, string> = {};
     for (const name of KEPT_ENVIRONMENT) {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     }
     this.#process = new Deno.Command(Deno.execPath(), {
-      args: startArguments(),
+      args: [...args],
       cwd: ROOT,
       clearEnv: true,
       env: { ...env, NO_COLOR: "1", PORT: "0", HOLDFAST_HOST: "127.0.0.1", ...settings },
@@ -115,11 +115,11 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** The arguments of the start task, so that the tests run with its permissions and no others. */
-function startArguments(): string[] {
+/** The arguments of deno in the start task, so that the tests run with its permissions and no others. */
+export function startArguments(): string[] {
   const text = Deno.readTextFileSync(new URL("deno.json", ROOT));
   const { tasks } = JSON.parse(text) as { tasks: { start: string } };
-  const [program, ...args] = tasks.start.split(" ");
+  const [program, ...args] = tasks.start.replaceAll("'", "").split(" ");
   if (program !== "deno") throw new Error(`The start task does not run deno: ${tasks.start}`);
   return args;
 }
