@@ -3,7 +3,6 @@
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
-import { Unavailable } from "actors/port.ts";
 import type { WireAnswer } from "actors/idempotency.ts";
 import { authorizeAdmin } from "routes/auth.ts";
 import { readBody } from "routes/body.ts";
@@ -201,7 +200,7 @@ const KEYS: readonly AdminOperation[] = [
   },
 ];
 
-const CATALOG: readonly AdminOperation[] = [
+const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
   {
     method: "GET",
     path: "/apps/:appId/catalog",
@@ -239,17 +238,14 @@ const CATALOG: readonly AdminOperation[] = [
       return success(result);
     },
   },
-];
-
-const UPKEEP: readonly AdminOperation[] = [
   {
     method: "GET",
     path: "/health",
     doc: {
       id: "examine",
       tag: "Administration",
-      summary: "The service's look at itself",
-      description: "Every check with its verdict, and the worst of them.",
+      summary: "What the service finds when it examines itself",
+      description: "Each check has a verdict, what was found, and what to do where it is not ok.",
       answer: healthAnswer,
       errors: [],
     },
@@ -286,8 +282,7 @@ export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
   ...WORKSPACES,
   ...APPS,
   ...KEYS,
-  ...CATALOG,
-  ...UPKEEP,
+  ...CATALOG_AND_SWEEPS,
 ];
 
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
@@ -306,8 +301,7 @@ async function run(
   handler: AdminHandler,
 ): Promise<Response> {
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     authorizeAdmin(context.req.raw, adminToken);
     return respond(context.req.raw, await handler(serving, context));
   } catch (error) {

@@ -1,7 +1,6 @@
 // The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
 
 import { type Context, Hono } from "hono";
-import { Unavailable } from "actors/port.ts";
 import { ADMIN_OPERATIONS, adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { COMPOSE } from "routes/compose.ts";
@@ -11,6 +10,7 @@ import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
 import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
 import { healthRoutes } from "routes/health.ts";
+import { namesHost } from "routes/host.ts";
 import { toolRoutes } from "routes/mcp.ts";
 import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
@@ -44,9 +44,13 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { operations: OPERATIONS, admin: ADMIN_OPERATIONS, pages: PAGES };
 
+/** The path of a request that goes to no route, since its host would stand for a part of it. */
+const NOWHERE = "/ ";
+
 /** The whole HTTP surface of a service. */
 export function makeApp(service: Service, adminToken: string | null): Hono {
-  const app = new Hono();
+  const { getPath } = new Hono();
+  const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
   for (const definition of OPERATIONS) {
     app.on(definition.method, `/api${definition.path}`, handlerOf(definition, service));
   }
@@ -66,7 +70,10 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
     paths.all(path, (context) => refuseRoute(context, service, adminToken, true));
   }
   paths.notFound((context) => refuseRoute(context, service, adminToken, false));
-  app.notFound((context) => paths.fetch(context.req.raw));
+  app.notFound(({ req }) => {
+    if (namesHost(req.raw)) return paths.fetch(req.raw);
+    return refuse(req.raw, refusal("invalid_request", "The header Host names no host"));
+  });
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
 }
@@ -89,7 +96,7 @@ function refuseRoute(
 ): Response {
   try {
     if (req.path.startsWith("/api/admin/")) {
-      if (service.serving === null) throw new Unavailable("This process is not the writer");
+      service.requireServing();
       authorizeAdmin(req.raw, adminToken);
     } else if (req.path.startsWith("/api/")) {
       authenticate(req.raw, service);

@@ -2,8 +2,9 @@
 // comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
 
 import { Buffer } from "node:buffer";
+import { giveBytes, inTime, takeBytes } from "routes/arrival.ts";
 import { Refused } from "routes/errors.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { BODY_LIMITS, REQUEST_LIMITS } from "src/limits.ts";
 
 /** A request's members and the text that they came from. */
 export interface RequestInput {
@@ -16,8 +17,11 @@ export async function readBody(request: Request): Promise<RequestInput> {
   const declared = request.headers.get("content-length");
   if (declared !== null && Number(declared) > REQUEST_LIMITS.bodyBytesMax) refuseSize();
   // Chunks are counted whatever length was declared beside them.
-  const isChunked = declared === null || request.headers.get("transfer-encoding") !== null;
-  const text = isChunked ? await readChunks(request.body) : decode(await request.bytes().catch(refuseBody));
+  const isSmall = declared !== null && Number(declared) <= BODY_LIMITS.smallBytesMax &&
+    request.headers.get("transfer-encoding") === null;
+  const text = isSmall
+    ? decode(await inTime(request.bytes().catch(refuseBody)))
+    : await readChunks(request.body);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;
   try {
@@ -107,18 +111,31 @@ function refuseBody(): never {
   throw new Refused("invalid_request", "The body could not be read");
 }
 
-/** A body of unknown length is read piece by piece and given up at the limit. */
+/** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
 async function readChunks(body: ReadableStream<Uint8Array> | null): Promise<string> {
   if (body === null) return "";
+  const reader = body.getReader();
+  return decode(await inTime(collect(reader), () => void reader.cancel().catch(() => {})));
+}
+
+async function collect(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  const reader = body.getReader();
-  while (true) {
-    const { done, value } = await reader.read().catch(refuseBody);
-    if (done) return decode(Buffer.concat(chunks));
-    bytes += value.byteLength;
-    if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
-    chunks.push(value);
+  let taken = 0;
+  try {
+    while (true) {
+      const { done, value } = await reader.read().catch(refuseBody);
+      if (done) return Buffer.concat(chunks);
+      bytes += value.byteLength;
+      if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+      if (bytes > BODY_LIMITS.smallBytesMax) {
+        takeBytes(bytes - taken);
+        taken = bytes;
+      }
+      chunks.push(value);
+    }
+  } finally {
+    giveBytes(taken);
   }
 }
 

@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Context } from "hono";
 import { z } from "zod";
-import { type Mode, Unavailable } from "actors/port.ts";
+import type { Mode } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
@@ -61,13 +61,19 @@ const exportPerson = operation({
     const { appId } = caller.app.record;
     const { distinctId } = input;
     const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
-    const origin = features.publicUrl ?? new URL(url).origin;
+    const origin = features.publicUrl ?? originOf(url);
     const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
     return Promise.resolve(success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" }));
   },
 });
 
 export const EXPORT: readonly Operation<unknown>[] = [exportPerson];
+
+/** The origin that a request was sent to; an address in full may name one that is none. */
+function originOf(url: string): string {
+  if (!URL.canParse(url)) throw new Refused("invalid_request", "The address names no host");
+  return new URL(url).origin;
+}
 
 /** The token of a grant: base64url(JSON) "." base64url(HMAC-SHA-256 of the first part). */
 export function signExport(secret: string, grant: ExportGrant): string {
@@ -108,8 +114,7 @@ function signatureOf(secret: string, first: string): string {
 export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
   const request = req.raw;
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     const { grant, realm } = granted(request, serving);
     await serving.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
@@ -134,7 +139,7 @@ export async function exportDownload({ req }: Context, service: Service): Promis
 /** What the request's token grants. Every bad token answers the same. */
 function granted(request: Request, serving: Serving) {
   const secret = requireSecret(serving);
-  const token = new URL(request.url).searchParams.get("token");
+  const token = new URLSearchParams(request.url.split("?", 2)[1] ?? "").get("token");
   const grant = token === null ? null : readExport(secret, token, serving.clock.now());
   const realm = grant === null ? undefined : serving.registry.apps.get(grant.appId)?.realms[grant.mode];
   if (grant === null || realm === undefined) {

@@ -1,7 +1,7 @@
 // Answers as HTTP responses: one place for the headers that every answer carries and for what was thrown.
 
 import type { WireAnswer } from "actors/idempotency.ts";
-import { Unavailable } from "actors/port.ts";
+import { Stopping, Unavailable } from "actors/port.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
 import { errorBody, RateLimited, Refused, STATUS } from "routes/errors.ts";
 import { log, messageOf } from "src/log.ts";
@@ -44,6 +44,12 @@ export function respondTo(request: Request, thrown: unknown): Response {
   const id = requestId(request);
   const response = refuse(request, refusalOf(id, thrown), id);
   if (thrown instanceof RateLimited) response.headers.set("retry-after", String(thrown.retryAfterS));
+  return thrown instanceof Stopping ? lastOf(response) : response;
+}
+
+/** Marks a response as the last one on its connection. */
+export function lastOf(response: Response): Response {
+  response.headers.set("connection", "close");
   return response;
 }
 

@@ -78,6 +78,16 @@ export const REQUEST_LIMITS = {
   retryAfterMaxS: 86_400,
 } as const;
 
+/** Bounds of bodies that are on their way. */
+export const BODY_LIMITS = {
+  /** A body has between one and two of these to arrive. */
+  tickMs: 30_000,
+  /** Up to here a body is small: how many there are is bounded by the connections alone. */
+  smallBytesMax: 16 * 1024,
+  /** What has arrived of all larger ones together. */
+  largeBytesMax: 128 * 1024 * 1024,
+} as const;
+
 /** Bounds of sweeps and of what they keep. */
 export const SWEEP_LIMITS = {
   /** Users settled, or rows removed, by one step. */
@@ -111,6 +121,8 @@ export const COMPOSE_LIMITS = {
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */
   historyRowsMax: 500,
+  /** The longest rest of the background between two steps. */
+  historyRestMsMax: 1_000,
   /** Pairs of one batch. */
   batchPairsMax: 500,
   /** Time after which a batch answers; pairs that are left are not processed. */

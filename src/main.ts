@@ -11,6 +11,7 @@ import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
 import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
+import { Listener } from "src/listener.ts";
 import { log, messageOf } from "src/log.ts";
 import { Service } from "src/service.ts";
 import { openStore } from "src/store.ts";
@@ -31,22 +32,22 @@ async function main(): Promise<void> {
   const clock = systemClock();
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
-  const server = listen(
+  const listener = listen(
     config,
     withStrictTransport(makeApp(service, adminToken).fetch, config.features.publicUrl),
   );
   void service.start();
   registerSweeps(service);
-  stopOnSignal(service, server, database);
-  const origin = `http://${config.host}:${server.addr.port}`;
+  stopOnSignal(service, listener, database);
+  const origin = `http://${config.host}:${listener.port}`;
   if (config.databaseUrl === null) await greet(service, config, origin);
   else console.log(`Holdfast listens on ${origin}`);
 }
 
 /** Listens; a port or host that cannot be had is a bad setting. */
-function listen({ port, host }: Config, handler: Deno.ServeHandler): Deno.HttpServer<Deno.NetAddr> {
+function listen({ port, host }: Config, handler: Deno.ServeHandler): Listener {
   try {
-    return Deno.serve({ port, hostname: host, onListen: () => {} }, handler);
+    return new Listener(host, port, handler);
   } catch (error) {
     const name = error instanceof Deno.errors.AddrInUse || error instanceof Deno.errors.PermissionDenied
       ? "PORT"
@@ -84,7 +85,7 @@ async function greet(service: Service, config: Config, origin: string): Promise<
 }
 
 /** Calls in flight end with their answers; what was decided is made durable and drained. */
-function stopOnSignal(service: Service, server: Deno.HttpServer, database: { close(): Promise<void> }): void {
+function stopOnSignal(service: Service, listener: Listener, database: { close(): Promise<void> }): void {
   let isStopping = false;
   const stop = async () => {
     if (isStopping) return;
@@ -95,7 +96,7 @@ function stopOnSignal(service: Service, server: Deno.HttpServer, database: { clo
     // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
     // for a moment in which such calls get their 503.
     await new Promise((resolve) => setTimeout(resolve, LINGER_MS));
-    const shutdown = server.shutdown();
+    const shutdown = listener.shutdown();
     // The term ends after the last call, so that its drain is the last one; a call that hangs must not hold it up.
     await Promise.race([shutdown, new Promise((resolve) => setTimeout(resolve, CALLS_MS))]);
     await Promise.race([Promise.all([shutdown, service.stop()]), grace]);

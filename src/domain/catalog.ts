@@ -162,8 +162,11 @@ export function compileCatalog(document: CatalogDocument, version: number): Cata
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
-    promptLogRetentionMs: (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
-    reservationTtlMs: (document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000,
+    // Whole milliseconds: every time in the tables is one.
+    promptLogRetentionMs: Math.round(
+      (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
+    ),
+    reservationTtlMs: Math.round((document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000),
     rateLimit: document.settings?.rateLimit ?? null,
     corsOrigins: new Set(document.settings?.corsOrigins ?? []),
     models,

@@ -18,6 +18,8 @@ import { showBalances } from "domain/usage.ts";
 import { writeEntry } from "domain/wallet.ts";
 
 const DAY_MS = 86_400_000;
+/** The last moment of the year 9999: no time has more digits. */
+const LAST_MS = 253_402_300_799_999;
 
 /** Decides a grant. */
 export function grant(draft: Draft, input: GrantInput, context: Context): Result<CreditsAnswer> {
@@ -100,5 +102,5 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
 }
 
 function defaultExpiry({ defaultExpiryDays }: Pack, now: Millis): Millis | null {
-  return defaultExpiryDays === null ? null : Math.round(now + defaultExpiryDays * DAY_MS);
+  return defaultExpiryDays === null ? null : Math.min(Math.round(now + defaultExpiryDays * DAY_MS), LAST_MS);
 }

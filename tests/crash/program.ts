@@ -17,14 +17,27 @@ export class Program {
   #stderr = "";
   #hasEnded = false;
 
-  constructor(settings: Readonly<Record<string, string>>, args: readonly string[] = startArguments()) {
+  /**
+   * @param args what the runtime is started with; by default what the start task says
+   * @param openFilesMax how many files it may open; the limit of this process unless told otherwise
+   */
+  constructor(
+    settings: Readonly<Record<string, string>>,
+    { args = startArguments(), openFilesMax = null }: {
+      readonly args?: readonly string[];
+      readonly openFilesMax?: number | null;
+    } = {},
+  ) {
     const env: Record<string, string> = {};
     for (const name of KEPT_ENVIRONMENT) {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     }
-    this.#process = new Deno.Command(Deno.execPath(), {
-      args: [...args],
+    const line = [Deno.execPath(), ...args];
+    if (openFilesMax !== null) line.unshift("sh", "-c", `ulimit -n ${openFilesMax}; exec "$0" "$@"`);
+    const [program = "", ...rest] = line;
+    this.#process = new Deno.Command(program, {
+      args: rest,
       cwd: ROOT,
       clearEnv: true,
       env: { ...env, NO_COLOR: "1", PORT: "0", HOLDFAST_HOST: "127.0.0.1", ...settings },
@@ -40,6 +53,10 @@ export class Program {
       this.#hasEnded = true;
       return status;
     });
+  }
+
+  get pid(): number {
+    return this.#process.pid;
   }
 
   get hasEnded(): boolean {

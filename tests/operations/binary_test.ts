@@ -61,7 +61,7 @@ async function start(stage: Stage, place: Place, audit: string) {
     HOLDFAST_PUBLIC_URL: "https://metering.example.com",
     DENO_AUDIT_PERMISSIONS: audit,
   };
-  const program = new Program(settings, ["run", "--no-prompt", ...permissions, "src/main.ts"]);
+  const program = new Program(settings, { args: ["run", "--no-prompt", ...permissions, "src/main.ts"] });
   stage.programs.push(program);
   const origin = await program.origin();
   await untilReady(origin, READY_MS);

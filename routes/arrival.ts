@@ -1,0 +1,68 @@
+// Bodies that are on their way: a body that does not arrive in time is given up, and large ones together hold a
+// bounded memory. A caller who sends a byte a minute, or half a body and then nothing, costs a connection and no more.
+//
+// One timer serves all: a body stands among the young ones, becomes an old one at the next tick, and is given up at
+// the tick after that. So a request pays for a place in a set, not for a timer.
+
+import { Refused } from "routes/errors.ts";
+import { BODY_LIMITS } from "src/limits.ts";
+
+type GiveUp = () => void;
+
+let young = new Set<GiveUp>();
+let old = new Set<GiveUp>();
+let timer: ReturnType<typeof setTimeout> | null = null;
+let heldBytes = 0;
+
+/**
+ * What a read of a body answers, or a refusal when it takes longer than a body may.
+ *
+ * @param cancel ends the read, so that what has arrived is forgotten
+ */
+export function inTime<T>(read: Promise<T>, cancel: () => void = () => {}): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      reject(new Refused("invalid_request", "The body did not arrive in time"));
+      cancel();
+    };
+    const leave = () => {
+      if (!young.delete(giveUp)) old.delete(giveUp);
+    };
+    young.add(giveUp);
+    timer ??= startTimer();
+    read.then((value) => {
+      leave();
+      resolve(value);
+    }, (error) => {
+      leave();
+      reject(error);
+    });
+  });
+}
+
+/** Takes memory for a part of a large body, or refuses when too much of them is held; to be given back. */
+export function takeBytes(bytes: number): void {
+  if (heldBytes + bytes > BODY_LIMITS.largeBytesMax) {
+    throw new Refused("unavailable", "Too many large bodies are on their way: try again");
+  }
+  heldBytes += bytes;
+}
+
+/** Gives memory back that was taken. */
+export function giveBytes(bytes: number): void {
+  heldBytes -= bytes;
+}
+
+function startTimer(): ReturnType<typeof setTimeout> {
+  const started = setTimeout(tick, BODY_LIMITS.tickMs);
+  // It must not keep a process alive that has nothing else to do.
+  Deno.unrefTimer(started);
+  return started;
+}
+
+function tick(): void {
+  const late = old;
+  [old, young] = [young, new Set()];
+  for (const giveUp of late) giveUp();
+  timer = old.size > 0 ? startTimer() : null;
+}

@@ -1,0 +1,67 @@
+// What holds of the tables after any requests: the books add up, the tight user is within its quotas, no prototype
+// was changed, and what was refused left no trace.
+
+import { reconcile } from "src/read/reconcile.ts";
+import { type FuzzScene, TIGHT_USER } from "tests/fuzz/scene.ts";
+
+/** Rows that live beside the requests: the lease's beat, and the journal, which is empty after a flush. */
+const LEFT_OUT = ["journal", "lease", "schema_migrations"];
+const IDLE_TRIES = 200;
+
+/** Waits until what goes on in the background has ended: drains, erasures, moves of history. */
+export async function settle({ service }: FuzzScene): Promise<void> {
+  const { database } = service.store;
+  for (let tries = 0; tries < IDLE_TRIES; tries++) {
+    await service.serving().term.flush();
+    const [open] = await database.query<{ count: number }>(
+      `select (select count(*) from erasure_jobs where status in ('queued', 'in_progress'))
+            + (select count(*) from history_moves) as count`,
+    );
+    if (open?.count === 0) return;
+    await service.admin("POST", "/sweep");
+    await service.admin("POST", "/move-history");
+  }
+  throw new Error("Work in the background does not end");
+}
+
+/** Everything that is wrong with the tables and with the process. */
+export async function bookFaults(scene: FuzzScene): Promise<string[]> {
+  await settle(scene);
+  const faults: string[] = [];
+  await reconcile(scene.service.store.database, ({ userId, text }) => faults.push(`${userId}: ${text}`));
+  const { app } = scene;
+  for (const key of [app.secretLive, app.secretTest]) {
+    const { body } = await app.call("GET", `/usage?userId=${TIGHT_USER}`, undefined, { key });
+    for (const { groupId, quota, count } of body.data.counters) {
+      if (count > quota) faults.push(`${TIGHT_USER}: ${count} of ${quota} in ${groupId}`);
+    }
+  }
+  const polluted = Object.keys(Object.prototype).concat(Object.keys(Array.prototype));
+  if (polluted.length > 0) faults.push(`prototypes have ${polluted.join()}`);
+  return faults;
+}
+
+/** A digest of each table. */
+export async function digestOf(scene: FuzzScene): Promise<Map<string, string>> {
+  await settle(scene);
+  const { database } = scene.service.store;
+  const tables = await database.query<{ name: string }>(
+    `select table_name as name from information_schema.tables
+     where table_schema = current_schema() and table_type = 'BASE TABLE' order by 1`,
+  );
+  const names = tables.map(({ name }) => name).filter((name) => !LEFT_OUT.includes(name));
+  const parts = names.map((name) => {
+    return `select '${name}' as name, count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '')
+      as digest from "${name}" t`;
+  });
+  const rows = await database.query<{ name: string; digest: string }>(parts.join(" union all "));
+  return new Map(rows.map(({ name, digest }) => [name, digest]));
+}
+
+/** The tables that differ. */
+export function changedTables(
+  before: ReadonlyMap<string, string>,
+  after: ReadonlyMap<string, string>,
+): string[] {
+  return [...after.keys()].filter((name) => before.get(name) !== after.get(name));
+}
