@@ -118,17 +118,20 @@ export class SimProcess {
       }
       return observed;
     };
+    const viewOf = (serving: Serving): Serving => {
+      let view = views.get(serving);
+      if (view === undefined) {
+        view = { ...serving, registry: observe(serving.registry) };
+        views.set(serving, view);
+      }
+      return view;
+    };
     return {
       get serving() {
         const { serving } = service;
-        if (serving === null) return null;
-        let view = views.get(serving);
-        if (view === undefined) {
-          view = { ...serving, registry: observe(serving.registry) };
-          views.set(serving, view);
-        }
-        return view;
+        return serving === null ? null : viewOf(serving);
       },
+      requireServing: () => viewOf(service.requireServing()),
       get state() {
         return service.state;
       },

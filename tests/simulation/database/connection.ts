@@ -196,6 +196,7 @@ function lost(): Error {
 /** The database as one process has it. */
 export class SimDatabase implements Database {
   readonly kind = "postgres";
+  readonly url = null;
   readonly #line: Line;
   readonly #connections = new Set<Connection>();
 
