@@ -61,7 +61,8 @@ function pathOf(tool: OperationTool, input: Readonly<Record<string, unknown>>): 
     const value = input[member] ?? undefined;
     const isInPath = path.includes(`:${member}`);
     if (value === undefined && !isInPath) continue;
-    if (typeof value !== (type === "integer" ? "number" : type) || value === "") {
+    const isText = typeof value === "string" && value !== "" && value.isWellFormed();
+    if (type === "integer" ? typeof value !== "number" : !isText) {
       return refusal("invalid_request", `${member}: must be a ${type === "integer" ? "number" : "text"}`);
     }
     if (isInPath) path = path.replace(`:${member}`, encodeURIComponent(String(value)));

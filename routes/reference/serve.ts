@@ -2,17 +2,17 @@
 // is Scalar, served from the program itself: its policy lets the browser fetch nothing from another host.
 
 import { createHash } from "node:crypto";
-import { Buffer } from "node:buffer";
 import { type Context, Hono } from "hono";
 import { headersOf, requestId } from "routes/respond.ts";
 import { makeDocument, type Surface } from "routes/reference/openapi.ts";
 import { REFERENCE_PATHS } from "routes/reference/pages.ts";
 
 /** The version of Scalar that stands beside this file; see the README here. */
-export const SCALAR_VERSION = "1.72.1";
+const SCALAR_VERSION = "1.72.1";
 
 const { document: DOCUMENT_PATH, page: PAGE_PATH } = REFERENCE_PATHS;
-const SCALAR_PATH = `${PAGE_PATH}/scalar-${SCALAR_VERSION}.js`;
+/** Where the page loads Scalar from. */
+export const SCALAR_PATH = `${PAGE_PATH}/scalar-${SCALAR_VERSION}.js`;
 const START_PATH = `${PAGE_PATH}/start.js`;
 
 const PAGE = `<!doctype html>
@@ -104,8 +104,8 @@ function tagged(content: string | Uint8Array<ArrayBuffer>): Tagged {
 
 /** Scalar as gzip. It is loaded with the first visit, so that a process nobody visits does not hold it. */
 async function readScalar(): Promise<Tagged> {
-  const { default: text } = await import("routes/reference/scalar.js.gz.txt", { with: { type: "text" } });
-  return tagged(new Uint8Array(Buffer.from(text, "base64")));
+  const { default: bytes } = await import("routes/reference/scalar.js.gz", { with: { type: "bytes" } });
+  return tagged(bytes);
 }
 
 function answer({ req }: Context, { bytes, etag, isGzip }: Tagged, type: string, caching: string): Response {

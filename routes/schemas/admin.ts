@@ -104,11 +104,11 @@ export const moveHistoryAnswer = z.strictObject({ historyRows: rowCount });
 const verdict = z.enum(["ok", "warn", "fail"]);
 
 export const healthAnswer = z.strictObject({
-  verdict,
+  verdict: verdict.describe("The worst of the checks"),
   checks: z.array(z.strictObject({
     name: z.string(),
     verdict,
     found: z.string(),
-    advice: z.string().nullable(),
+    advice: z.string().nullable().describe("What to do; null where nothing is"),
   })),
 });

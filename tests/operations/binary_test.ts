@@ -171,9 +171,14 @@ async function pages(origin: string, key: string): Promise<void> {
       "accept": "application/json, text/event-stream",
       "content-type": "application/json",
     },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }),
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "list_events" },
+    }),
   });
-  assert.match(await tools.text(), /list_events/);
+  assert.match(await tools.text(), /image.render/);
 }
 
 /** What the doctor says of a place: its exit status, and what is not ok. */

@@ -3,13 +3,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { makeApp } from "routes/app.ts";
-import { SCALAR_VERSION } from "routes/reference/serve.ts";
+import { SCALAR_PATH } from "routes/reference/serve.ts";
 import type { Service } from "src/service.ts";
 import { document } from "tests/routes/reference/document.ts";
 
 // A process that is not the writer serves its reference all the same.
 const app = makeApp({ serving: null, state: "standby" } as Service, null);
-const SCALAR_PATH = `/docs/scalar-${SCALAR_VERSION}.js`;
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
   return await app.fetch(new Request(`http://service.test${path}`, { headers }));
