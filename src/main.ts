@@ -10,6 +10,7 @@ import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
 import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
+import { linger } from "src/linger.ts";
 import { log, messageOf } from "src/log.ts";
 import { Service } from "src/service.ts";
 import { openStore } from "src/store.ts";
@@ -90,7 +91,7 @@ function stopOnSignal(service: Service, server: Deno.HttpServer, database: { clo
     const grace = new Promise((resolve) => setTimeout(resolve, PROCESS_LIMITS.stopGraceMs));
     // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
     // for a moment in which such calls get their 503.
-    await new Promise((resolve) => setTimeout(resolve, LINGER_MS));
+    await linger(LINGER_MS);
     const shutdown = server.shutdown();
     // The term ends after the last call, so that its drain is the last one; a call that hangs must not hold it up.
     await Promise.race([shutdown, new Promise((resolve) => setTimeout(resolve, CALLS_MS))]);
