@@ -74,6 +74,10 @@ export async function runCampaign(options: CampaignOptions, stop: AbortSignal): 
     if (options.store === "postgres" && options.server === null && cluster === null) {
       throw new Error("PostgreSQL's programs are not installed here: name a server with --server");
     }
+    const has = hasOf(options.store === "embedded", options.store === "postgres", cluster);
+    const isPossible = options.kinds.has(FIRST_START) ||
+      FAULTS.some(({ kind, needs }) => options.kinds.has(kind) && has(needs));
+    if (!isPossible) throw new Error(`None of these kinds can happen on the store "${options.store}"`);
     return await new Campaign(options, cluster, stop).run();
   } finally {
     await cluster?.[Symbol.asyncDispose]();
@@ -206,8 +210,8 @@ class Campaign {
 
   /** The next kind: each comes as often as its weight says before any comes again. */
   #draw(world: World): Fault | null {
-    const isWanted = (fault: Fault) =>
-      this.#options.kinds.has(fault.kind) && hasWhatItNeeds(world, fault.needs);
+    const has = hasOf(world.stage.isEmbedded, world.cable !== null, world.cluster);
+    const isWanted = ({ kind, needs }: Fault) => this.#options.kinds.has(kind) && has(needs);
     if (!this.#deck.some(isWanted)) {
       this.#deck.push(...FAULTS.filter(isWanted).flatMap((fault) => Array(fault.weight).fill(fault)));
     }
@@ -242,17 +246,14 @@ class Campaign {
   }
 }
 
-function hasWhatItNeeds({ stage, cable, cluster }: World, need: Need): boolean {
-  switch (need) {
-    case "nothing":
-      return true;
-    case "embedded":
-      return stage.isEmbedded;
-    case "server":
-      return !stage.isEmbedded;
-    case "cable":
-      return cable !== null;
-    case "cluster":
-      return cluster !== null;
-  }
+/** Whether there is what a kind needs. */
+function hasOf(isEmbedded: boolean, hasCable: boolean, cluster: Cluster | null): (need: Need) => boolean {
+  const has: Readonly<Record<Need, boolean>> = {
+    nothing: true,
+    embedded: isEmbedded,
+    server: !isEmbedded,
+    cable: hasCable,
+    cluster: cluster !== null,
+  };
+  return (need) => has[need];
 }

@@ -2,7 +2,7 @@
 // moment. A strike begins with clients at work and ends when the service serves again.
 
 import { pause } from "tests/crash/program.ts";
-import { answerOf, once } from "tests/crash/wire.ts";
+import { once } from "tests/crash/wire.ts";
 import type { World } from "tests/crash/world.ts";
 
 /** What a kind of fault needs beside a process. */
@@ -150,9 +150,4 @@ export async function killFirstStarts(world: World): Promise<number> {
     await program.kill();
   }
   return kills;
-}
-
-/** Whether a process answers at all; for kinds that leave one behind. */
-export async function statusOf(origin: string): Promise<number> {
-  return answerOf(await once(origin, { method: "GET", path: "/readyz" })).status;
 }

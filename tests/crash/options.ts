@@ -1,6 +1,7 @@
 // The command line of the crash campaign.
 
 import { parseArgs } from "node:util";
+import type { Need } from "tests/crash/faults.ts";
 import { FAULTS, FIRST_START, FIRST_START_TEXT, type StoreName } from "tests/crash/campaign.ts";
 
 /** What the user asked for. */
@@ -18,8 +19,20 @@ const STORES: readonly StoreName[] = ["embedded", "postgres"];
 const ROUNDS = 20;
 const SEED_MAX = 2 ** 32 - 1;
 
+/** Where a kind can happen, after its text. */
+const WHERE: Readonly<Record<Need, string>> = {
+  nothing: "",
+  embedded: " (embedded)",
+  server: " (postgres)",
+  cable: " (postgres)",
+  cluster: " (postgres, a server of our own)",
+};
+
 function usage(): string {
-  const kinds = [...FAULTS.map(({ kind, text }) => [kind, text]), [FIRST_START, FIRST_START_TEXT]];
+  const kinds = [
+    [FIRST_START, FIRST_START_TEXT],
+    ...FAULTS.map(({ kind, text, needs }) => [kind, text + WHERE[needs]]),
+  ];
   return `deno task crash [options]
 
 Kills the real process, its database sessions and its server, again and again under load, and compares every answer
@@ -34,7 +47,7 @@ that a client got with what the service answers afterwards and with its tables. 
   --server URL     a PostgreSQL server for a scratch database (default: a server of our own in a temporary folder)
   --json           one JSON document in place of the summary
 
-Kinds (those after "refuse" of a cable or a server of our own only where there is one):
+Kinds:
 ${kinds.map(([kind = "", text]) => `  ${kind.padEnd(12)} ${text}`).join("\n")}`;
 }
 

@@ -72,8 +72,8 @@ export class Program {
   }
 
   /** Where it listens. */
-  async origin(): Promise<string> {
-    return await until("the program listens", START_MS, () => {
+  async origin(limitMs = START_MS): Promise<string> {
+    return await until("the program listens", limitMs, () => {
       const found = LISTENS.exec(this.#stdout)?.[1];
       if (found === undefined && this.#hasEnded) throw new Error(`It ended at once: ${this.#stderr}`);
       return found ?? null;

@@ -10,9 +10,9 @@ import {
   TAKEOVER_MS,
 } from "tests/crash/standby.ts";
 import type { Fault } from "tests/crash/faults.ts";
-import { replace, statusOf } from "tests/crash/faults.ts";
+import { replace } from "tests/crash/faults.ts";
 import { pause } from "tests/crash/program.ts";
-import { untilReady } from "tests/crash/stage.ts";
+import { readiness, untilReady } from "tests/crash/stage.ts";
 import type { World } from "tests/crash/world.ts";
 
 const HUNT_MS = 3_000;
@@ -146,7 +146,7 @@ async function freeze(world: World): Promise<number> {
   const asked = await askWhileStopped(world.stage, frozen);
   frozen.program.signal("SIGCONT");
   for (const outcome of await Promise.all(asked)) assertStandby(outcome);
-  const status = await statusOf(frozen.origin);
+  const status = await readiness(frozen.origin);
   if (status !== 503) world.faults.push(`A writer that was stopped and woke is ready with ${status}`);
   await frozen.program.kill();
   return 1;

@@ -18,6 +18,8 @@ import { Storm } from "tests/crash/storm.ts";
 export const BACK_MS = 20_000;
 /** A stopping process has ended by then. */
 export const EXIT_MS = 20_000;
+/** The embedded store is made in a few seconds, unless the machine has other things to do. */
+const FIRST_START_MS = 180_000;
 const FIRST_USERS = 8;
 const USERS_A_ROUND = 2;
 const MERGE_SHARE = 0.03;
@@ -111,7 +113,7 @@ export class World implements AsyncDisposable {
   async start(): Promise<void> {
     await this.load?.stop();
     const program = this.startOne();
-    this.moveTo({ program, origin: await program.origin() });
+    this.moveTo({ program, origin: await program.origin(FIRST_START_MS) });
     if (this.#blowing !== null && this.random.chance(0.5)) this.load.start();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
