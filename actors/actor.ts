@@ -81,6 +81,8 @@ export class Actor {
   hadTurn = true;
   /** When the directory last saw that there had been a turn. */
   seenAt = 0;
+  /** Set by each turn; the directory takes it back when it looks for actors that may make room. */
+  isRecent = true;
   /** The actor of the user that this one was merged into; it answers every call that comes here. */
   successor: Actor | null = null;
   /** Set when a bug broke a turn; the directory then lets the actor go. */
@@ -117,7 +119,7 @@ export class Actor {
 
   /** Takes over what a decision over this and another user yielded, on its way with a batch. */
   accept(changes: readonly Change[], batch: Batch): void {
-    this.hadTurn = true;
+    this.#noteTurn();
     this.#lastBatch = batch;
     this.#retainSettled(changes, batch);
   }
@@ -152,7 +154,7 @@ export class Actor {
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
     if (refusal !== null) return { result: refused(refusal), batch: durableOrNull(gate.tip) };
 
-    this.hadTurn = true;
+    this.#noteTurn();
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const context = { now: realm.now(), catalog: realm.catalog, ids, balancesLeft };
@@ -182,6 +184,11 @@ export class Actor {
       this.breakDown();
       throw error;
     }
+  }
+
+  #noteTurn(): void {
+    this.hadTurn = true;
+    this.isRecent = true;
   }
 
   #countIssued(batch: Batch, { realm }: Realm, issued: number): void {

@@ -29,6 +29,8 @@ export class Directory {
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   #lastUserKey: UserKey;
   #timer: ReturnType<typeof setInterval>;
+  /** Goes round all actors, to find those that may make room. */
+  #hand: Iterator<Actor>;
 
   constructor({ world, store, lastUserKey, realNow }: DirectoryOptions) {
     this.#world = world;
@@ -38,6 +40,7 @@ export class Directory {
       RUNTIME_LIMITS.loadUsersMax,
       RUNTIME_LIMITS.loadQueueMax,
     );
+    this.#hand = this.#byKey.values();
     this.#timer = setInterval(() => this.passivate(), RUNTIME_LIMITS.passivateEveryMs);
   }
 
@@ -95,25 +98,29 @@ export class Directory {
     this.#remove(actor);
   }
 
-  /** Lets go of idle actors: those without a turn for long, and the longest idle ones past the bound. */
+  /** Lets go of actors that are idle and had no turn for long. */
   passivate(): void {
     const now = performance.now();
+    const idleSince = now - RUNTIME_LIMITS.actorIdleMs;
     for (const actor of this.#byKey.values()) {
       if (actor.hadTurn) actor.seenAt = now;
       actor.hadTurn = false;
-    }
-    const idleSince = now - RUNTIME_LIMITS.actorIdleMs;
-    for (const actor of this.#byKey.values()) {
       if (actor.seenAt <= idleSince && actor.isIdle) this.#remove(actor);
     }
-    this.#passivateLongestIdle(this.#byKey.size - RUNTIME_LIMITS.actorsMax);
   }
 
-  #passivateLongestIdle(count: number): void {
-    if (count <= 0) return;
-    const idle = [...this.#byKey.values()].filter((actor) => actor.isIdle);
-    idle.sort((a, b) => a.seenAt - b.seenAt);
-    for (const actor of idle.slice(0, count)) this.#remove(actor);
+  /**
+   * Lets go of idle actors that had no turn since the hand came by last, while there are too many. It takes a few
+   * steps at each start, so that no turn ever waits for a look at all actors.
+   */
+  #makeRoom(): void {
+    for (let step = 0; step < RUNTIME_LIMITS.roomSteps; step++) {
+      if (this.#byKey.size < RUNTIME_LIMITS.actorsMax) return;
+      const { done, value: actor } = this.#hand.next();
+      if (done === true) this.#hand = this.#byKey.values();
+      else if (actor.isRecent) actor.isRecent = false;
+      else if (actor.isIdle) this.#remove(actor);
+    }
   }
 
   /** Stops the housekeeping; the actors are left to the collector. */
@@ -130,8 +137,8 @@ export class Directory {
     const name = "key" in ref ? String(ref.key) : nameOf(ref.realm, ref.id);
     const waiting = this.#starting.get(name);
     if (waiting !== undefined) return waiting;
+    this.#makeRoom();
     if (this.#byKey.size >= RUNTIME_LIMITS.actorsMax * 2) {
-      this.passivate();
       return Promise.reject(new Unavailable("Too many users are active"));
     }
     const started = this.#loader.load(ref)

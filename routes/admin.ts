@@ -1,4 +1,4 @@
-// The admin API: workspaces, apps, keys, catalogs, sweep. Section 3 of the decisions.
+// The admin API: workspaces, apps, keys, catalogs, sweep, health. Section 3 of the decisions.
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
@@ -20,6 +20,7 @@ import {
   listWorkspaces,
   revokeKey,
 } from "src/admin/admin.ts";
+import { examine } from "src/doctor/examine.ts";
 import { moveAllHistory } from "src/history.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import type { ApiKey, App } from "src/registry.ts";
@@ -88,6 +89,7 @@ export function adminRoutes(service: Service, adminToken: string | null): Hono {
     if ("code" in result) throw new Refused(result.code, result.message, result.details);
     return success(result);
   });
+  on("GET", "/health", async (world) => success(await examine(world)));
   on("POST", "/sweep", async (world) => success(await sweepAll(world)));
   on("POST", "/move-history", async (world) => success({ historyRows: await moveAllHistory(world) }));
   return app;

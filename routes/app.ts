@@ -5,6 +5,7 @@ import { Unavailable } from "actors/port.ts";
 import { adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { COMPOSE } from "routes/compose.ts";
+import { allowOrigin, isForBrowsers, preflight } from "routes/cors.ts";
 import { CREDITS } from "routes/credits.ts";
 import { CUSTOMERS } from "routes/customers.ts";
 import { EVENTS } from "routes/events.ts";
@@ -45,7 +46,12 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   const { getPath } = new Hono();
   const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
   for (const definition of OPERATIONS) {
-    app.on(definition.method, `/api${definition.path}`, (context) => handle(context, definition, service));
+    app.on(definition.method, `/api${definition.path}`, handlerOf(definition, service));
+  }
+  for (const [path, definitions = []] of Map.groupBy(OPERATIONS, ({ path }) => path)) {
+    const methods = definitions.filter(({ access }) => isForBrowsers(access)).map(({ method }) => method);
+    if (methods.length === 0) continue;
+    app.options(`/api${path}`, (context) => preflight(context, service, methods));
   }
   app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
@@ -62,6 +68,15 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   });
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
+}
+
+/** Only what browsers may call looks at where a request comes from. */
+function handlerOf(definition: Operation<unknown>, service: Service) {
+  if (!isForBrowsers(definition.access)) {
+    return (context: Context) => handle(context, definition, service);
+  }
+  return async (context: Context) =>
+    allowOrigin(context.req.raw, await handle(context, definition, service), service);
 }
 
 /** What no operation matches: the key is looked at first, so that a stranger learns nothing of the routes. */

@@ -18,7 +18,7 @@ export async function readBody(request: Request): Promise<RequestInput> {
   if (declared !== null && Number(declared) > REQUEST_LIMITS.bodyBytesMax) refuseSize();
   // Chunks are counted whatever length was declared beside them.
   const isSmall = declared !== null && Number(declared) <= BODY_LIMITS.smallBytesMax &&
-    !request.headers.has("transfer-encoding");
+    request.headers.get("transfer-encoding") === null;
   const text = isSmall
     ? decode(await inTime(request.bytes().catch(refuseBody)))
     : await readChunks(request.body);

@@ -67,6 +67,17 @@ export class Refused extends Error {
   }
 }
 
+/** The refusal of a call above its key's rate. */
+export class RateLimited extends Refused {
+  /** Whole seconds, at least 1. */
+  readonly retryAfterS: number;
+
+  constructor(retryAfterS: number) {
+    super("rate_limited", `This key is above its rate: try again in ${retryAfterS} s`);
+    this.retryAfterS = retryAfterS;
+  }
+}
+
 /** The body of an error answer. */
 export function errorBody({ code, message, details }: Refusal): string {
   return JSON.stringify({ ok: false, error: { code, message, details } });

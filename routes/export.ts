@@ -110,7 +110,6 @@ export async function exportDownload({ req }: Context, service: Service): Promis
     const headers = {
       ...headersOf(requestId(request), "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
-      "cache-control": "no-store",
     };
     return new Response(streamOf(first, pieces), { headers });
   } catch (error) {

@@ -1,5 +1,5 @@
 // One operation of the API and the way of every request through it, in the decided order of refusals: writer, key,
-// route, method, key class, mode, validation, idempotency; the cap and the domain's own come in the turn. An
+// route, method, key class, mode, rate, validation, idempotency; the cap and the domain's own come in the turn. An
 // operation is data: method, path, who may call it, the schema of its input, and what it does.
 
 import type { Context } from "hono";
@@ -15,6 +15,7 @@ import { unknownBalance } from "domain/revoke.ts";
 import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
 import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
+import { countCall } from "routes/rate_limit.ts";
 import { respond, respondTo } from "routes/respond.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { type Caller, hashOf } from "src/registry.ts";
@@ -127,6 +128,8 @@ export async function handle(
   try {
     const { serving, caller } = authenticate(request, service);
     const endUser = authorize(request, definition.access, caller, serving.clock.now());
+    const { rateLimit } = caller.app.catalog;
+    if (rateLimit !== null) countCall(caller, rateLimit, serving.clock.now());
     const input = await readInput(context, definition);
     const members = definition.hasOptions === true ? flattenOptions(input.members) : input.members;
     const parsed = definition.input.safeParse(members);

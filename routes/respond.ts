@@ -3,7 +3,7 @@
 import type { WireAnswer } from "actors/idempotency.ts";
 import { Unavailable } from "actors/port.ts";
 import { type Refusal, refusal } from "domain/refusal.ts";
-import { errorBody, Refused, STATUS } from "routes/errors.ts";
+import { errorBody, RateLimited, Refused, STATUS } from "routes/errors.ts";
 import { log, messageOf } from "src/log.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
@@ -33,6 +33,7 @@ export function headersOf(id: string, contentType: string): Record<string, strin
   return {
     "content-type": contentType,
     "x-request-id": id,
+    "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
   };
@@ -41,7 +42,9 @@ export function headersOf(id: string, contentType: string): Record<string, strin
 /** The response to what a request threw: a refusal, a fault that may pass, or a bug. */
 export function respondTo(request: Request, thrown: unknown): Response {
   const id = requestId(request);
-  return refuse(request, refusalOf(id, thrown), id);
+  const response = refuse(request, refusalOf(id, thrown), id);
+  if (thrown instanceof RateLimited) response.headers.set("retry-after", String(thrown.retryAfterS));
+  return response;
 }
 
 /** The response of a refusal. */

@@ -42,6 +42,9 @@ const environment = z.object({
     .optional(),
 });
 
+/** Every variable that a setting is read from. */
+export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
+
 /** Reads the settings from variables. */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));

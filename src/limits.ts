@@ -3,8 +3,10 @@
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
-  /** Actors in memory before the longest idle ones are let go. */
+  /** Actors in memory before idle ones are let go to make room; at twice as many no other user starts. */
   actorsMax: 50_000,
+  /** Actors that are looked at to make room for one more. */
+  roomSteps: 8,
   /** An actor without a turn for this long is let go. */
   actorIdleMs: 300_000,
   /** How often idle actors are looked for. */
@@ -72,6 +74,8 @@ export const REQUEST_LIMITS = {
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,
+  /** The longest that a Retry-After asks to wait. */
+  retryAfterMaxS: 86_400,
 } as const;
 
 /** Bounds of bodies that are on their way. */
@@ -129,4 +133,24 @@ export const RECONCILE_LIMITS = {
   stepUsersMax: 500,
   /** Drifts read at a time. */
   pageDriftsMax: 1_000,
+  /** Users of a sample. */
+  sampleUsersMax: 200,
+  /** Time for a statement of a sample, on a server: somebody may have millions of events. */
+  sampleMs: 5_000,
+} as const;
+
+/** From where on the doctor speaks of trouble. */
+export const DOCTOR_LIMITS = {
+  /** Clocks of process and database that differ by more deserve a warning ... */
+  skewWarnMs: 1_000,
+  /** ... and by more than this are a fault. */
+  skewFailMs: 30_000,
+  /** A round trip to the database that every answer will feel. */
+  roundTripWarnMs: 20,
+  /** The sweeps run every minute; what is due for longer shows that they do not. */
+  overdueMs: 600_000,
+  /** An erasure runs within minutes. */
+  erasureWarnMs: 3_600_000,
+  /** Rows counted of what should be none. */
+  countMax: 1_000,
 } as const;

@@ -2,8 +2,9 @@
 // order on a signal. Imports everything and is imported by nothing.
 
 import { makeApp } from "routes/app.ts";
+import { withStrictTransport } from "routes/strict_transport.ts";
 import { systemClock } from "src/clock.ts";
-import { type Config, ConfigError, readConfig } from "src/config.ts";
+import { type Config, ConfigError, readConfig, SETTING_NAMES } from "src/config.ts";
 import { registerSweeps } from "src/cron.ts";
 import { demoText, makeDemo } from "src/demo/demo.ts";
 import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
@@ -26,12 +27,15 @@ const LINGER_MS = 1_000;
 const CALLS_MS = 4_000;
 
 async function main(): Promise<void> {
-  const config = readConfig(Deno.env.toObject());
+  const config = readConfig(Object.fromEntries(SETTING_NAMES.map((name) => [name, Deno.env.get(name)])));
   const { database } = await openStore(config);
   const clock = systemClock();
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
-  const listener = listen(config, makeApp(service, adminToken).fetch);
+  const listener = listen(
+    config,
+    withStrictTransport(makeApp(service, adminToken).fetch, config.features.publicUrl),
+  );
   void service.start();
   registerSweeps(service);
   stopOnSignal(service, listener, database);

@@ -123,6 +123,7 @@ export class Registry {
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
   readonly #callers = new Map<string, Caller>();
+  #origins: ReadonlySet<string> | null = null;
 
   constructor(rows: RegistryRows, clock: Clock) {
     this.#clock = clock;
@@ -161,11 +162,19 @@ export class Registry {
     }
   }
 
+  /** Every origin that some app lists. */
+  get origins(): ReadonlySet<string> {
+    return this.#origins ??= new Set(
+      [...this.apps.values()].flatMap(({ catalog }) => [...catalog.corsOrigins]),
+    );
+  }
+
   /** Puts a catalog in force from the next request on. */
   setCatalog(applied: AppliedCatalog): void {
     const app = this.apps.get(applied.appId);
     if (app === undefined) return;
     app.applied = applied;
+    this.#origins = null;
     app.catalog = compileCatalog(applied.document, applied.version);
   }
 

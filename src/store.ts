@@ -1,5 +1,7 @@
-// Opens the store that the settings name, migrated: a PostgreSQL server, or the embedded one in its folder.
+// Opens the store that the settings name, a PostgreSQL server or the embedded one in its folder: migrated for those who
+// serve it, as it is for those who look at it.
 
+import { existsSync } from "node:fs";
 import { MIGRATIONS } from "sql/migrations.ts";
 import { type Config, ConfigError } from "src/config.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
@@ -23,4 +25,23 @@ export async function openStore(
     throw new ConfigError(`Cannot start: DATABASE_URL: ${messageOf(error)}`);
   }
   return { database, applied: await migrate(database, MIGRATIONS) };
+}
+
+/** Opens a store that is there, as it is: nothing is made and nothing migrated. */
+export async function openUnmigrated(
+  { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
+): Promise<Database> {
+  if (databaseUrl === null) {
+    if (existsSync(`${dataDir}/pg`)) return await openEmbedded(dataDir);
+    throw new Error(`HOLDFAST_DATA_DIR: there is no store in "${dataDir}"`);
+  }
+  // Who looks does so in one transaction at a time.
+  const database = openPostgres(databaseUrl, 1);
+  try {
+    await database.query("select 1");
+  } catch (error) {
+    await database.close();
+    throw new Error(`DATABASE_URL: ${messageOf(error)}`);
+  }
+  return database;
 }

@@ -100,7 +100,9 @@ const settings = z.object({
   promptLogRetentionDays: z.number().positive().max(36_500).optional(),
   reservationTtlSeconds: z.number()
     .min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).optional(),
-  corsOrigins: z.array(z.string().min(1)).optional(),
+  corsOrigins: z.array(
+    z.string().refine(isOrigin, "must be an origin as browsers send it, such as https://shop.example.com"),
+  ).optional(),
   rateLimit: z.object({ perSecond: z.number().positive(), burst: z.number().min(1) }).optional(),
 });
 
@@ -118,6 +120,15 @@ export type CatalogInput = z.infer<typeof catalogSchema>;
 
 function isLabel(text: string): boolean {
   return /^[^\p{Cc}]+$/u.test(text) && [...text].length <= REQUEST_LIMITS.idLengthMax;
+}
+
+/** Scheme, host and port in the form in which browsers send them: it is compared as text. */
+function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, origin } = new URL(text);
+  if (protocol === "http:" || protocol === "https:") return origin === text;
+  // Of apps in a shell of their own, such as capacitor://localhost.
+  return /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/.test(text);
 }
 
 /** A record schema drops this member, which would make a rule match more than it says. */

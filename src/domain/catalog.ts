@@ -77,12 +77,20 @@ export interface ComposeTypeDocument {
   readonly temperature?: number | undefined;
 }
 
+/** How fast the calls of a key may come: so many at once, so many a second after. */
+export interface RateLimit {
+  /** More than 0. */
+  readonly perSecond: number;
+  /** At least 1. */
+  readonly burst: number;
+}
+
 export interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
   readonly reservationTtlSeconds?: number | undefined;
   readonly corsOrigins?: readonly string[] | undefined;
-  readonly rateLimit?: { readonly perSecond: number; readonly burst: number } | undefined;
+  readonly rateLimit?: RateLimit | undefined;
 }
 
 /** The parts of a catalog document that decisions read. */
@@ -134,6 +142,10 @@ export interface Catalog {
   readonly promptLogging: boolean;
   readonly promptLogRetentionMs: number;
   readonly reservationTtlMs: number;
+  /** Of each key; null for none. */
+  readonly rateLimit: RateLimit | null;
+  /** Origins of pages that may call with a public key. */
+  readonly corsOrigins: ReadonlySet<string>;
   readonly models: ReadonlyMap<string, Model>;
   readonly plans: ReadonlyMap<string, Plan>;
   readonly packs: ReadonlyMap<string, Pack>;
@@ -155,6 +167,8 @@ export function compileCatalog(document: CatalogDocument, version: number): Cata
       (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
     ),
     reservationTtlMs: Math.round((document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000),
+    rateLimit: document.settings?.rateLimit ?? null,
+    corsOrigins: new Set(document.settings?.corsOrigins ?? []),
     models,
     plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
     packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),

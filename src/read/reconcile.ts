@@ -43,6 +43,60 @@ export function reconcile(
   onDrift: (drift: Drift) => void,
   stepUsersMax: number = RECONCILE_LIMITS.stepUsersMax,
 ): Promise<ReconcileSummary> {
+  return prove(database, onDrift, (session) => steps(session, stepUsersMax));
+}
+
+/** A proof of some users. */
+export interface SampleSummary extends ReconcileSummary {
+  /** Whether these are all users there are. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Proves the books of a bounded number of users that stand beside each other; of everything where there are no more.
+ *
+ * @param place from 0 to below 1: where among the keys of users the sample starts
+ */
+export async function reconcileSample(
+  database: Database,
+  onDrift: (drift: Drift) => void,
+  place: number,
+  usersMax: number = RECONCILE_LIMITS.sampleUsersMax,
+): Promise<SampleSummary> {
+  let isWhole = false;
+  const summary = await prove(database, onDrift, async function* (session) {
+    await session.query(`set local statement_timeout = ${RECONCILE_LIMITS.sampleMs}`);
+    const range = await sampleRange(session, place, usersMax);
+    isWhole = range === null;
+    yield range ?? [KEY_MIN, KEY_MAX];
+  });
+  return { ...summary, isWhole };
+}
+
+/** The keys of a sample, or null where it holds everybody. */
+async function sampleRange(session: Session, place: number, usersMax: number): Promise<KeyRange | null> {
+  const [bounds] = await session.query<{ first: number | null; last: number | null; more: number }>(
+    `select min(key) as first, max(key) as last,
+       (select count(*) from (select from users limit $1::int + 1) counted) as more
+     from users`,
+    [usersMax],
+  );
+  if (bounds === undefined || bounds.first === null || bounds.last === null) return null;
+  if (bounds.more <= usersMax) return null;
+  const from = bounds.first - 1 + Math.floor(place * (bounds.last - bounds.first + 1));
+  const [step] = await session.query<{ last: number | null }>(
+    `select max(key) as last from (select key from users where key > $1::bigint order by key limit $2::int) step`,
+    [from, usersMax],
+  );
+  return [from, step?.last ?? bounds.last];
+}
+
+/** Proves ranges of users in one snapshot. */
+function prove(
+  database: Database,
+  onDrift: (drift: Drift) => void,
+  rangesOf: (session: Session) => AsyncIterable<KeyRange>,
+): Promise<ReconcileSummary> {
   return database.transaction(async (session) => {
     await session.query("set transaction isolation level repeatable read, read only");
     // The planner guesses a hundred lines an event and would compile every step's query for them.
@@ -52,7 +106,7 @@ export function reconcile(
       sum.drifts++;
       onDrift(drift);
     };
-    for await (const range of steps(session, stepUsersMax)) {
+    for await (const range of rangesOf(session)) {
       const counts = await countRows(session, range);
       for (const name of ["users", "counters", "balances", "holds", "events"] as const) {
         sum[name] += counts[name];

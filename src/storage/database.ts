@@ -23,6 +23,8 @@ export interface PinnedSession extends Session {
 /** A database: short statements from a pool, transactions, and pinned sessions. */
 export interface Database {
   readonly kind: "postgres" | "embedded";
+  /** Where another thread can open the same database; null where only this one can. */
+  readonly url: string | null;
   query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Opens a pinned session; `onClose` is called when its connection is gone, for whatever reason. */
@@ -37,9 +39,12 @@ export interface Database {
 /** A value of an encoded row. */
 export type Cell = string | number | boolean | null;
 
+/** NULL in COPY's text format. */
+export const NULL = "\\N";
+
 /** Text of a value for COPY: NULL as \N, control characters and backslashes escaped. */
 export function copyText(value: Cell): string {
-  if (value === null) return "\\N";
+  if (value === null) return NULL;
   if (typeof value !== "string") return value === true ? "t" : value === false ? "f" : String(value);
   return NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, (char) => ESCAPES[char] as string) : value;
 }

@@ -99,7 +99,9 @@ export async function openLite(
   onFault: (error: Error) => void,
 ): Promise<{ lite: PGlite; files: DurableFiles }> {
   const files = new DurableFiles(folder, onFault);
-  return { lite: await PGlite.create({ fs: files, startParams: [...DURABLE_PARAMS] }), files };
+  const { embeddedAssets } = await import("storage/embedded_assets.ts");
+  const assets = await embeddedAssets();
+  return { lite: await PGlite.create({ fs: files, startParams: [...DURABLE_PARAMS], ...assets }), files };
 }
 
 /** Syncs a folder with everything in it. */

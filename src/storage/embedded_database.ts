@@ -31,6 +31,7 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
   let maintainedAt = "0/0";
   return {
     kind: "embedded",
+    url: null,
     query: session.query,
     transaction,
     pin: () => Promise.resolve({ ...session, transaction, close: () => Promise.resolve() }),

@@ -34,6 +34,22 @@ export async function openEmbedded(folder: string): Promise<Database> {
   return embeddedDatabase(lite, () => lock.close());
 }
 
+/** Whether a process uses the folder right now. */
+export async function isFolderInUse(folder: string): Promise<boolean> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(`${folder}/lock`, { read: true });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+  try {
+    return !await file.tryLock(true);
+  } finally {
+    file.close();
+  }
+}
+
 /** A half-made store never has the name of a whole one, and what initdb wrote is synced before it gets it. */
 async function createStore(folder: string, data: string): Promise<void> {
   const fresh = `${data}.new`;

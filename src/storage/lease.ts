@@ -9,16 +9,14 @@
 import { type AppendedBatch, type Journal, type Lease, type RowChange, Unavailable } from "actors/port.ts";
 import { LEASE_LIMITS } from "src/limits.ts";
 import type { Database, PinnedSession, Session } from "storage/database.ts";
-import { type DrainBatch, drainBatches, prepareDrain } from "storage/drain.ts";
+import { startDrainThread } from "storage/drain_thread.ts";
+import { type Drainer, openSessionDrainer } from "storage/drainer.ts";
 import { MIGRATION_LOCK } from "storage/migrate.ts";
-import { encodeChange, withLaterCells } from "storage/rows.ts";
+import { encodeChange } from "storage/rows.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
 /** Batches that one term can append; the terms share the numbers below 2^53. */
 const SEQ_PER_TERM = 2 ** 33;
-const REPLAY_BATCHES = 200;
-/** SQLSTATE of a lock that was not to be had in time. */
-const LOCK_NOT_AVAILABLE = "55P03";
 
 /** A lease on a SQL store, with the fenced transactions of the admin side. */
 export interface StoreLease extends Lease {
@@ -42,66 +40,37 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
     await session.query(`set idle_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
     await session.query(`set idle_in_transaction_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
   }
-  const drainSession = await database.pin(() => {});
-  try {
-    await prepareDrain(drainSession);
-    await replay(drainSession);
-  } catch (error) {
-    await drainSession.close().catch(() => {});
-    throw error;
-  }
-  return new HeldLease(database, session, drainSession, term);
+  const drainer =
+    await (database.url === null ? openSessionDrainer(database) : startDrainThread(database.url));
+  return new HeldLease(database, session, drainer, term);
+}
+
+/** The session of the process that serves a server's database. */
+export interface LeaseHolder {
+  readonly pid: number;
+  /** null where the asking role may not see it, or on a local socket. */
+  readonly address: string | null;
+  readonly since: string | null;
+}
+
+/** Who holds the lease of a server's database, seen from any session; null while nobody does. */
+export async function leaseHolder(reader: Pick<Session, "query">): Promise<LeaseHolder | null> {
+  const [row] = await reader.query<LeaseHolder>(
+    `select l.pid, host(a.client_addr) as address,
+       to_char(a.backend_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
+     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+       and l.classid::bigint = $1::bigint >> 32 and l.objid::bigint = $1::bigint & 4294967295
+       and l.database = (select oid from pg_database where datname = current_database())`,
+    [LEASE_LOCK],
+  );
+  return row ?? null;
 }
 
 /** The seq before the first append of a term. */
 function firstSeq(term: number): number {
   return term * SEQ_PER_TERM;
 }
-
-/**
- * Drains what is left in the journal. Waits for a drain of the last writer that is still at work, but not for one
- * that stands still: a stopped process, or one behind a broken line, would keep its rows locked for good.
- */
-async function replay(drainSession: PinnedSession): Promise<void> {
-  while (true) {
-    let left: number;
-    try {
-      left = await drainSession.transaction(replaySome);
-    } catch (error) {
-      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
-      await endStaleDrains(drainSession);
-      continue;
-    }
-    if (left < REPLAY_BATCHES) {
-      const [rest] = await drainSession.query<{ seq: number }>("select seq from journal limit 1");
-      if (rest === undefined) return;
-    }
-  }
-}
-
-async function replaySome(session: Session): Promise<number> {
-  await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
-  const rows = await session.query<{ seq: number; payload: string }>(
-    "select seq, payload from journal order by seq limit $1::int for update",
-    [REPLAY_BATCHES],
-  );
-  const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterCells(payload) }));
-  if (rows.length > 0) await drainBatches(session, batches);
-  return rows.length;
-}
-
-/** Ends the sessions that still have a transaction on the journal. None of them is the writer's any more. */
-async function endStaleDrains(session: Session): Promise<void> {
-  await session.query(
-    `select pg_terminate_backend(pid) from pg_locks
-     where locktype = 'relation' and relation = 'journal'::regclass and mode = 'RowExclusiveLock' and granted
-       and database = (select oid from pg_database where datname = current_database())
-       and pid <> pg_backend_pid()`,
-  );
-}
-
-/** A batch that is durable, with its changes as the drain wants them. */
-type EncodedBatch = AppendedBatch & DrainBatch;
 
 /** The encoded changes of a batch, a line each. */
 function encodeChanges(changes: readonly RowChange[]): string {
@@ -114,7 +83,7 @@ class HeldLease implements StoreLease, Journal {
   readonly journal: Journal = this;
   readonly lost: Promise<Error>;
   readonly #session: PinnedSession;
-  readonly #drainSession: PinnedSession;
+  readonly #drainer: Drainer;
   /** The seq of the last append that was sent. */
   #seq: number;
   #lose!: (reason: Error) => void;
@@ -122,9 +91,9 @@ class HeldLease implements StoreLease, Journal {
   #provenAt = performance.now();
   #beat: ReturnType<typeof setInterval> | null = null;
 
-  constructor(database: Database, session: PinnedSession, drainSession: PinnedSession, term: number) {
+  constructor(database: Database, session: PinnedSession, drainer: Drainer, term: number) {
     this.#session = session;
-    this.#drainSession = drainSession;
+    this.#drainer = drainer;
     this.#seq = firstSeq(term);
     this.lost = new Promise((resolve) => {
       this.#lose = (reason) => {
@@ -156,13 +125,12 @@ class HeldLease implements StoreLease, Journal {
     );
     if (rows.length !== 1) throw this.#fail();
     this.#provenAt = sentAt;
-    const batch: EncodedBatch = { seq, changes: changes.length, bytes: payload.length, payload };
-    return batch;
+    this.#drainer.keep({ seq, payload });
+    return { seq, changes: changes.length, bytes: payload.length };
   }
 
   drain(batches: readonly AppendedBatch[]): Promise<void> {
-    const work = batches as readonly EncodedBatch[];
-    return this.#drainSession.transaction((session) => drainBatches(session, work));
+    return this.#drainer.drain(batches.map(({ seq }) => seq));
   }
 
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
@@ -175,7 +143,7 @@ class HeldLease implements StoreLease, Journal {
   async close(): Promise<void> {
     this.#isLost = true;
     if (this.#beat !== null) clearInterval(this.#beat);
-    await Promise.all([this.#drainSession.close(), this.#session.close()]);
+    await Promise.all([this.#drainer.close(), this.#session.close()]);
   }
 
   async #check(session: Session): Promise<void> {

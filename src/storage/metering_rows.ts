@@ -1,13 +1,13 @@
 // Reservations and metering events, rows to domain and back, side by side.
 
-import { decimalOf, parseAmount } from "domain/amount.ts";
+import { type Amount, decimalOf, parseAmount } from "domain/amount.ts";
 import type { CreditLine } from "domain/credit.ts";
 import type { EventLog, MeteringEvent } from "domain/event.ts";
 import type { Generation } from "domain/generate.ts";
 import type { Window } from "domain/period.ts";
 import type { Unit } from "domain/plan.ts";
 import type { Line, Reservation, ReservationStatus } from "domain/reservation.ts";
-import type { Cell } from "storage/database.ts";
+import { type Cell, copyText, NULL } from "storage/database.ts";
 
 export interface ReservationRecord {
   id: string;
@@ -27,25 +27,20 @@ export interface ReservationRecord {
   prompt: string | null;
 }
 
-export function encodeReservation(row: Reservation): Cell[] {
+/** The line of a reservation. It is built in one piece: every reserve writes one. */
+export function encodeReservation(row: Reservation): string {
   const { count, tokens, seconds, cents } = row.amounts;
-  return [
-    row.id,
-    row.userKey,
-    row.status,
-    row.event,
-    row.metadata,
-    row.quantity === null ? null : decimalOf(row.quantity),
-    row.count === null ? null : decimalOf(row.count),
-    `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`,
-    row.perUnit,
-    encodeLines(row.lines),
-    row.createdAt,
-    row.expiresAt,
-    row.settledAt,
-    encodeCredits(row.credits),
-    row.prompt,
-  ];
+  return `${row.id}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${copyText(row.metadata)}\t${
+    amountCell(row.quantity)
+  }\t${amountCell(row.count)}\t[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${
+    decimalOf(cents)
+  }]\t${row.perUnit ? "t" : "f"}\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${
+    row.settledAt ?? NULL
+  }\t${copyText(encodeCredits(row.credits))}\t${copyText(row.prompt)}`;
+}
+
+function amountCell(amount: Amount | null): string {
+  return amount === null ? NULL : decimalOf(amount);
 }
 
 export function decodeReservation(record: ReservationRecord): Reservation {
@@ -74,24 +69,21 @@ export function decodeReservation(record: ReservationRecord): Reservation {
   };
 }
 
-export function encodeEvent(row: MeteringEvent): Cell[] {
-  const uncovered = Object.entries(row.uncovered).map(([unit, amount]) => [unit, decimalOf(amount)]);
-  return [
-    row.id,
-    row.userKey,
-    row.realm,
-    row.type,
-    decimalOf(row.quantity),
-    decimalOf(row.costCents),
-    row.matchStatus,
-    row.createdAt,
-    row.metadata,
-    row.reservationId,
-    row.reason,
-    row.errorCode,
-    encodeLines(row.lines),
-    JSON.stringify(uncovered),
-  ];
+/** The line of a metering event. */
+export function encodeEvent(row: MeteringEvent): string {
+  return `${row.id}\t${row.userKey}\t${row.realm}\t${copyText(row.type)}\t${decimalOf(row.quantity)}\t${
+    decimalOf(row.costCents)
+  }\t${row.matchStatus}\t${row.createdAt}\t${copyText(row.metadata)}\t${row.reservationId ?? NULL}\t${
+    copyText(row.reason)
+  }\t${copyText(row.errorCode)}\t${copyText(encodeLines(row.lines))}\t${encodeUncovered(row.uncovered)}`;
+}
+
+function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {
+  let text = "";
+  for (const unit in uncovered) {
+    text += `${text === "" ? "" : ","}["${unit}","${decimalOf(uncovered[unit as Unit] as Amount)}"]`;
+  }
+  return `[${text}]`;
 }
 
 export function encodeEventLog(row: EventLog): Cell[] {

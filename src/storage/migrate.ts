@@ -26,9 +26,47 @@ export async function migrate(database: Database, migrations: readonly Migration
   return applied;
 }
 
-async function applyOne(session: Session, { name, sql }: Migration): Promise<boolean> {
+/** How the tables of a database stand to a program's migrations, by name. */
+export interface MigrationState {
+  /** Those of the program that are applied as they are. */
+  readonly applied: readonly string[];
+  readonly missing: readonly string[];
+  /** Applied with another text. */
+  readonly changed: readonly string[];
+  /** Applied by a newer program. */
+  readonly unknown: readonly string[];
+}
+
+/** Compares without changing anything; a database without any tables lacks every migration. */
+export async function migrationState(
+  reader: Pick<Session, "query">,
+  migrations: readonly Migration[],
+): Promise<MigrationState> {
+  const [table] = await reader.query<{ isThere: boolean }>(
+    `select to_regclass('migrations') is not null as "isThere"`,
+  );
+  const rows = table?.isThere !== true ? [] : await reader.query<{ name: string; checksum: string }>(
+    "select name, checksum from migrations order by name",
+  );
+  const known = new Map(rows.map(({ name, checksum }) => [name, checksum]));
+  const state = { applied: [] as string[], missing: [] as string[], changed: [] as string[] };
+  for (const migration of migrations) {
+    const checksum = known.get(migration.name);
+    known.delete(migration.name);
+    if (checksum === undefined) state.missing.push(migration.name);
+    else (checksum === checksumOf(migration) ? state.applied : state.changed).push(migration.name);
+  }
+  return { ...state, unknown: [...known.keys()] };
+}
+
+function checksumOf({ sql }: Migration): string {
+  return createHash("sha256").update(sql).digest("hex");
+}
+
+async function applyOne(session: Session, migration: Migration): Promise<boolean> {
+  const { name, sql } = migration;
   await session.query("select pg_advisory_xact_lock($1::bigint)", [MIGRATION_LOCK]);
-  const checksum = createHash("sha256").update(sql).digest("hex");
+  const checksum = checksumOf(migration);
   const [known] = await session.query<{ checksum: string }>(
     "select checksum from migrations where name = $1",
     [name],

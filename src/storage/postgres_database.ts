@@ -42,6 +42,7 @@ export function openPostgres(url: string, poolConnectionsMax: number): Database 
   };
   return {
     kind: "postgres",
+    url,
     query: (text, params) => run(pool(), text, params),
     transaction: (work) => transact(pool(), work),
     pin: (onClose) => pin(url, onClose),

@@ -8,7 +8,7 @@ import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
 import type { ConsentEntry, Entitlement, Merge, User } from "domain/user.ts";
 import type { IdempotencyRow, OperationsRow, RowChange } from "actors/port.ts";
 import { encodeBalance, encodeLedgerEntry } from "storage/credit_rows.ts";
-import { type Cell, copyText } from "storage/database.ts";
+import { type Cell, copyText, NULL } from "storage/database.ts";
 import { encodeEvent, encodeEventLog, encodeGeneration, encodeReservation } from "storage/metering_rows.ts";
 
 /** A table that changes reach through the journal. */
@@ -186,7 +186,7 @@ const PUT = "=";
 /** Encodes a change for journal and drain: table, verb and cells as one line without its line feed. */
 export function encodeChange(change: RowChange): string {
   const head = TABLE_MARK.get(change.table) as string;
-  return head + (change.verb === "append" ? APPENDED : PUT) + copyLine(encodeRow(change));
+  return head + (change.verb === "append" ? APPENDED : PUT) + encodeRow(change);
 }
 
 /** Cells of columns that were added after journals had been written without them, by table. */
@@ -216,14 +216,14 @@ function copyLine(cells: readonly Cell[]): string {
   return line;
 }
 
-function encodeRow(change: RowChange): Cell[] {
+function encodeRow(change: RowChange): string {
   switch (change.table) {
     case "users":
-      return encodeUser(change.row);
+      return copyLine(encodeUser(change.row));
     case "subscriptions":
-      return encodeSubscription(change.row);
+      return copyLine(encodeSubscription(change.row));
     case "subscription_events":
-      return encodeSubscriptionEvent(change.row);
+      return copyLine(encodeSubscriptionEvent(change.row));
     case "counters":
       return encodeCounter(change.row);
     case "reservations":
@@ -231,27 +231,27 @@ function encodeRow(change: RowChange): Cell[] {
     case "events":
       return encodeEvent(change.row);
     case "idempotency":
-      return encodeIdempotency(change.row);
+      return copyLine(encodeIdempotency(change.row));
     case "operations":
-      return encodeOperations(change.row);
+      return copyLine(encodeOperations(change.row));
     case "credit_balances":
-      return encodeBalance(change.row);
+      return copyLine(encodeBalance(change.row));
     case "credit_ledger":
-      return encodeLedgerEntry(change.row);
+      return copyLine(encodeLedgerEntry(change.row));
     case "credit_issues":
-      return [change.row.realm, change.row.issued];
+      return copyLine([change.row.realm, change.row.issued]);
     case "merges":
-      return encodeMerge(change.row);
+      return copyLine(encodeMerge(change.row));
     case "consents":
-      return encodeConsent(change.row);
+      return copyLine(encodeConsent(change.row));
     case "event_logs":
-      return encodeEventLog(change.row);
+      return copyLine(encodeEventLog(change.row));
     case "history_moves":
-      return [change.row.userKey, change.row.at];
+      return copyLine([change.row.userKey, change.row.at]);
     case "generations":
-      return encodeGeneration(change.row);
+      return copyLine(encodeGeneration(change.row));
     case "ai_spend":
-      return [change.row.workspaceId, change.row.month, decimalOf(change.row.cents)];
+      return copyLine([change.row.workspaceId, change.row.month, decimalOf(change.row.cents)]);
   }
 }
 
@@ -386,17 +386,11 @@ export interface CounterRecord {
   cost_cents: string;
 }
 
-function encodeCounter(row: Counter): Cell[] {
-  return [
-    row.userKey,
-    row.planId,
-    row.groupId,
-    row.windowStart,
-    row.windowEnd,
-    decimalOf(row.count),
-    decimalOf(row.adjusted),
-    decimalOf(row.costCents),
-  ];
+/** The line of a counter. It is built in one piece: every reserve writes one. */
+function encodeCounter(row: Counter): string {
+  return `${row.userKey}\t${copyText(row.planId)}\t${copyText(row.groupId)}\t${row.windowStart}\t${
+    row.windowEnd ?? NULL
+  }\t${decimalOf(row.count)}\t${decimalOf(row.adjusted)}\t${decimalOf(row.costCents)}`;
 }
 
 export function decodeCounter(record: CounterRecord): Counter {

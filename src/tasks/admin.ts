@@ -4,9 +4,10 @@
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CreatedApp, listWorkspaces, ShownKey } from "src/admin/admin.ts";
+import { SETTING_NAMES } from "src/config.ts";
 import type { Workspace } from "src/registry.ts";
 import { addCatalogCommands } from "src/tasks/admin_catalog.ts";
-import { ADMIN_VARIABLES } from "src/tasks/admin_client.ts";
+import { addDoctorCommand } from "src/tasks/admin_doctor.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "src/tasks/admin_run.ts";
 import {
   EXIT,
@@ -59,6 +60,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
   addKeyCommands(program, action);
   addCatalogCommands(program, action);
   addSweepCommand(program, action);
+  addDoctorCommand(program, shell);
   return runProgram(program, args, shell);
 }
 
@@ -278,4 +280,4 @@ function wordsOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-if (import.meta.main) Deno.exit(await runAdmin(Deno.args, openShell(ADMIN_VARIABLES)));
+if (import.meta.main) Deno.exit(await runAdmin(Deno.args, openShell(SETTING_NAMES)));

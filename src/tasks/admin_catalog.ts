@@ -91,11 +91,12 @@ function faultsOf(details: unknown): [string, string][] {
 
 function catalogText(catalog: Shown): string {
   if (catalog.version === 0) return "No catalog was applied yet";
-  const { models = [], plans = [], packs = [], composeTypes = [] } = catalog;
+  const { settings = {}, models = [], plans = [], packs = [], composeTypes = [] } = catalog;
   const sections = [`Version ${catalog.version}`];
   const add = (titles: string[], rows: (string | number | undefined)[][]) => {
     if (rows.length > 0) sections.push(renderTable(titles, rows));
   };
+  add(["SETTING", "VALUE"], Object.entries(settings).map(([name, value]) => [name, JSON.stringify(value)]));
   add(
     ["PLAN", "NAME", "RANK", "PERIOD", "ON PLAN CHANGE", "ARCHIVED"],
     plans.map((plan) => [

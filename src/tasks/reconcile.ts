@@ -2,22 +2,19 @@
 // as one line. It opens the store without migrating it and changes no row. Exit status 0 everything adds up, 1 there
 // are drifts, 2 it could not be proved: wrong usage or settings, a store in use, another schema, a lost connection.
 
-import { existsSync } from "node:fs";
 import { MIGRATIONS } from "sql/migrations.ts";
-import { type Config, readConfig } from "src/config.ts";
+import { readConfig } from "src/config.ts";
 import { messageOf } from "src/log.ts";
 import { type Drift, reconcile, type ReconcileSummary } from "src/read/reconcile.ts";
+import { openUnmigrated } from "src/store.ts";
 import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "src/tasks/shell.ts";
 import { numberText, safeText } from "src/tasks/table.ts";
 import type { Database } from "storage/database.ts";
-import { openEmbedded } from "storage/embedded_folder.ts";
-import { openPostgres } from "storage/postgres_database.ts";
+import { migrationState } from "storage/migrate.ts";
 
 const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
 const EXIT_DRIFTS = EXIT.refused;
 const EXIT_NOT_PROVED = EXIT.usage;
-/** The proof is one transaction. */
-const CONNECTIONS = 1;
 
 /** Runs the command line to its exit status. */
 export async function runReconcile(args: readonly string[], shell: Shell): Promise<number> {
@@ -71,40 +68,18 @@ async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummar
   }
 }
 
-/** Opens a store that is there, as it is. */
-async function openUnmigrated({ databaseUrl, dataDir }: Config): Promise<Database> {
-  if (databaseUrl === null) {
-    if (existsSync(`${dataDir}/pg`)) return await openEmbedded(dataDir);
-    throw new Error(`HOLDFAST_DATA_DIR: there is no store in "${dataDir}"`);
-  }
-  const database = openPostgres(databaseUrl, CONNECTIONS);
-  try {
-    await database.query("select 1");
-  } catch (error) {
-    await database.close();
-    throw new Error(`DATABASE_URL: ${messageOf(error)}`);
-  }
-  return database;
-}
-
 /** The proof reads the tables of this program's newest migration and of no other. */
 async function refuseOtherSchema(database: Database): Promise<void> {
-  const [table] = await database.query<{ isThere: boolean }>(
-    `select to_regclass('migrations') is not null as "isThere"`,
+  const { missing: [missing], changed: [changed], unknown: [unknown] } = await migrationState(
+    database,
+    MIGRATIONS,
   );
-  const rows = table?.isThere !== true
-    ? []
-    : await database.query<{ name: string }>("select name from migrations order by name");
-  const applied = new Set(rows.map(({ name }) => name));
-  const missing = MIGRATIONS.find(({ name }) => !applied.has(name));
   if (missing !== undefined) {
     const hint = "start the service or run deno task migrate";
-    throw new Error(`migration "${missing.name}" is not applied: ${hint}`);
+    throw new Error(`migration "${missing}" is not applied: ${hint}`);
   }
-  for (const { name } of MIGRATIONS) applied.delete(name);
-  const [newer] = applied;
-  if (newer === undefined) return;
-  throw new Error(`a newer program applied migration "${newer}"`);
+  if (changed !== undefined) throw new Error(`migration "${changed}" was applied with another text`);
+  if (unknown !== undefined) throw new Error(`a newer program applied migration "${unknown}"`);
 }
 
 function textReport(shell: Shell): Report {

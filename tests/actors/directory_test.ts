@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { ownerOf as ownerOfId } from "domain/ids.ts";
+import { RUNTIME_LIMITS } from "src/limits.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
 import { sizeOf } from "tests/domain/scene.ts";
 import { MemoryStore } from "tests/support/memory_store.ts";
@@ -151,4 +152,17 @@ Deno.test("a bug in one user's turn is that user's alone, and its state is loade
   assert.notEqual(await runtime.reserve("u", 10), null);
   assert.equal(await runtime.reserve("u", 1), null);
   runtime.term.fail(new Error("end"));
+});
+
+Deno.test("past the bound each start lets idle actors go, and those that are called for stay", async () => {
+  const runtime = await startRuntime(new MemoryStore());
+  const { directory } = runtime.term;
+  await runtime.subscribe("busy");
+  const busy = await directory.actorOf(1, "busy");
+  for (let index = 0; index < RUNTIME_LIMITS.actorsMax * 1.2; index++) {
+    await runtime.call(`u${index}`, "usage", { event: null });
+    if (index % 100 === 0) await runtime.call("busy", "usage", { event: null });
+  }
+  assert.ok(directory.size <= RUNTIME_LIMITS.actorsMax, `${directory.size} actors`);
+  assert.equal(await directory.actorOf(1, "busy"), busy);
 });

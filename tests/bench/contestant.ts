@@ -7,6 +7,8 @@ import { Child, type Cleanup } from "./processes.ts";
 /** What a contestant is given to start with. */
 export interface Bench {
   databaseUrl: string;
+  /** Whether users are needed that no contestant has in memory. */
+  needsCold: boolean;
   cleanup: Cleanup;
   progress(text: string): void;
 }
@@ -22,10 +24,8 @@ export interface Running {
 /** One row or more of the table. */
 export interface Contestant {
   name: string;
-  /** Whether it settles reservations too, and so runs reserve + commit. */
-  commits: boolean;
-  /** Whether it also runs reserves that credits pay for. */
-  spendsCredits?: boolean;
+  /** Whether it is the whole service: it then also settles, reads, spends credits and loads cold users. */
+  isService?: boolean;
   /** Starts it, or throws Skipped with the reason. */
   start(bench: Bench): Promise<Running>;
 }

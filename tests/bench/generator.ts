@@ -3,35 +3,48 @@
 // are read as bytes, because it shares the cores with what it measures; the README has its cost beside autocannon's.
 import { AnswerReader, bytes, find } from "./http_reader.ts";
 import { callReport, Histogram } from "./histogram.ts";
-import { EVENTS, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
+import {
+  COLD_USERS,
+  coldUserId,
+  type LoadPlan,
+  type LoadReport,
+  requestOf,
+  shuffled,
+  userId,
+  USERS,
+} from "./load_plan.ts";
 
 const ALLOWED = bytes('"allowed":true');
 const RESERVATION = bytes('"reservationId":"');
 const QUOTE = bytes('"');
 const CONNECTION_FAULTS_MAX = 100;
 
-function request(plan: LoadPlan, path: string, body: string): Uint8Array<ArrayBuffer> {
-  const head = `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${plan.port}\r\n` +
-    `authorization: ${plan.authorization}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
-  return bytes(head + body);
+function request(
+  plan: LoadPlan,
+  method: string,
+  path: string,
+  body: string | null,
+): Uint8Array<ArrayBuffer> {
+  const head = `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1:${plan.port}\r\n` +
+    `authorization: ${plan.authorization}\r\n`;
+  if (body === null) return bytes(`${head}\r\n`);
+  return bytes(
+    `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
 }
 
-function reserveRequests(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
-  const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
-  return Array.from(
-    order,
-    (n) =>
-      request(
-        plan,
-        "/api/v1/reserve",
-        JSON.stringify({ userId: userId(n), event: EVENTS[plan.paidBy], count: 1 }),
-      ),
-  );
+/** The requests that all connections go round; of cold users one that each connection writes its users into. */
+function requestsOf(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
+  const { calls, paidBy, users } = plan;
+  const names = users === "cold"
+    ? [coldUserId(0)]
+    : Array.from(users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed), userId);
+  return names.map((name) => request(plan, ...requestOf(calls, paidBy, name)));
 }
 
 /** One run: the state that its connections share. */
 class Run {
-  readonly reserve = new Histogram();
+  readonly first = new Histogram();
   readonly commit = new Histogram();
   readonly failures: Record<string, number> = {};
   firstFailure: string | null = null;
@@ -40,11 +53,13 @@ class Run {
   readonly #plan: LoadPlan;
   readonly #requests: Uint8Array<ArrayBuffer>[];
   #next = 0;
+  nextCold: number;
   #faults = 0;
 
   constructor(plan: LoadPlan) {
     this.#plan = plan;
-    this.#requests = reserveRequests(plan);
+    this.#requests = requestsOf(plan);
+    this.nextCold = plan.firstCold;
   }
 
   /** Drives one connection until the run stops; opens a new one when the server closed it. */
@@ -66,18 +81,32 @@ class Run {
   async #loop(connection: Deno.TcpConn): Promise<void> {
     const answer = new AnswerReader(connection);
     const commit = new CommitRequest(this.#plan);
+    const cold = this.#plan.users === "cold" ? new ColdRequest(this.#requests[0]!) : null;
+    const pace = new Pace(this.#plan);
+    const isChecked = this.#plan.calls !== "usage";
     while (!this.stopped) {
-      const body = this.#requests[this.#next]!;
-      this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1;
-      await this.#call(connection, answer, body, this.reserve);
+      await pace.wait();
+      const body = cold === null ? this.#turn() : cold.of(this.#coldTurn());
+      await this.#call(connection, answer, body, this.first);
       if (answer.status !== 200) {
         await sleep(1);
-      } else if (find(answer.buffer, ALLOWED, answer.bodyStart, answer.bodyEnd) < 0) {
+      } else if (isChecked && find(answer.buffer, ALLOWED, answer.bodyStart, answer.bodyEnd) < 0) {
         this.#fail("refused", answer.bodyText());
-      } else if (this.#plan.pair) {
+      } else if (this.#plan.calls === "pair") {
         await this.#call(connection, answer, commit.settling(answer), this.commit);
       }
     }
+  }
+
+  #turn(): Uint8Array<ArrayBuffer> {
+    const body = this.#requests[this.#next]!;
+    this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1;
+    return body;
+  }
+
+  #coldTurn(): number {
+    if (this.nextCold >= COLD_USERS) throw new Error("there are no more cold users");
+    return this.nextCold++;
   }
 
   async #call(
@@ -100,6 +129,41 @@ class Run {
   }
 }
 
+/** When a connection may send: at once, or at its part of a rate. */
+class Pace {
+  readonly #intervalMs: number;
+  #nextAt: number;
+
+  constructor({ rate, connections }: LoadPlan) {
+    this.#intervalMs = rate === null ? 0 : 1000 * connections / rate;
+    this.#nextAt = performance.now() + Math.random() * this.#intervalMs;
+  }
+
+  async wait(): Promise<void> {
+    if (this.#intervalMs === 0) return;
+    const early = this.#nextAt - performance.now();
+    // A late request does not make the next ones come in a burst.
+    this.#nextAt = Math.max(this.#nextAt, performance.now() - this.#intervalMs) + this.#intervalMs;
+    if (early > 0) await sleep(early);
+  }
+}
+
+/** A request whose user is written into it. */
+class ColdRequest {
+  readonly #request: Uint8Array<ArrayBuffer>;
+  readonly #at: number;
+
+  constructor(request: Uint8Array<ArrayBuffer>) {
+    this.#request = request.slice();
+    this.#at = find(request, bytes(coldUserId(0)), 0, request.length);
+  }
+
+  of(user: number): Uint8Array<ArrayBuffer> {
+    this.#request.set(bytes(coldUserId(user)), this.#at);
+    return this.#request;
+  }
+}
+
 /** A commit request whose reservation id is copied in from the answer to the reserve. */
 class CommitRequest {
   readonly #plan: LoadPlan;
@@ -119,6 +183,7 @@ class CommitRequest {
     if (length !== this.#idLength) {
       this.#request = request(
         this.#plan,
+        "POST",
         "/api/v1/commit",
         JSON.stringify({ reservationId: "x".repeat(length) }),
       );
@@ -148,12 +213,13 @@ async function load(plan: LoadPlan): Promise<LoadReport> {
   run.stopped = true;
   await Promise.race([connections, sleep(5000)]);
   const all = new Histogram();
-  all.add(run.reserve);
+  all.add(run.first);
   all.add(run.commit);
   return {
     seconds,
-    reserve: callReport(run.reserve, seconds),
-    commit: plan.pair ? callReport(run.commit, seconds) : null,
+    first: callReport(run.first, seconds),
+    nextCold: run.nextCold,
+    commit: plan.calls === "pair" ? callReport(run.commit, seconds) : null,
     all: callReport(all, seconds),
     failures: run.failures,
     firstFailure: run.firstFailure,

@@ -3,7 +3,15 @@
 // ratios to the echo are then those of the design's first measurements, and milder than the default's.
 import library from "autocannon";
 import { callReport, Histogram } from "./histogram.ts";
-import { EVENTS, type LoadPlan, type LoadReport, shuffled, userId, USERS } from "./load_plan.ts";
+import {
+  coldUserId,
+  type LoadPlan,
+  type LoadReport,
+  requestOf,
+  shuffled,
+  userId,
+  USERS,
+} from "./load_plan.ts";
 
 /** What a pair of calls keeps between them on its connection. */
 interface PairContext {
@@ -33,10 +41,15 @@ const autocannon = library as unknown as (
 
 /** What one run counted. */
 class Counts {
-  readonly reserve = new Histogram();
+  readonly first = new Histogram();
   readonly commit = new Histogram();
   readonly failures: Record<string, number> = {};
   firstFailure: string | null = null;
+  nextCold: number;
+
+  constructor({ firstCold }: LoadPlan) {
+    this.nextCold = firstCold;
+  }
 
   fail(kind: string, detail: string): void {
     this.failures[kind] = (this.failures[kind] ?? 0) + 1;
@@ -44,25 +57,35 @@ class Counts {
   }
 }
 
+/** Names of users, one after the other. */
+function namesOf(plan: LoadPlan, counts: Counts): () => string {
+  if (plan.users === "cold") return () => coldUserId(counts.nextCold++);
+  const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
+  let next = 0;
+  return () => userId(order[next++ % order.length]!);
+}
+
 /** The requests that every connection goes round. */
 function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
   const headers = { authorization: plan.authorization, "content-type": "application/json" };
-  const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
-  const event = EVENTS[plan.paidBy];
-  const bodies = Array.from(order, (n) => JSON.stringify({ userId: userId(n), event, count: 1 }));
-  let next = 0;
-  const reserve: LibraryRequest = {
-    method: "POST",
-    path: "/api/v1/reserve",
+  const nextName = namesOf(plan, counts);
+  const [method, path] = requestOf(plan.calls, plan.paidBy, "");
+  const first: LibraryRequest = {
+    method,
+    path,
     headers,
-    setupRequest: (request) => ({ ...request, body: bodies[next++ % bodies.length] as string }),
+    setupRequest: (request) => {
+      const [, path, body] = requestOf(plan.calls, plan.paidBy, nextName());
+      return body === null ? { ...request, path } : { ...request, body };
+    },
     onResponse: (status, body, context) => {
       if (status !== 200) return counts.fail(String(status), body);
+      if (plan.calls === "usage") return;
       if (!body.includes('"allowed":true')) return counts.fail("refused", body);
-      if (plan.pair) context.reservationId = JSON.parse(body).data.reservationId;
+      if (plan.calls === "pair") context.reservationId = JSON.parse(body).data.reservationId;
     },
   };
-  if (!plan.pair) return [reserve];
+  if (plan.calls !== "pair") return [first];
   const commit: LibraryRequest = {
     method: "POST",
     path: "/api/v1/commit",
@@ -75,7 +98,7 @@ function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
       if (status !== 200) counts.fail(String(status), body);
     },
   };
-  return [reserve, commit];
+  return [first, commit];
 }
 
 /** Runs for a time; answers the seconds that it took. */
@@ -86,30 +109,33 @@ function run(plan: LoadPlan, counts: Counts, ms: number): Promise<number> {
       url: `http://127.0.0.1:${plan.port}`,
       connections: plan.connections,
       duration: Math.max(1, Math.round(ms / 1000)),
+      ...(plan.rate === null ? {} : { overallRate: plan.rate }),
       requests: requestsOf(plan, counts),
     }, (error, result) => error ? reject(error) : resolve(result.duration));
     instance.on("response", (client, status, _bytes, responseTimeMs) => {
       const answered = answers.get(client) ?? 0;
       answers.set(client, answered + 1);
       if (status !== 200) return;
-      const isCommit = plan.pair && answered % 2 === 1;
-      (isCommit ? counts.commit : counts.reserve).record(responseTimeMs * 1000);
+      const isCommit = plan.calls === "pair" && answered % 2 === 1;
+      (isCommit ? counts.commit : counts.first).record(responseTimeMs * 1000);
     });
   });
 }
 
 if (import.meta.main) {
   const plan: LoadPlan = JSON.parse(await new Response(Deno.stdin.readable).text());
-  await run(plan, new Counts(), plan.warmupMs);
-  const counts = new Counts();
+  const warmup = new Counts(plan);
+  await run(plan, warmup, plan.warmupMs);
+  const counts = new Counts({ ...plan, firstCold: warmup.nextCold });
   const seconds = await run(plan, counts, plan.measureMs);
   const all = new Histogram();
-  all.add(counts.reserve);
+  all.add(counts.first);
   all.add(counts.commit);
   const report: LoadReport = {
     seconds,
-    reserve: callReport(counts.reserve, seconds),
-    commit: plan.pair ? callReport(counts.commit, seconds) : null,
+    first: callReport(counts.first, seconds),
+    nextCold: counts.nextCold,
+    commit: plan.calls === "pair" ? callReport(counts.commit, seconds) : null,
     all: callReport(all, seconds),
     failures: counts.failures,
     firstFailure: counts.firstFailure,

@@ -10,8 +10,14 @@ export type PaidBy = "plan" | "credits";
 /** The event that a reserve names: the plan covers one, credits alone pay for the other. */
 export const EVENTS: Readonly<Record<PaidBy, string>> = { plan: "image.render", credits: "video.render" };
 
-/** Whether requests go round all users or all to one of them. */
-export type Spread = "spread" | "hot";
+/** Whether requests go round all users, all to one of them, or each to one that must be loaded first. */
+export type Spread = "spread" | "hot" | "cold";
+
+/** How many users there are of whom nothing is in memory, and how they are called. */
+export const COLD_USERS = 1_000_000;
+
+/** What is called: a reserve, a reserve and the commit of it, or a read of a user that is in memory. */
+export type Calls = "reserve" | "pair" | "can-use" | "usage";
 
 /** One run of the generator. */
 export interface LoadPlan {
@@ -21,8 +27,11 @@ export interface LoadPlan {
   measureMs: number;
   users: Spread;
   paidBy: PaidBy;
-  /** Settle each reservation with a commit on the same connection. */
-  pair: boolean;
+  calls: Calls;
+  /** Requests a second over all connections; null for as many as are answered. */
+  rate: number | null;
+  /** The first cold user to call. */
+  firstCold: number;
   authorization: string;
   /** Seeds the order of the users. */
   seed: number;
@@ -40,13 +49,35 @@ export interface CallReport {
 /** What a run reports. Failures are kept apart and never count as requests. */
 export interface LoadReport {
   seconds: number;
-  reserve: CallReport;
+  /** The call that was asked for; of a pair, its reserve. */
+  first: CallReport;
   commit: CallReport | null;
   all: CallReport;
+  /** The first cold user that was not called. */
+  nextCold: number;
   /** Answers other than 200, by status, and reserves that were not allowed, as "refused". */
   failures: Record<string, number>;
   /** The first failed answer's body, to say why. */
   firstFailure: string | null;
+}
+
+/** The name of cold user n; all have one length. */
+export function coldUserId(n: number): string {
+  return `cold-${String(n).padStart(7, "0")}`;
+}
+
+/** The request of a call for a user: method, path, and a body where it has one. */
+export function requestOf(calls: Calls, paidBy: PaidBy, userId: string): [string, string, string | null] {
+  const event = EVENTS[paidBy];
+  switch (calls) {
+    case "usage":
+      return ["GET", `/api/v1/usage?userId=${userId}`, null];
+    case "can-use":
+      return ["POST", "/api/v1/can-use", JSON.stringify({ userId, event, count: 1 })];
+    case "reserve":
+    case "pair":
+      return ["POST", "/api/v1/reserve", JSON.stringify({ userId, event, count: 1 })];
+  }
 }
 
 /** The name of user n. */

@@ -10,7 +10,7 @@ import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
 import { type Options, readOptions } from "./options.ts";
 import { Cleanup, messageOf } from "./processes.ts";
-import { type Machine, type Report, summarize, table } from "./report.ts";
+import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
 import { measure, type Measured, roundOf } from "./schedule.ts";
 import { makeScratch, type Scratch } from "./scratch.ts";
 
@@ -36,15 +36,17 @@ function machineFacts(scratch: Scratch): Machine {
 /** Starts what can be started and notes why the rest can't. */
 async function startAll(
   wanted: Contestant[],
+  options: Options,
   databaseUrl: string,
   cleanup: Cleanup,
   absent: Report["absent"],
 ): Promise<Map<string, Running>> {
+  const needsCold = options.calls?.includes(COLD) ?? true;
   const running = new Map<string, Running>();
   for (const contestant of wanted) {
     progress(`starting ${contestant.name}`);
     try {
-      running.set(contestant.name, await contestant.start({ databaseUrl, cleanup, progress }));
+      running.set(contestant.name, await contestant.start({ databaseUrl, needsCold, cleanup, progress }));
     } catch (error) {
       if (cleanup.begun) throw error;
       const outcome = error instanceof Skipped ? "skipped" : "failed";
@@ -65,16 +67,15 @@ async function runAll(
   absent: Report["absent"],
 ): Promise<Measured[]> {
   const runs: Measured[] = [];
-  const scenarios = Array.from({ length: options.rounds }, () => roundOf(contestants)).flat();
+  const scenarios = Array.from({ length: options.rounds }, () => roundOf(contestants)).flat()
+    .filter((scenario) => options.calls?.includes(callsOf(scenario)) ?? true);
   for (const [index, scenario] of scenarios.entries()) {
     const server = running.get(scenario.contestant);
     if (server === undefined) continue;
-    const name = `${scenario.contestant}${scenario.pair ? " reserve + commit" : ""}${
-      scenario.paidBy === "credits" ? " by credits" : ""
-    }, ${scenario.users}`;
+    const name = `${scenario.contestant} ${callsOf(scenario)}, ${scenario.users}`;
     await scratch.checkpoint();
     try {
-      const run = await measure(scenario, server, options, cleanup);
+      const run = await measure(scenario, server, runs, options, cleanup);
       runs.push(run);
       progress(
         `${index + 1}/${scenarios.length} ${name}: ${Math.round(run.load.all.requestsPerSecond)} requests/s`,
@@ -98,7 +99,7 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Report> {
   const scratch = await makeScratch(options.databaseUrl, cleanup);
   const wanted = CONTESTANTS.filter(({ name }) => options.only?.includes(name) ?? true);
   const absent: Report["absent"] = [];
-  const running = await startAll(wanted, scratch.url, cleanup, absent);
+  const running = await startAll(wanted, options, scratch.url, cleanup, absent);
   const started = wanted.filter(({ name }) => running.has(name));
   const runs = await runAll(options, started, running, scratch, cleanup, absent);
   const { seconds, rounds, connections } = options;

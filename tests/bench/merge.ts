@@ -4,7 +4,7 @@ import postgres from "postgres";
 import { parseArgs } from "node:util";
 import { type CallReport, userId, USERS } from "./load_plan.ts";
 import { Child, Cleanup, freePort, messageOf, ROOT, TEMP } from "./processes.ts";
-import { measure } from "./schedule.ts";
+import { measure, type Scenario } from "./schedule.ts";
 import { makeScratch } from "./scratch.ts";
 
 const USAGE = `deno task bench:merge [options]
@@ -216,11 +216,17 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Row[]> {
     return times;
   };
   const running = { port: Number(new URL(client.base).port), authorization: `Bearer ${client.key}` };
-  const scenario = { contestant: "holdfast", users: "spread", paidBy: "plan", pair: false } as const;
+  const scenario: Scenario = {
+    contestant: "holdfast",
+    calls: "reserve",
+    users: "spread",
+    paidBy: "plan",
+    isHalf: false,
+  };
   const load = async () => {
-    const run = await measure(scenario, running, { connections, seconds, generator: "own" }, cleanup);
+    const run = await measure(scenario, running, [], { connections, seconds, generator: "own" }, cleanup);
     if (run.load.firstFailure !== null) throw new Error(run.load.firstFailure);
-    return run.load.reserve;
+    return run.load.first;
   };
   const moveHistory = async () => {
     const start = performance.now();

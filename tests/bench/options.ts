@@ -9,6 +9,8 @@ export interface Options {
   rounds: number;
   connections: number;
   only: string[] | null;
+  /** Names of calls as the table has them; null for all. */
+  calls: string[] | null;
   generator: Generator;
   databaseUrl: string;
 }
@@ -19,6 +21,7 @@ const USAGE = `deno task bench [options]
   --rounds N         repeat all scenarios, interleaved, and take medians (1)
   --connections N    kept-alive connections, one request in flight on each (64)
   --generator NAME   own (strict, the default) or autocannon
+  --calls name,...   only these, as the table names them: reserve, "reserve + commit", can-use, usage, ...
   --only name,...    some of: `;
 
 /** Reads the options, or throws an Error for the user; `null` when help was asked for and printed. */
@@ -42,6 +45,7 @@ export function readOptions(args: string[], names: string[]): Options | null {
     rounds: positive("rounds", values.rounds, 1, 20),
     connections: positive("connections", values.connections, 64, 1024),
     only,
+    calls: values.calls?.split(",").map((name) => name.trim()) ?? null,
     databaseUrl: values.database ?? Deno.env.get("DATABASE_URL") ??
       "postgres://postgres@127.0.0.1:5432/postgres",
   };
@@ -57,6 +61,7 @@ function parse(args: string[]) {
       rounds: { type: "string" },
       connections: { type: "string" },
       only: { type: "string" },
+      calls: { type: "string" },
       generator: { type: "string" },
       database: { type: "string" },
     },

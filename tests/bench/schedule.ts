@@ -2,18 +2,20 @@
 // round, because every ratio stands on it: the two together show how much the machine drifted meanwhile.
 import { type Contestant, type Running } from "./contestant.ts";
 import { type DrainReport, DrainWatch } from "./drain_watch.ts";
-import { type LoadPlan, type LoadReport, type PaidBy, type Spread } from "./load_plan.ts";
+import type { Calls, LoadPlan, LoadReport, PaidBy, Spread } from "./load_plan.ts";
 import { Child, type Cleanup } from "./processes.ts";
 
 const WARMUP_MS = 2000;
 const SEED = 20_260_101;
 
-/** One line of work: a contestant, its users, who pays, and whether it settles what it reserves. */
+/** One line of work: a contestant, what is called, its users, who pays, and how hard. */
 export interface Scenario {
-  contestant: string;
-  users: Spread;
-  paidBy: PaidBy;
-  pair: boolean;
+  readonly contestant: string;
+  readonly calls: Calls;
+  readonly users: Spread;
+  readonly paidBy: PaidBy;
+  /** Whether the load is half of what the contestant answered when it was asked as fast as it could. */
+  readonly isHalf: boolean;
 }
 
 /** One finished run of a scenario. */
@@ -22,28 +24,45 @@ export interface Measured extends Scenario {
   drain: DrainReport | null;
 }
 
-/** The scenarios of one round. */
+/** The scenarios of one round; those that are compared stand next to each other. */
 export function roundOf(contestants: Contestant[]): Scenario[] {
   const scenarios: Scenario[] = [];
-  const both = (contestant: string, paidBy: PaidBy, pair: boolean) => {
-    for (const users of ["spread", "hot"] as const) scenarios.push({ contestant, users, paidBy, pair });
+  const plain = { calls: "reserve", users: "spread", paidBy: "plan", isHalf: false } as const;
+  const add = (contestant: string, parts: Partial<Scenario> = {}) =>
+    scenarios.push({ contestant, ...plain, ...parts });
+  const both = (contestant: string, parts: Partial<Scenario> = {}) => {
+    for (const users of ["spread", "hot"] as const) add(contestant, { ...parts, users });
   };
-  for (const { name, commits, spendsCredits } of contestants) {
-    both(name, "plan", false);
-    // Next to each other: the two are compared.
-    if (spendsCredits === true) both(name, "credits", false);
-    if (commits) both(name, "plan", true);
+  for (const { name, isService } of contestants) {
+    both(name);
+    if (name === "echo") add(name, { isHalf: true });
+    if (isService !== true) continue;
+    both(name, { paidBy: "credits" });
+    both(name, { calls: "pair" });
+    both(name, { calls: "can-use" });
+    both(name, { calls: "usage" });
+    add(name, { users: "cold" });
+    add(name, { isHalf: true });
   }
-  if (contestants.length > 1 && contestants.some((each) => each.name === "echo")) {
-    both("echo", "plan", false);
-  }
+  if (contestants.length > 1 && contestants.some((each) => each.name === "echo")) both("echo");
   return scenarios;
+}
+
+/** The rate of a half load, from the runs before; null for as fast as it goes. */
+export function rateOf(scenario: Scenario, before: readonly Measured[]): number | null {
+  if (!scenario.isHalf) return null;
+  const whole = before.findLast((run) =>
+    run.contestant === scenario.contestant && run.calls === scenario.calls && !run.isHalf &&
+    run.users === scenario.users && run.paidBy === scenario.paidBy
+  );
+  return whole === undefined ? null : whole.load.first.requestsPerSecond / 2;
 }
 
 /** Warms a contestant up and measures it. */
 export async function measure(
   scenario: Scenario,
   running: Running,
+  before: readonly Measured[],
   wanted: { connections: number; seconds: number; generator: Generator },
   cleanup: Cleanup,
 ): Promise<Measured> {
@@ -54,7 +73,9 @@ export async function measure(
     measureMs: wanted.seconds * 1000,
     users: scenario.users,
     paidBy: scenario.paidBy,
-    pair: scenario.pair,
+    calls: scenario.calls,
+    rate: rateOf(scenario, before),
+    firstCold: before.at(-1)?.load.nextCold ?? 0,
     authorization: running.authorization,
     seed: SEED,
   };

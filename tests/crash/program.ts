@@ -18,17 +18,21 @@ export class Program {
   #hasEnded = false;
 
   /** @param openFilesMax how many files it may open; the limit of this process unless told otherwise */
-  constructor(settings: Readonly<Record<string, string>>, openFilesMax: number | null = null) {
+  constructor(
+    settings: Readonly<Record<string, string>>,
+    args: readonly string[] = startArguments(),
+    openFilesMax: number | null = null,
+  ) {
     const env: Record<string, string> = {};
     for (const name of KEPT_ENVIRONMENT) {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     }
-    const line = [Deno.execPath(), ...startArguments()];
-    if (openFilesMax !== null) line.unshift("sh", "-c", `ulimit -n ${openFilesMax}; exec "$0" "$@"`);
-    const [program = "", ...args] = line;
+    const limit = `ulimit -n ${openFilesMax}; exec "$0" "$@"`;
+    const line = openFilesMax === null ? [Deno.execPath()] : ["sh", "-c", limit, Deno.execPath()];
+    const [program = "", ...rest] = [...line, ...args];
     this.#process = new Deno.Command(program, {
-      args,
+      args: rest,
       cwd: ROOT,
       clearEnv: true,
       env: { ...env, NO_COLOR: "1", PORT: "0", HOLDFAST_HOST: "127.0.0.1", ...settings },
@@ -123,11 +127,11 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** The arguments of the start task, so that the tests run with its permissions and no others. */
-function startArguments(): string[] {
+/** The arguments of deno in the start task, so that the tests run with its permissions and no others. */
+export function startArguments(): string[] {
   const text = Deno.readTextFileSync(new URL("deno.json", ROOT));
   const { tasks } = JSON.parse(text) as { tasks: { start: string } };
-  const [program, ...args] = tasks.start.split(" ");
+  const [program, ...args] = tasks.start.replaceAll("'", "").split(" ");
   if (program !== "deno") throw new Error(`The start task does not run deno: ${tasks.start}`);
   return args;
 }

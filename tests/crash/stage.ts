@@ -86,7 +86,11 @@ export class Stage implements AsyncDisposable {
     const store: Record<string, string> = this.#folder === null
       ? { DATABASE_URL: this.server.url }
       : { HOLDFAST_DATA_DIR: this.#folder };
-    const program = new Program({ ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings }, openFilesMax);
+    const program = new Program(
+      { ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings },
+      undefined,
+      openFilesMax,
+    );
     this.programs.push(program);
     return program;
   }

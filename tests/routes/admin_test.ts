@@ -26,6 +26,7 @@ const OPERATIONS: readonly [string, string][] = [
   ["DELETE", "/apps/app_x/keys/key_x"],
   ["PUT", "/apps/app_x/catalog"],
   ["GET", "/apps/app_x/catalog"],
+  ["GET", "/health"],
   ["POST", "/sweep"],
 ];
 

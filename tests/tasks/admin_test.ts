@@ -31,6 +31,7 @@ Deno.test("an operator makes a workspace, an app and its catalog from the comman
     });
     const shown = JSON.parse((await admin("catalog", "show", "--json")).out);
     assert.deepEqual([shown.version, shown.plans.length], [1, catalog.plans.length]);
+    assert.match((await admin("catalog", "show")).out, /^Version 1\n\nSETTING +VALUE\n/);
     const plans = await fetch(`${service.url}/api/v1/plans`, { headers: { authorization: `Bearer ${key}` } });
     assert.equal((await plans.json()).data.length, catalog.plans.length);
   });
@@ -174,6 +175,7 @@ Deno.test("every admin command has help with an example", async () => {
     ["keys"],
     ["catalog"],
     ["sweep"],
+    ["doctor"],
   ];
   for (const command of commands) {
     const { shell, out } = testShell();

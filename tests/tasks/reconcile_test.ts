@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "sql/migrations.ts";
-import { type Drift, reconcile } from "src/read/reconcile.ts";
+import { type Drift, reconcile, reconcileSample } from "src/read/reconcile.ts";
 import { runReconcile } from "src/tasks/reconcile.ts";
 import { EXIT } from "src/tasks/shell.ts";
 import type { Database, Session } from "storage/database.ts";
@@ -32,6 +32,24 @@ Deno.test("books that add up have no drift, whatever the step", async () => {
     }
     await database.query("insert into journal values (1, ''), (2, '')");
     assert.equal((await proof(database)).summary.undrainedBatches, 2);
+  });
+});
+
+Deno.test("a sample proves the users from its place on, and says whether that is everybody", async () => {
+  await withBooks(async (database) => {
+    await database.query("update counters set count = 5 where user_key = 2");
+    const sample = async (place: number, usersMax?: number) => {
+      const drifts: number[] = [];
+      const add = ({ userKey }: Drift) => void drifts.push(userKey);
+      const { users, isWhole } = await reconcileSample(database, add, place, usersMax);
+      return { users, isWhole, drifts };
+    };
+    assert.deepEqual(await sample(0.5), { users: 3, isWhole: true, drifts: [2] });
+    assert.deepEqual(await sample(0.9, 3), { users: 3, isWhole: true, drifts: [2] });
+    assert.deepEqual(await sample(0, 1), { users: 1, isWhole: false, drifts: [] });
+    assert.deepEqual(await sample(0.34, 1), { users: 1, isWhole: false, drifts: [2] });
+    assert.deepEqual(await sample(0.999, 1), { users: 1, isWhole: false, drifts: [] });
+    assert.deepEqual(await sample(0, 2), { users: 2, isWhole: false, drifts: [2] });
   });
 });
 

@@ -5,7 +5,6 @@ import { type Contestant, serveBaseline, startBaseline } from "../contestant.ts"
 /** Bare Hono. */
 export const echo: Contestant = {
   name: "echo",
-  commits: false,
   start: (bench) => startBaseline(bench, import.meta.url, ["--allow-net=127.0.0.1"]),
 };
 

@@ -34,7 +34,6 @@ const FUNCTION = `
 /** One PL/pgSQL function a request. */
 export const plpgsql: Contestant = {
   name: "function",
-  commits: false,
   start: async (bench) => {
     await fillCounters(bench.databaseUrl, SCHEMA, `${COUNTER_TABLES}; ${FUNCTION}`);
     const permissions = ["--allow-net=127.0.0.1,localhost", `--allow-env=${POSTGRES_ENV}`];

@@ -1,7 +1,8 @@
 // Holdfast itself: the real service as a child on the scratch database, set up as a customer would do it, through the
 // admin API (workspace, app, catalog) and with one subscription and one grant of credits a user.
 import { type Bench, type Contestant, Skipped } from "../contestant.ts";
-import { EVENTS, userId, USERS } from "../load_plan.ts";
+import postgres from "postgres";
+import { COLD_USERS, EVENTS, userId, USERS } from "../load_plan.ts";
 import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
 
 const READY_MS = 30_000;
@@ -41,14 +42,17 @@ function limit(id: string, label: string, unit: string, event: string) {
 /** The service: reserve by the plan and by credits, and reserve + commit. */
 export const holdfast: Contestant = {
   name: "holdfast",
-  commits: true,
-  spendsCredits: true,
+  isService: true,
   start: async (bench) => {
     const adminToken = crypto.randomUUID().replaceAll("-", "");
     const base = await startService(bench, adminToken);
     const key = await setUp(base, adminToken);
     bench.progress(`holdfast: subscribing ${USERS} users`);
     await subscribeAll(base, key);
+    if (bench.needsCold) {
+      bench.progress(`holdfast: adding ${COLD_USERS} cold users to the tables`);
+      await addColdUsers(bench.databaseUrl);
+    }
     return {
       port: Number(new URL(base).port),
       authorization: `Bearer ${key}`,
@@ -134,6 +138,53 @@ async function subscribeAll(base: string, key: string): Promise<void> {
   };
   await Promise.all(Array.from({ length: SEED_CONNECTIONS }, connection));
 }
+
+/**
+ * Subscribed users that the service has never heard of, as copies of one that it made. Their numbers are far above
+ * those that it gives out in a run.
+ */
+async function addColdUsers(url: string): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    await waitForRow(sql);
+    for (const table of ["users", "subscriptions"] as const) {
+      const columns = await sql`
+        select column_name as name from information_schema.columns
+        where table_schema = 'public' and table_name = ${table} order by ordinal_position`;
+      const values = columns.map(({ name }) => COLD_VALUES[`${table}.${name}`] ?? `made.${name}`);
+      const made = table === "users"
+        ? "made.id = $1"
+        : "made.user_key = (select key from users where id = $1)";
+      await sql.unsafe(
+        `insert into ${table} (${columns.map(({ name }) => name).join(", ")})
+         select ${values.join(", ")} from ${table} as made, generate_series(0, ${COLD_USERS - 1}) as n
+         where ${made}`,
+        [userId(0)],
+      );
+      await sql.unsafe(`analyze ${table}`);
+    }
+  } finally {
+    await sql.end();
+  }
+}
+
+/** Waits until the tables have what the service acknowledged. */
+async function waitForRow(sql: postgres.Sql): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const [left] = await sql`select seq from journal limit 1`;
+    if (left === undefined) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error("the journal does not get empty");
+}
+
+const COLD_VALUES: Readonly<Record<string, string>> = {
+  "users.key": "1000000000 + n",
+  "users.id": "'cold-' || lpad(n::text, 7, '0')",
+  "users.held_subscription_id": "'sub_cold' || lpad(n::text, 7, '0')",
+  "subscriptions.id": "'sub_cold' || lpad(n::text, 7, '0')",
+  "subscriptions.user_key": "1000000000 + n",
+};
 
 /** The `data` of an answer, or an error with what the service said. */
 async function call(

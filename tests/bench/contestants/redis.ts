@@ -26,7 +26,6 @@ const SCRIPT = `
 /** Redis with a Lua script and appendfsync always. */
 export const redis: Contestant = {
   name: "redis",
-  commits: false,
   start: async (bench) => {
     const port = await startRedisServer(bench);
     const permissions = ["--allow-net=127.0.0.1", "--allow-env"];

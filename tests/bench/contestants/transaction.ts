@@ -17,7 +17,6 @@ const SCHEMA = "bench_transaction";
 /** A transaction a request. */
 export const transaction: Contestant = {
   name: "transaction",
-  commits: false,
   start: async (bench) => {
     await fillCounters(bench.databaseUrl, SCHEMA, COUNTER_TABLES);
     const permissions = ["--allow-net=127.0.0.1,localhost", `--allow-env=${POSTGRES_ENV}`];

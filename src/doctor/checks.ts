@@ -1,0 +1,210 @@
+// The doctor's verdicts: facts in, checks out, nothing asked and nothing awaited. Each check says what it found, and
+// what to do about it where something is to be done.
+
+import type { BacklogFacts, DatabaseFacts, DriftFacts, StoreFacts } from "src/doctor/facts.ts";
+import type { Features } from "src/features.ts";
+import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "src/limits.ts";
+import type { LeaseHolder } from "storage/lease.ts";
+import type { MigrationState } from "storage/migrate.ts";
+
+export type Verdict = "ok" | "warn" | "fail";
+
+/** What was looked at, what it looks like, and what to do. */
+export interface Check {
+  readonly name: string;
+  readonly verdict: Verdict;
+  readonly found: string;
+  /** null where nothing is to be done. */
+  readonly advice: string | null;
+}
+
+/** What the running term knows of itself. */
+export interface TermFacts {
+  readonly backlogChanges: number;
+  readonly backlogBytes: number;
+  readonly waitingChanges: number;
+}
+
+/** The oldest PostgreSQL that the statements are written for. */
+const SERVER_MAJOR_MIN = 15;
+const EVERYTHING = "Run deno task reconcile, which proves everything and names each drift";
+
+/**
+ * Every check of a store, in the order in which troubles cause one another.
+ *
+ * @param term null where it is not the writer that looks
+ */
+export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
+  const { database, migrations, holder, skewMs, backlog, drift } = facts;
+  const isServed = term !== null || holder !== null;
+  return [
+    checkDatabase(database),
+    checkMigrations(migrations),
+    checkLease(database, holder, term !== null),
+    checkClock(skewMs),
+    backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
+    drift === null ? unread("drift") : checkDrift(drift),
+  ];
+}
+
+/** The worst verdict of some checks. */
+export function worstOf(checks: readonly Check[]): Verdict {
+  const verdicts = new Set(checks.map(({ verdict }) => verdict));
+  return verdicts.has("fail") ? "fail" : verdicts.has("warn") ? "warn" : "ok";
+}
+
+export function ok(name: string, found: string): Check {
+  return { name, verdict: "ok", found, advice: null };
+}
+
+export function warn(name: string, found: string, advice: string): Check {
+  return { name, verdict: "warn", found, advice };
+}
+
+export function fail(name: string, found: string, advice: string): Check {
+  return { name, verdict: "fail", found, advice };
+}
+
+function unread(name: string): Check {
+  return warn(name, "not looked at: the tables are not all there", "Apply the migrations first");
+}
+
+/** Which optional features are on. Erasure is a duty wherever people are known, so without it there is a warning. */
+export function checkFeatures(
+  features: Pick<Features, "privacySecret" | "exportSecret" | "modelServer">,
+): Check {
+  const name = "features";
+  const states = [
+    ["erasure and opting out of analytics", features.privacySecret],
+    ["export", features.exportSecret],
+    ["compose", features.modelServer],
+  ] as const;
+  const found = states.map(([feature, value]) => `${feature} ${value === null ? "off" : "on"}`).join(", ");
+  if (features.privacySecret !== null) return ok(name, found);
+  return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
+}
+
+function checkDatabase({ kind, version, roundTripMs, fsync, synchronousCommit }: DatabaseFacts): Check {
+  const name = "database";
+  const where = kind === "embedded" ? "embedded" : "on a server";
+  const found = `PostgreSQL ${version}, ${where}, ${roundTripMs.toFixed(1)} ms a round trip`;
+  if (Number.parseInt(version) < SERVER_MAJOR_MIN) {
+    return fail(name, found, `Move to PostgreSQL ${SERVER_MAJOR_MIN} or newer`);
+  }
+  if (!fsync || synchronousCommit === "off") {
+    const settings = `fsync ${fsync ? "on" : "off"}, synchronous_commit ${synchronousCommit}`;
+    return fail(
+      name,
+      `${found}, ${settings}`,
+      "Set both to on: a crash of the server now loses answers given",
+    );
+  }
+  if (roundTripMs <= DOCTOR_LIMITS.roundTripWarnMs) return ok(name, found);
+  return warn(name, found, "Every answer waits for one: bring the process nearer to its database");
+}
+
+function checkMigrations({ applied, missing, changed, unknown }: MigrationState): Check {
+  const name = "migrations";
+  if (changed.length > 0) {
+    const advice = "Run the program that made these tables, or restore a backup";
+    return fail(name, `applied with another text: ${changed.join(", ")}`, advice);
+  }
+  if (unknown.length > 0) {
+    const found = `a newer program applied ${unknown.join(", ")}`;
+    return fail(name, found, "Upgrade this program: it refuses to start on newer tables");
+  }
+  if (missing.length > 0) {
+    return fail(name, `not applied: ${missing.join(", ")}`, "Start the service or run deno task migrate");
+  }
+  return ok(name, `all ${applied.length} applied`);
+}
+
+function checkLease({ kind }: DatabaseFacts, holder: LeaseHolder | null, isWriter: boolean): Check {
+  const name = "lease";
+  if (kind === "embedded") {
+    if (isWriter) return ok(name, "this process has the data folder");
+    return warn(name, "no process has the data folder", "Start the service");
+  }
+  if (holder === null) {
+    if (isWriter) {
+      return fail(name, "no session has it", "Look at the service's log: it should step down by itself");
+    }
+    return warn(name, "no process is the writer", "Start the service");
+  }
+  const { pid, address, since } = holder;
+  return ok(
+    name,
+    `held by session ${pid} from ${address ?? "an unknown address"} since ${since ?? "unknown"}`,
+  );
+}
+
+function checkClock(skewMs: number): Check {
+  const name = "clock";
+  const size = Math.abs(skewMs);
+  const found = `the process is ${size} ms ${skewMs < 0 ? "behind" : "ahead of"} its database`;
+  const advice = "Run a time service (NTP) on both machines: windows and holds follow the process's clock";
+  if (size > DOCTOR_LIMITS.skewFailMs) return fail(name, found, advice);
+  return size > DOCTOR_LIMITS.skewWarnMs ? warn(name, found, advice) : ok(name, found);
+}
+
+function checkBacklog(facts: BacklogFacts, term: TermFacts | null, isServed: boolean): Check {
+  const name = "backlog";
+  const waiting = term === null
+    ? `journal batches ${facts.journalBatches}`
+    : `changes before the journal ${term.waitingChanges}, in it ${term.backlogChanges}`;
+  const found = [
+    waiting,
+    `users overdue ${counted(facts.overdueUsers)}`,
+    `histories to move ${counted(facts.historyMoves)}`,
+    `erasures open ${facts.openErasures}`,
+  ].join(", ");
+  if (term !== null && fullness(term) >= 1) {
+    return fail(
+      name,
+      found,
+      "Calls are being refused: the database drains slower than calls arrive; look at its load",
+    );
+  }
+  if (term !== null && fullness(term) >= 0.5) {
+    return warn(name, found, "The database drains slower than calls arrive: look at its load");
+  }
+  if (isServed && facts.overdueUsers > 0) {
+    return warn(
+      name,
+      found,
+      "The sweeps are behind: run deno task sweep and look for their warnings in the log",
+    );
+  }
+  if (isServed && facts.lateErasures > 0) {
+    return warn(name, found, "Erasures wait for over an hour: look for their warnings in the log");
+  }
+  return ok(name, found);
+}
+
+/** How full the fullest bound of a term is; at 1 calls are refused or wait. */
+function fullness({ backlogChanges, backlogBytes, waitingChanges }: TermFacts): number {
+  return Math.max(
+    backlogChanges / RUNTIME_LIMITS.backlogChangesMax,
+    backlogBytes / RUNTIME_LIMITS.backlogBytesMax,
+    waitingChanges / RUNTIME_LIMITS.waitingChangesMax,
+  );
+}
+
+function counted(count: number): string {
+  return count >= DOCTOR_LIMITS.countMax ? `${count} or more` : String(count);
+}
+
+function checkDrift(facts: DriftFacts): Check {
+  const name = "drift";
+  if ("fault" in facts) return warn(name, `could not be proved: ${facts.fault}`, EVERYTHING);
+  const { summary, first } = facts;
+  const { users, counters, balances, drifts, isWhole } = summary;
+  const scope = isWhole ? "everything" : "a sample";
+  const looked = `${scope}: users ${users}, counters ${counters}, credit balances ${balances}`;
+  if (drifts === 0) return ok(name, `none in ${looked}`);
+  return fail(
+    name,
+    `${drifts} in ${looked}; first ${first}`,
+    `${EVERYTHING}; keep the database as it is and report it`,
+  );
+}

@@ -1,0 +1,24 @@
+// The running service's look at itself, for the admin API: what its store says and what its term knows, as checks.
+
+import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "src/doctor/checks.ts";
+import { storeFacts } from "src/doctor/facts.ts";
+import type { Serving } from "src/service.ts";
+
+/** An examination: every check, and the worst of their verdicts. */
+export interface Examination {
+  readonly verdict: Verdict;
+  readonly checks: readonly Check[];
+}
+
+/** Examines the running service. */
+export async function examine({ database, clock, term, features }: Serving): Promise<Examination> {
+  const { drain, gate } = term;
+  const facts = await storeFacts(database, () => clock.now());
+  const own = {
+    backlogChanges: drain.backlogChanges,
+    backlogBytes: drain.backlogBytes,
+    waitingChanges: gate.waitingChanges,
+  };
+  const checks = [...checkStore(facts, own), checkFeatures(features)];
+  return { verdict: worstOf(checks), checks };
+}

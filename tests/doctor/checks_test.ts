@@ -1,0 +1,122 @@
+// The doctor's verdicts as a table: sound facts, one thing wrong with them, and what the doctor says of it.
+
+import assert from "node:assert/strict";
+import { checkFeatures, checkStore, type TermFacts, worstOf } from "src/doctor/checks.ts";
+import type { StoreFacts } from "src/doctor/facts.ts";
+import { NO_FEATURES } from "src/features.ts";
+import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "src/limits.ts";
+
+const SUMMARY = {
+  users: 3,
+  counters: 4,
+  balances: 2,
+  holds: 1,
+  events: 5,
+  undrainedBatches: 0,
+  drifts: 0,
+  isWhole: true,
+};
+const HOLDER = { pid: 77, address: "10.0.0.5", since: "2026-11-21T10:00:00Z" };
+const SOUND: StoreFacts = {
+  database: { kind: "postgres", version: "15.20", roundTripMs: 0.31, fsync: true, synchronousCommit: "on" },
+  migrations: { applied: ["0001_core", "0002_credits"], missing: [], changed: [], unknown: [] },
+  holder: HOLDER,
+  skewMs: -3,
+  backlog: { journalBatches: 2, overdueUsers: 0, historyMoves: 0, openErasures: 1, lateErasures: 0 },
+  drift: { summary: SUMMARY, first: null },
+};
+const IDLE: TermFacts = { backlogChanges: 0, backlogBytes: 0, waitingChanges: 0 };
+const { database, migrations, backlog } = SOUND as StoreFacts & { backlog: object };
+
+Deno.test("sound facts are ok in every check, for the writer and from beside it", () => {
+  for (const term of [IDLE, null]) {
+    const checks = checkStore(SOUND, term);
+    assert.deepEqual(
+      checks.map(({ name, verdict }) => `${verdict} ${name}`),
+      ["ok database", "ok migrations", "ok lease", "ok clock", "ok backlog", "ok drift"],
+    );
+    assert.ok(checks.every(({ advice }) => advice === null));
+    assert.equal(worstOf(checks), "ok");
+  }
+});
+
+/** What is wrong, as seen by the writer (true) or from beside it, and the one verdict that changes. */
+const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp])[] = [
+  [{ database: { ...database, version: "14.1" } }, true, "fail database", /14\.1/],
+  [{ database: { ...database, fsync: false } }, true, "fail database", /fsync off/],
+  [{ database: { ...database, synchronousCommit: "off" } }, true, "fail database", /synchronous_commit off/],
+  [{ database: { ...database, roundTripMs: 45 } }, true, "warn database", /45\.0 ms/],
+  [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],
+  [{ migrations: { ...migrations, unknown: ["0009_y"] } }, true, "fail migrations", /newer program.*0009_y/],
+  [{ migrations: { ...migrations, changed: ["0001_z"] } }, true, "fail migrations", /another text: 0001_z/],
+  [{ holder: null }, false, "warn lease", /no process is the writer/],
+  [{ holder: null }, true, "fail lease", /no session/],
+  [{ skewMs: DOCTOR_LIMITS.skewWarnMs + 1 }, true, "warn clock", /1001 ms ahead of/],
+  [{ skewMs: -DOCTOR_LIMITS.skewFailMs - 1 }, false, "fail clock", /30001 ms behind/],
+  [{ backlog: { ...backlog, overdueUsers: 4 } as never }, true, "warn backlog", /users overdue 4,/],
+  [
+    { backlog: { ...backlog, overdueUsers: 1000 } as never },
+    false,
+    "warn backlog",
+    /users overdue 1000 or more,/,
+  ],
+  [{ backlog: { ...backlog, lateErasures: 1 } as never }, true, "warn backlog", /erasures open 1$/],
+  [{ backlog: null }, false, "warn backlog", /not looked at/],
+  [{ drift: null }, false, "warn drift", /not looked at/],
+  [{ drift: { fault: "no time" } }, true, "warn drift", /could not be proved: no time/],
+  [
+    { drift: { summary: { ...SUMMARY, drifts: 2, isWhole: false }, first: "user 2: counter" } },
+    true,
+    "fail drift",
+    /2 in a sample: users 3,.*first user 2: counter/,
+  ],
+];
+
+Deno.test("each trouble changes its own verdict and no other, and comes with advice", () => {
+  for (const [trouble, isWriter, expected, found] of TROUBLES) {
+    const checks = checkStore({ ...SOUND, ...trouble }, isWriter ? IDLE : null);
+    const troubled = checks.filter(({ verdict }) => verdict !== "ok");
+    assert.deepEqual(troubled.map(({ name, verdict }) => `${verdict} ${name}`), [expected]);
+    assert.match(troubled[0]?.found ?? "", found);
+    assert.ok((troubled[0]?.advice ?? "").length > 0);
+    assert.equal(worstOf(checks), expected.split(" ")[0]);
+  }
+});
+
+Deno.test("a term whose bounds are half full is warned of, and one at a bound fails", () => {
+  const { backlogChangesMax, backlogBytesMax, waitingChangesMax } = RUNTIME_LIMITS;
+  const bounds = {
+    backlogChanges: backlogChangesMax,
+    backlogBytes: backlogBytesMax,
+    waitingChanges: waitingChangesMax,
+  };
+  for (const [name, max] of Object.entries(bounds)) {
+    for (const [share, verdict] of [[0.49, "ok"], [0.5, "warn"], [0.99, "warn"], [1, "fail"]] as const) {
+      const checks = checkStore(SOUND, { ...IDLE, [name]: max * share });
+      assert.equal(worstOf(checks), verdict, `${name} ${share}`);
+    }
+  }
+});
+
+Deno.test("what waits for sweeps is no trouble while nobody serves the store", () => {
+  const facts = {
+    ...SOUND,
+    holder: null,
+    backlog: { ...backlog, overdueUsers: 9, lateErasures: 9 } as StoreFacts["backlog"],
+  };
+  const checks = checkStore(facts, null).filter(({ verdict }) => verdict !== "ok");
+  assert.deepEqual(checks.map(({ name }) => name), ["lease"]);
+});
+
+Deno.test("the embedded store's lease is its folder", () => {
+  const facts = { ...SOUND, holder: null, database: { ...database, kind: "embedded" as const } };
+  assert.equal(worstOf(checkStore(facts, IDLE)), "ok");
+  assert.equal(worstOf(checkStore(facts, null)), "warn");
+});
+
+Deno.test("features say what is on, and only a missing privacy secret is a warning", () => {
+  assert.equal(checkFeatures(NO_FEATURES).verdict, "warn");
+  const check = checkFeatures({ ...NO_FEATURES, privacySecret: "x" });
+  assert.equal(check.verdict, "ok");
+  assert.match(check.found, /analytics on, export off, compose off/);
+});

@@ -1,0 +1,160 @@
+// `deno task admin doctor` against services and stores in every state: what it finds, and its exit status.
+
+import assert from "node:assert/strict";
+import { MIGRATIONS } from "sql/migrations.ts";
+import type { Check } from "src/doctor/checks.ts";
+import { runAdmin } from "src/tasks/admin.ts";
+import { EXIT } from "src/tasks/shell.ts";
+import { tryLease } from "storage/lease.ts";
+import { openScratch, testServerUrl } from "tests/support/test_store.ts";
+import { operatorOf, runTask, serve, testShell, withService } from "tests/tasks/support.ts";
+
+const NOWHERE = "http://127.0.0.1:9";
+/** The store in memory, on which services of tests run, syncs nothing; the doctor must say so. */
+const NOT_SYNCED = testServerUrl() === null ? ["fail database"] : [];
+
+/** Runs the doctor in this process; answers its exit status and "verdict name" of what is not ok. */
+async function doctor(variables: Record<string, string>, ...args: string[]) {
+  const { shell, out } = testShell(variables);
+  const code = await runAdmin(["doctor", "--json", ...args], shell);
+  const { verdict, checks } = JSON.parse(out()) as { verdict: string; checks: Check[] };
+  const troubles = checks.filter((check) => check.verdict !== "ok");
+  return { code, verdict, checks, troubles: troubles.map(({ name, verdict }) => `${verdict} ${name}`) };
+}
+
+Deno.test("a running service examines itself, and all is well", async () => {
+  await withService(async (service) => {
+    service.clock.now = Date.now;
+    const { code, verdict, checks, troubles } = await doctor(operatorOf(service));
+    assert.deepEqual(troubles, NOT_SYNCED, JSON.stringify(checks));
+    const isWell = troubles.length === 0;
+    assert.deepEqual([code, verdict], isWell ? [EXIT.ok, "ok"] : [EXIT.refused, "fail"]);
+    assert.deepEqual(
+      checks.map(({ name }) => name),
+      ["settings", "service", "database", "migrations", "lease", "clock", "backlog", "drift", "features"],
+    );
+    const text = testShell(operatorOf(service));
+    assert.equal(await runAdmin(["doctor"], text.shell), code);
+    assert.match(text.out(), /^ok {4}settings {4}readable; .+\nok {4}service {5}serves at http.+\n/);
+    assert.match(text.out(), isWell ? /\nAll is well\.$/ : /\nSomething is broken\.$/);
+  });
+});
+
+Deno.test("clocks that differ, users that no sweep settled and books that do not add up are found", async () => {
+  await withService(async (service) => {
+    const app = await service.newApp();
+    await app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" });
+    await app.call("POST", "/reserve", { userId: "u", event: "image.render", ttlSeconds: 10 });
+    await service.serving().term.flush();
+    assert.deepEqual((await doctor(operatorOf(service))).troubles, [...NOT_SYNCED, "fail clock"]);
+    service.clock.now = Date.now;
+    assert.deepEqual((await doctor(operatorOf(service))).troubles, [...NOT_SYNCED, "warn backlog"]);
+    await service.admin("POST", "/sweep");
+    await service.serving().term.flush();
+    assert.deepEqual((await doctor(operatorOf(service))).troubles, NOT_SYNCED);
+    await service.store.database.query("update counters set count = count + 1");
+    const { code, troubles, checks } = await doctor(operatorOf(service));
+    assert.deepEqual([code, troubles], [EXIT.refused, [...NOT_SYNCED, "fail drift"]]);
+    assert.match(
+      checks.find(({ name }) => name === "drift")?.found ?? "",
+      /^\d+ in everything: users 1,.+first user 1:/,
+    );
+    assert.ok(!JSON.stringify(checks).includes('"u"'), "it names no end user");
+  });
+});
+
+Deno.test("a service that does not take the token, or waits as a standby, is told from one that is down", async () => {
+  await withService(async (service) => {
+    const stranger = { ...operatorOf(service), HOLDFAST_ADMIN_TOKEN: "wrong-token-0123456789" };
+    const { code, checks } = await doctor({ ...stranger, HOLDFAST_DATA_DIR: "/none" });
+    assert.equal(code, EXIT.refused, "there is no store either");
+    assert.match(checks[1]?.found ?? "", /^serves at .+, but: Refused \(invalid_key\)/);
+  });
+  const states = [["standby", "ok"], ["starting", "warn"], ["stopping", "warn"]] as const;
+  for (const [status, verdict] of states) {
+    const error = { code: "unavailable", message: "Not now", details: { status } };
+    const { url, close } = serve(() => Response.json({ ok: false, error }, { status: 503 }));
+    const { checks } = await doctor({ HOLDFAST_DATA_DIR: "/none" }, "--url", url);
+    assert.deepEqual([checks[1]?.name, checks[1]?.verdict], ["service", verdict]);
+    await close();
+  }
+  const { url, close } = serve(() => new Response("<html>"));
+  for (const base of [url, NOWHERE]) {
+    const { checks } = await doctor({ HOLDFAST_DATA_DIR: "/none" }, "--url", base);
+    assert.match(checks[1]?.found ?? "", /^nothing answers at/);
+  }
+  await close();
+});
+
+Deno.test("bad settings are named, and nothing else is looked at", async () => {
+  const { code, checks } = await doctor({ DATABASE_URL: "nonsense" });
+  assert.equal(code, EXIT.refused);
+  assert.deepEqual(checks.map(({ name, verdict }) => `${verdict} ${name}`), ["fail settings"]);
+  assert.match(checks[0]?.found ?? "", /^DATABASE_URL must be a URL/);
+  const open = await doctor({ HOLDFAST_PUBLIC_URL: "http://x.example", HOLDFAST_DATA_DIR: "/none" });
+  assert.equal(open.troubles[0], "warn settings");
+});
+
+Deno.test("without a service nothing is made where no store is, and a folder in use is left alone", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "holdfast_doctor_" });
+  const HOLDFAST_DATA_DIR = `${folder}/data`;
+  try {
+    // As a program, with the permissions that users give it.
+    const none = await runTask("admin", ["doctor", "--url", NOWHERE], { HOLDFAST_DATA_DIR });
+    assert.deepEqual([none.code, none.err], [EXIT.refused, ""]);
+    assert.match(none.out, /\nfail {2}service .+\n +-> Start it.+\nfail {2}database .*there is no store in/);
+    assert.match(none.out, /\nSomething is broken\.\n$/);
+    await assert.rejects(Deno.stat(HOLDFAST_DATA_DIR), Deno.errors.NotFound);
+
+    await Deno.mkdir(HOLDFAST_DATA_DIR);
+    using lock = await Deno.open(`${HOLDFAST_DATA_DIR}/lock`, { create: true, write: true });
+    await lock.lock(true);
+    const used = await doctor({ HOLDFAST_DATA_DIR }, "--url", NOWHERE);
+    assert.deepEqual(used.troubles, ["fail service", "warn database"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "without a service a server's database is looked at: migrations, and who holds the lease",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    const store = await openScratch(testServerUrl() as string);
+    const DATABASE_URL = store.url as string;
+    const variables = {
+      DATABASE_URL,
+      HOLDFAST_ADMIN_TOKEN: "token-0123456789abc",
+      HOLDFAST_PRIVACY_SECRET: "",
+    };
+    const look = () => doctor(variables, "--url", NOWHERE);
+    try {
+      assert.deepEqual((await look()).troubles, ["fail service", "warn lease", "warn features"]);
+
+      const session = await store.database.pin(() => {});
+      const lease = await tryLease(store.database, session);
+      const held = await look();
+      assert.deepEqual(held.troubles, ["fail service", "warn features"]);
+      const [{ pid } = { pid: 0 }] = await session.query<{ pid: number }>("select pg_backend_pid() as pid");
+      assert.match(
+        held.checks.find(({ name }) => name === "lease")?.found ?? "",
+        new RegExp(`^held by session ${pid} from 127\\.0\\.0\\.1 since 20`),
+      );
+      await lease?.close();
+
+      await store.database.query("insert into migrations values ('9999_later', '')");
+      assert.ok((await look()).troubles.includes("fail migrations"));
+      await store.database.query("delete from migrations where name in ($1, '9999_later')", [
+        MIGRATIONS.at(-1)?.name as string,
+      ]);
+      const { troubles } = await look();
+      assert.deepEqual(troubles.slice(1, 5), ["fail migrations", "warn lease", "warn backlog", "warn drift"]);
+
+      const away = await doctor({ DATABASE_URL: "postgres://me:hush@127.0.0.1:9/none" }, "--url", NOWHERE);
+      assert.deepEqual(away.troubles.slice(1, 3), ["fail service", "fail database"]);
+      assert.ok(!JSON.stringify(away).includes("hush"), "no password is printed");
+    } finally {
+      await store.close();
+    }
+  },
+});
