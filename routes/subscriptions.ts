@@ -16,6 +16,11 @@ const rowIds = {
 const customLimits = z.unknown().refine(
   (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
   'names a group that the plan lacks: "__proto__"',
+).refine(
+  (value) =>
+    typeof value !== "object" || value === null ||
+    Object.keys(value).length <= REQUEST_LIMITS.customLimitsMax,
+  `must name at most ${REQUEST_LIMITS.customLimitsMax} groups`,
 ).pipe(z.record(z.string(), z.object({ quota: amount })));
 
 function hasBothOrNeither(
