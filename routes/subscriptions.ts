@@ -18,6 +18,11 @@ const rowIds = {
 const customLimits = z.unknown().refine(
   (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
   'names a group that the plan lacks: "__proto__"',
+).refine(
+  (value) =>
+    typeof value !== "object" || value === null ||
+    Object.keys(value).length <= REQUEST_LIMITS.customLimitsMax,
+  `must name at most ${REQUEST_LIMITS.customLimitsMax} groups`,
 ).pipe(z.record(z.string(), z.object({ quota: amount }))).register(SHOWN_AS, {
   type: "object",
   description: "Quotas by group id",

@@ -71,6 +71,7 @@ export const REQUEST_LIMITS = {
   historyRowsMax: 50,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
+  customLimitsMax: 1_000,
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,

@@ -244,8 +244,10 @@ function closeParts(app: App, { plans, packs }: RemovedParts): void {
 }
 
 function removedParts({ applied }: App, next: CatalogInput): RemovedParts {
-  const removed = (before: readonly { id: string }[] = [], after: readonly { id: string }[] = []) =>
-    before.map(({ id }) => id).filter((id) => !after.some((part) => part.id === id));
+  const removed = (before: readonly { id: string }[] = [], after: readonly { id: string }[] = []) => {
+    const left = new Set(after.map(({ id }) => id));
+    return before.map(({ id }) => id).filter((id) => !left.has(id));
+  };
   return {
     plans: removed(applied?.document.plans, next.plans),
     packs: removed(applied?.document.packs, next.packs),

@@ -177,12 +177,13 @@ function ownMember(object: Loose, name: string): unknown {
 type Named = Record<string, unknown>;
 
 function diffLists(before: Named[], after: Named[], path: PropertyKey[]): CatalogChange[] {
-  const changes = after.flatMap((element, index) => {
-    const known = before.find((other) => nameOf(other) === nameOf(element));
-    return diffCatalogs(known, element, [...path, index]);
-  });
+  const known = new Map(before.map((element) => [nameOf(element), element]));
+  const left = new Set(after.map(nameOf));
+  const changes = after.flatMap((element, index) =>
+    diffCatalogs(known.get(nameOf(element)), element, [...path, index])
+  );
   for (const [index, element] of before.entries()) {
-    if (after.some((other) => nameOf(other) === nameOf(element))) continue;
+    if (left.has(nameOf(element))) continue;
     changes.push({ path: pathText([...path, index]), change: "removed" });
   }
   if (changesOrder(before, after)) changes.push({ path: pathText(path), change: "changed" });

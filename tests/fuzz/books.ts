@@ -12,7 +12,8 @@ const IDLE_TRIES = 200;
 export async function settle({ service }: FuzzScene): Promise<void> {
   const { database } = service.store;
   for (let tries = 0; tries < IDLE_TRIES; tries++) {
-    await service.serving().term.flush();
+    // A machine that is too busy to prove the lease in time begins a new term.
+    await (await service.service.ready()).term.flush();
     const [open] = await database.query<{ count: number }>(
       `select (select count(*) from erasure_jobs where status in ('queued', 'in_progress'))
             + (select count(*) from history_moves) as count`,

@@ -17,12 +17,10 @@ Deno.test("generated requests to every route find no 500, no leak, no drift, and
     );
     assert.deepEqual(found, []);
     // A generator that only made refusals would find nothing: most routes must have been passed.
-    const missed = routesOf(scene).map(({ method, path }) => `${method} ${path}`)
-      .filter((name) => !report.succeeded.has(name));
-    assert.ok(
-      missed.length < routesOf(scene).length / 3,
-      `Never answered with success: ${missed.join(", ")}`,
-    );
+    const names = routesOf(scene).filter(({ method }) => method !== "OPTIONS")
+      .map(({ method, path }) => `${method} ${path}`);
+    const missed = names.filter((name) => !report.succeeded.has(name));
+    assert.ok(missed.length < names.length / 3, `Never answered with success: ${missed.join(", ")}`);
     assert.ok((report.statuses.get(503) ?? 0) < report.requests / 20);
   } finally {
     await scene.close();

@@ -19,7 +19,7 @@ import {
 const IDLE = 5_000;
 const HALF_SENT = 500;
 const SLOW = 20;
-const MEMORY_MORE = 768 * 1024 * 1024;
+const MEMORY_MORE = 256 * 1024 * 1024;
 const FEW_FILES = 250;
 const BACK_MS = 30_000;
 const filesMax = await openFilesMax();

@@ -252,6 +252,14 @@ Deno.test("what a subscription cannot be is refused after its plan was looked up
   }
   const proto = '{"userId":"u","planId":"plan_pro","customLimits":{"__proto__":{"quota":5}}}';
   assertRefused(await app.call("POST", "/subscriptions", proto), 400, "invalid_request");
+  const many = Object.fromEntries(Array.from({ length: 1001 }, (_, at) => [`lg_${at}`, { quota: 1 }]));
+  const full = await app.call("POST", "/subscriptions", {
+    userId: "u",
+    planId: "plan_pro",
+    customLimits: many,
+  });
+  const { message } = assertRefused(full, 400, "invalid_request");
+  assert.equal(message, "customLimits: must name at most 1000 groups");
   const cancels: [object, number, string][] = [
     [{ userId: "u", endsAt: at(-1) }, 400, "invalid_request"],
     [{ userId: "u", provider: "p", externalId: "none" }, 404, "not_found"],
