@@ -213,11 +213,14 @@ class Campaign {
     const has = hasOf(world.stage.isEmbedded, world.cable !== null, world.cluster);
     const isWanted = ({ kind, needs }: Fault) => this.#options.kinds.has(kind) && has(needs);
     if (!this.#deck.some(isWanted)) {
-      this.#deck.push(...FAULTS.filter(isWanted).flatMap((fault) => Array(fault.weight).fill(fault)));
+      // Also what only some worlds of this store have, which waits in the deck for such a world.
+      const mayCome = hasOf(world.stage.isEmbedded, !world.stage.isEmbedded, world.cluster);
+      const { kinds } = this.#options;
+      const all = FAULTS.filter(({ kind, needs }) => kinds.has(kind) && mayCome(needs));
+      if (!all.some(isWanted)) return null;
+      this.#deck.push(...all.flatMap((fault) => Array(fault.weight).fill(fault)));
     }
-    const wanted = this.#deck.filter(isWanted);
-    if (wanted.length === 0) return null;
-    const fault = this.#random.pick(wanted);
+    const fault = this.#random.pick(this.#deck.filter(isWanted));
     this.#deck.splice(this.#deck.indexOf(fault), 1);
     return fault;
   }
