@@ -1,6 +1,7 @@
 // For tests of the command-line tasks: a service on 127.0.0.1 and a free port, and tasks run as real programs with
 // exactly the permissions of their lines in deno.json, or as functions with a shell of the test's own.
 
+import type { Check } from "src/doctor/checks.ts";
 import type { Shell } from "src/tasks/shell.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "tests/support/test_service.ts";
 
@@ -85,6 +86,14 @@ export async function lineOf(task: string): Promise<string[]> {
   const [deno, ...args] = (tasks[task] ?? "").replaceAll("'", "").split(" ");
   if (deno !== "deno") throw new Error(`deno.json has no task "${task}" that runs deno`);
   return args;
+}
+
+/** "verdict name" of what the doctor finds amiss; that a machine under load answers late is no finding of a test. */
+export function troublesOf(checks: readonly Check[]): string[] {
+  const isLate = ({ name, verdict, found }: Check) =>
+    verdict === "warn" && (name === "clock" || name === "database" && found.includes("a round trip"));
+  return checks.filter((check) => check.verdict !== "ok" && !isLate(check))
+    .map(({ name, verdict }) => `${verdict} ${name}`);
 }
 
 /** The variables of a program: those that deno needs, and these. */
