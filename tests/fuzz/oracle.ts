@@ -46,11 +46,19 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 const INSIDE =
   /\bat .+:\d+:\d+|\.ts:\d|node_modules|ext:\w|file:\/\/|postgres|pglite|syntax error|duplicate key|violates|relation "|\b(select|insert|update|delete)\b.+\b(from|into|set)\b|TypeError|RangeError/i;
 
+/** Pages and documents that have no envelope. */
+const RAW = /\/(metrics|export-download|openapi\.json)$|^\/docs/;
+
+/** The tool server's own answers have the envelope of its protocol. */
+function isOfTools({ route }: FuzzRequest, { text }: FuzzAnswer): boolean {
+  return route.path === "/mcp" && text.startsWith('{"') && JSON.parse(text).jsonrpc === "2.0";
+}
+
 /** What is wrong with an answer; empty where nothing is. */
 export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzScene): string[] {
   const faults = headerFaults(answer);
   const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
-  const isRaw = answer.status === 200 && /\/(metrics|export-download)$/.test(request.route.path);
+  const isRaw = answer.status === 200 && RAW.test(request.route.path) || isOfTools(request, answer);
   if (answer.status >= 500 && !EXCUSED.has(answer.status)) faults.push(`status ${answer.status}`);
   if (isRaw) return [...faults, ...leaks(request, answer, scene)];
   if (!isJson) faults.push("no JSON");
