@@ -101,11 +101,19 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
       }
-      from.settle(call.realm);
-      to.settle(call.realm);
+      // One moment for all of it: what lapsed between the count of the history and the decision would be in no count.
+      const still = { ...call, realm: standingStill(call.realm) };
+      from.settle(still.realm);
+      to.settle(still.realm);
       const history = await prefetch(world, from, to).catch(unavailable);
-      return decideMerge(world, call, from, to, history);
+      return decideMerge(world, still, from, to, history);
     }));
+}
+
+/** A realm whose clock stands where it is now. */
+function standingStill(realm: Realm): Realm {
+  const now = realm.now();
+  return { realm: realm.realm, mode: realm.mode, catalog: realm.catalog, caps: realm.caps, now: () => now };
 }
 
 /** Makes both states whole: every counter and balance, once the tables have what was decided. */

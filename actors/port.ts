@@ -133,3 +133,6 @@ export interface Lease {
 export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
+
+/** The process is about to end: another try should not come on the same connection, which ends with it. */
+export class Stopping extends Unavailable {}

@@ -9,7 +9,7 @@ import { Drain } from "actors/drain.ts";
 import { Gate } from "actors/gate.ts";
 import { Idempotency } from "actors/idempotency.ts";
 import type { AiSpendRow, IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
-import { Unavailable } from "actors/port.ts";
+import { Stopping, Unavailable } from "actors/port.ts";
 import type { Amount } from "domain/amount.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
@@ -107,7 +107,7 @@ export class Term {
     try {
       await this.flush();
     } finally {
-      this.fail(new Unavailable("The service is stopping"));
+      this.fail(new Stopping("The service is stopping"));
       await this.#lease.close();
     }
   }

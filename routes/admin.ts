@@ -1,15 +1,34 @@
-// The admin API: workspaces, apps, keys, catalogs, sweep, health. Section 3 of the decisions.
+// The admin API as data: workspaces, apps, keys, catalogs, sweep, health, and the way of a request to it. Section 3 of
+// the decisions.
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
-import { Unavailable } from "actors/port.ts";
 import type { WireAnswer } from "actors/idempotency.ts";
 import { authorizeAdmin } from "routes/auth.ts";
 import { readBody } from "routes/body.ts";
 import { Refused } from "routes/errors.ts";
-import { invalid, success } from "routes/operation.ts";
+import { invalid, type Method, success } from "routes/operation.ts";
+import type { OperationDoc } from "routes/reference/doc.ts";
 import { respond, respondTo } from "routes/respond.ts";
-import { textOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+import {
+  appAnswer,
+  appInput,
+  appliedAnswer,
+  catalogAnswer,
+  catalogDocument,
+  healthAnswer,
+  keyAnswer,
+  keyInput,
+  moveHistoryAnswer,
+  newAppAnswer,
+  newKeyAnswer,
+  sweepAnswer,
+  workspaceAnswer,
+  workspaceInput,
+  workspacePatch,
+  workspacesAnswer,
+} from "routes/schemas/admin.ts";
+import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -22,76 +41,256 @@ import {
 } from "src/admin/admin.ts";
 import { examine } from "src/doctor/examine.ts";
 import { moveAllHistory } from "src/history.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
 import type { ApiKey, App } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
 import { sweepAll } from "src/sweeps.ts";
 
 type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
 
-const name = textOf(1, REQUEST_LIMITS.idLengthMax);
-const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
-const caps = { operationCap: cap, aiBudgetCents: cap, testOperationCap: cap, testCreditBalanceCap: cap };
-const newWorkspace = z.object({ name, ...caps });
-const workspacePatch = z.object({ name: name.nullish().transform((text) => text ?? undefined), ...caps });
-const newApp = z.object({ name, workspaceId: z.string().nullish() });
-const newKey = z.object({ class: z.enum(["secret", "public"]), mode: z.enum(["live", "test"]) });
+/** An operation of the admin API: its input is parsed by `body`, where it has one. */
+export interface AdminOperation {
+  readonly method: Method;
+  /** Under `/api/admin/v1`, with `:name` for path members. */
+  readonly path: string;
+  readonly body?: z.ZodType;
+  readonly query?: z.ZodObject;
+  readonly doc: OperationDoc;
+  readonly handle: AdminHandler;
+}
 
-/** The input of each call with a body, by method and path; a catalog has a schema of its own. */
-export const ADMIN_INPUTS: Readonly<Record<string, z.ZodType>> = {
-  "POST /workspaces": newWorkspace,
-  "PATCH /workspaces/:id": workspacePatch,
-  "POST /apps": newApp,
-  "POST /apps/:id/keys": newKey,
-};
+const WORKSPACES: readonly AdminOperation[] = [
+  {
+    method: "GET",
+    path: "/workspaces",
+    doc: {
+      id: "listWorkspaces",
+      tag: "Administration",
+      summary: "Every workspace with what it used this month",
+      answer: workspacesAnswer,
+      errors: [],
+    },
+    handle: (world) => success(listWorkspaces(world)),
+  },
+  {
+    method: "POST",
+    path: "/workspaces",
+    body: workspaceInput,
+    doc: {
+      id: "createWorkspace",
+      tag: "Administration",
+      summary: "Make a workspace",
+      description: "Caps are per UTC month; null means no limit.",
+      answer: workspaceAnswer,
+      errors: [],
+    },
+    handle: async (world, context) =>
+      success(await createWorkspace(world, withoutUndefined(await bodyOf(context, workspaceInput)))),
+  },
+  {
+    method: "PATCH",
+    path: "/workspaces/:workspaceId",
+    body: workspacePatch,
+    doc: {
+      id: "changeWorkspace",
+      tag: "Administration",
+      summary: "Change a workspace",
+      description: "A member that is left out keeps its value; a cap of null means no limit.",
+      answer: workspaceAnswer,
+      errors: ["not_found"],
+    },
+    handle: async (world, context) => {
+      const input = withoutUndefined(await bodyOf(context, workspacePatch));
+      const changed = await changeWorkspace(world, context.req.param("workspaceId") ?? "", input);
+      return success(changed ?? unknown("workspace"));
+    },
+  },
+];
+
+const APPS: readonly AdminOperation[] = [
+  {
+    method: "GET",
+    path: "/apps",
+    doc: {
+      id: "listApps",
+      tag: "Administration",
+      summary: "Every app",
+      answer: z.array(appAnswer),
+      errors: [],
+    },
+    handle: (world) => success([...world.registry.apps.values()].map(showApp)),
+  },
+  {
+    method: "POST",
+    path: "/apps",
+    body: appInput,
+    doc: {
+      id: "createApp",
+      tag: "Administration",
+      summary: "Make an app with its four keys",
+      description:
+        "Without workspaceId the app belongs to the first workspace. Keys and identitySecret show once.",
+      answer: newAppAnswer,
+      errors: ["not_found"],
+    },
+    handle: async (world, context) => {
+      const { workspaceId, ...input } = await bodyOf(context, appInput);
+      const created = await createApp(world, { ...input, workspaceId: workspaceId ?? undefined });
+      return success(created ?? unknown("workspace"));
+    },
+  },
+  {
+    method: "GET",
+    path: "/apps/:appId",
+    doc: {
+      id: "getApp",
+      tag: "Administration",
+      summary: "An app",
+      answer: appAnswer,
+      errors: ["not_found"],
+    },
+    handle: (world, context) => success(showApp(appOf(world, context))),
+  },
+];
+
+const KEYS: readonly AdminOperation[] = [
+  {
+    method: "GET",
+    path: "/apps/:appId/keys",
+    doc: {
+      id: "listKeys",
+      tag: "Administration",
+      summary: "The keys of an app, by their prefixes",
+      answer: z.array(keyAnswer),
+      errors: ["not_found"],
+    },
+    handle: (world, context) => success(keysOf(world, appOf(world, context)).map(showKey)),
+  },
+  {
+    method: "POST",
+    path: "/apps/:appId/keys",
+    body: keyInput,
+    doc: {
+      id: "createKey",
+      tag: "Administration",
+      summary: "Make a key",
+      answer: newKeyAnswer,
+      errors: ["not_found"],
+    },
+    handle: async (world, context) => {
+      const app = appOf(world, context);
+      const input = await bodyOf(context, keyInput);
+      return success(await createKey(world, app, input.class, input.mode));
+    },
+  },
+  {
+    method: "DELETE",
+    path: "/apps/:appId/keys/:keyId",
+    doc: {
+      id: "revokeKey",
+      tag: "Administration",
+      summary: "Revoke a key, at once",
+      answer: keyAnswer,
+      errors: ["not_found"],
+    },
+    handle: async (world, context) => {
+      const app = appOf(world, context);
+      const key = keysOf(world, app).find(({ keyId }) => keyId === context.req.param("keyId"));
+      return success(showKey(await revokeKey(world, key ?? unknown("key"))));
+    },
+  },
+];
+
+const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
+  {
+    method: "GET",
+    path: "/apps/:appId/catalog",
+    doc: {
+      id: "getCatalog",
+      tag: "Administration",
+      summary: "The catalog in force",
+      answer: catalogAnswer,
+      errors: ["not_found"],
+    },
+    handle: (world, context) => {
+      const { applied } = appOf(world, context);
+      return success({ version: applied?.version ?? 0, ...applied?.document });
+    },
+  },
+  {
+    method: "PUT",
+    path: "/apps/:appId/catalog",
+    body: catalogDocument,
+    query: z.object({ dryRun: z.enum(["true", "false"]).optional() }),
+    doc: {
+      id: "applyCatalog",
+      tag: "Administration",
+      summary: "Put a whole catalog in force",
+      description: "Refused as a whole when any part is wrong; details then name each fault by its path. " +
+        "A dry run says what would change.",
+      answer: appliedAnswer,
+      errors: ["not_found", "catalog_in_use"],
+    },
+    handle: async (world, context) => {
+      const app = appOf(world, context);
+      const { members } = await readBody(context.req.raw);
+      const result = await applyCatalog(world, app, members, isDryRun(context));
+      if ("code" in result) throw new Refused(result.code, result.message, result.details);
+      return success(result);
+    },
+  },
+  {
+    method: "GET",
+    path: "/health",
+    doc: {
+      id: "examine",
+      tag: "Administration",
+      summary: "What the service finds when it examines itself",
+      description: "Each check has a verdict, what was found, and what to do where it is not ok.",
+      answer: healthAnswer,
+      errors: [],
+    },
+    handle: async (world) => success(await examine(world)),
+  },
+  {
+    method: "POST",
+    path: "/sweep",
+    doc: {
+      id: "sweep",
+      tag: "Administration",
+      summary: "Settle everything that is due, now",
+      answer: sweepAnswer,
+      errors: [],
+    },
+    handle: async (world) => success(await sweepAll(world)),
+  },
+  {
+    method: "POST",
+    path: "/move-history",
+    doc: {
+      id: "moveHistory",
+      tag: "Administration",
+      summary: "File the history of merged users under one id, now",
+      answer: moveHistoryAnswer,
+      errors: [],
+    },
+    handle: async (world) => success({ historyRows: await moveAllHistory(world) }),
+  },
+];
+
+/** Every operation of the admin API. */
+export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
+  ...WORKSPACES,
+  ...APPS,
+  ...KEYS,
+  ...CATALOG_AND_SWEEPS,
+];
 
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
 export function adminRoutes(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
-  const on = (method: string, path: string, handler: AdminHandler) =>
-    app.on(method, path, (context) => run(context, service, adminToken, handler));
-
-  on("GET", "/workspaces", (world) => success(listWorkspaces(world)));
-  on("POST", "/workspaces", async (world, context) => {
-    return success(await createWorkspace(world, withoutUndefined(await bodyOf(context, newWorkspace))));
-  });
-  on("PATCH", "/workspaces/:id", async (world, context) => {
-    const input = withoutUndefined(await bodyOf(context, workspacePatch));
-    return success(await changeWorkspace(world, pathId(context), input) ?? unknown("workspace"));
-  });
-  on("GET", "/apps", (world) => success([...world.registry.apps.values()].map(showApp)));
-  on("POST", "/apps", async (world, context) => {
-    const { workspaceId, ...input } = await bodyOf(context, newApp);
-    return success(
-      await createApp(world, { ...input, workspaceId: workspaceId ?? undefined }) ?? unknown("workspace"),
-    );
-  });
-  on("GET", "/apps/:id", (world, context) => success(showApp(appOf(world, context))));
-  on("GET", "/apps/:id/keys", (world, context) => success(keysOf(world, appOf(world, context)).map(showKey)));
-  on("POST", "/apps/:id/keys", async (world, context) => {
-    const app = appOf(world, context);
-    const input = await bodyOf(context, newKey);
-    return success(await createKey(world, app, input.class, input.mode));
-  });
-  on("DELETE", "/apps/:id/keys/:keyId", async (world, context) => {
-    const app = appOf(world, context);
-    const key = keysOf(world, app).find(({ keyId }) => keyId === context.req.param("keyId"));
-    return success(showKey(await revokeKey(world, key ?? unknown("key"))));
-  });
-  on("GET", "/apps/:id/catalog", (world, context) => {
-    const { applied } = appOf(world, context);
-    return success({ version: applied?.version ?? 0, ...applied?.document });
-  });
-  on("PUT", "/apps/:id/catalog", async (world, context) => {
-    const app = appOf(world, context);
-    const { members } = await readBody(context.req.raw);
-    const result = await applyCatalog(world, app, members, isDryRun(context));
-    if ("code" in result) throw new Refused(result.code, result.message, result.details);
-    return success(result);
-  });
-  on("GET", "/health", async (world) => success(await examine(world)));
-  on("POST", "/sweep", async (world) => success(await sweepAll(world)));
-  on("POST", "/move-history", async (world) => success({ historyRows: await moveAllHistory(world) }));
+  for (const { method, path, handle } of ADMIN_OPERATIONS) {
+    app.on(method, path, (context) => run(context, service, adminToken, handle));
+  }
   return app;
 }
 
@@ -102,8 +301,7 @@ async function run(
   handler: AdminHandler,
 ): Promise<Response> {
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     authorizeAdmin(context.req.raw, adminToken);
     return respond(context.req.raw, await handler(serving, context));
   } catch (error) {
@@ -124,12 +322,8 @@ function isDryRun(context: Context): boolean {
   throw new Refused("invalid_request", "dryRun: must be true or false");
 }
 
-function pathId(context: Context): string {
-  return context.req.param("id") ?? "";
-}
-
 function appOf({ registry }: AdminWorld, context: Context): App {
-  return registry.apps.get(pathId(context)) ?? unknown("app");
+  return registry.apps.get(context.req.param("appId") ?? "") ?? unknown("app");
 }
 
 function keysOf({ registry }: AdminWorld, app: App): ApiKey[] {

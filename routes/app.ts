@@ -1,8 +1,7 @@
 // The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
 
 import { type Context, Hono } from "hono";
-import { Unavailable } from "actors/port.ts";
-import { adminRoutes } from "routes/admin.ts";
+import { ADMIN_OPERATIONS, adminRoutes } from "routes/admin.ts";
 import { authenticate, authorizeAdmin } from "routes/auth.ts";
 import { COMPOSE } from "routes/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "routes/cors.ts";
@@ -12,10 +11,14 @@ import { EVENTS } from "routes/events.ts";
 import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
 import { healthRoutes } from "routes/health.ts";
 import { namesHost } from "routes/host.ts";
+import { toolRoutes } from "routes/mcp.ts";
 import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
 import { PEOPLE } from "routes/people.ts";
 import { PRIVACY } from "routes/privacy.ts";
+import { PAGES } from "routes/reference/pages.ts";
+import type { Surface } from "routes/reference/openapi.ts";
+import { referenceRoutes } from "routes/reference/serve.ts";
 import { refuse, respondTo } from "routes/respond.ts";
 import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
 import { TEST_CLOCK } from "routes/test_clock.ts";
@@ -38,6 +41,9 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
   ...TEST_CLOCK,
 ];
 
+/** Everything that the reference shows. */
+export const SURFACE: Surface = { operations: OPERATIONS, admin: ADMIN_OPERATIONS, pages: PAGES };
+
 /** The path of a request that goes to no route, since its host would stand for a part of it. */
 const NOWHERE = "/ ";
 
@@ -56,6 +62,8 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
+  app.route("/", referenceRoutes(SURFACE));
+  app.route("/", toolRoutes(service, (request) => app.fetch(request)));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.
   const paths = new Hono();
   for (const path of new Set(app.routes.map((route) => route.path))) {
@@ -88,7 +96,7 @@ function refuseRoute(
 ): Response {
   try {
     if (req.path.startsWith("/api/admin/")) {
-      if (service.serving === null) throw new Unavailable("This process is not the writer");
+      service.requireServing();
       authorizeAdmin(req.raw, adminToken);
     } else if (req.path.startsWith("/api/")) {
       authenticate(req.raw, service);

@@ -4,7 +4,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Realm } from "actors/actor.ts";
-import { Unavailable } from "actors/port.ts";
 import type { Term } from "actors/term.ts";
 import { Refused } from "routes/errors.ts";
 import { endUserId } from "routes/schemas/fields.ts";
@@ -27,8 +26,7 @@ const BEARER = "Bearer ";
 
 /** The running term and the caller; refuses while this process is not the writer, then an unknown key. */
 export function authenticate(request: Request, service: Service): { serving: Serving; caller: Caller } {
-  const { serving } = service;
-  if (serving === null) throw new Unavailable("This process is not the writer");
+  const serving = service.requireServing();
   const presented = bearerOf(request);
   const caller = presented === null ? null : serving.registry.authenticate(presented);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");

@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { numberOf } from "domain/amount.ts";
 import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
-import { endUserId, loggedText, textOf } from "routes/schemas/fields.ts";
+import { composeAnswer } from "routes/schemas/answers.ts";
+import { endUserId, loggedText, SHOWN_AS, textOf } from "routes/schemas/fields.ts";
 import { showBalance, showCounter, showSubscription } from "routes/wire.ts";
 import { compose } from "src/compose/compose.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
@@ -14,7 +15,7 @@ const vars = z.custom<Record<string, unknown>>(
   "must be an object",
 ).transform((members) =>
   new Map(Object.entries(members).map(([name, value]) => [name, JSON.stringify(value)]))
-);
+).register(SHOWN_AS, { type: "object", description: "A value for each place of the prompt" });
 
 /** `POST /v1/compose`: a generation of a compose type. */
 const generate = operation({
@@ -22,6 +23,24 @@ const generate = operation({
   path: "/v1/compose",
   access: "secret",
   input: z.object({ type: textOf(1, REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
+  doc: {
+    id: "compose",
+    tag: "Compose",
+    summary: "Generate a model's structured answer for a user",
+    description:
+      "type names a compose type of the catalog; vars fill its prompt. The tokens and cents of the answer" +
+      " are metered as the event compose.<type>. A user who opted out of ai_personalization gets the " +
+      "status opted_out, and no model is asked.",
+    answer: composeAnswer,
+    errors: [
+      "not_found",
+      "not_implemented",
+      "workspace_limit_reached",
+      "test_quota_exceeded",
+      "ai_budget_exceeded",
+      "generation_failed",
+    ],
+  },
   handle: async (request) => {
     const { serving, caller: { realm }, input } = request;
     const composed = await compose(serving, {

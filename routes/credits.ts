@@ -6,10 +6,12 @@ import { unknownBalance } from "domain/revoke.ts";
 import { requireSameUser } from "routes/auth.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
+import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "routes/schemas/answers.ts";
 import {
   endUserId,
   eventPattern,
   moment,
+  SHOWN_AS,
   signedAmount,
   textOf,
   timeTextOrNull,
@@ -28,12 +30,23 @@ const grant = operation({
   input: z.object({
     userId: endUserId,
     packId: textOf(1, REQUEST_LIMITS.idLengthMax),
-    quantity: z.unknown().optional(),
+    quantity: z.unknown().register(SHOWN_AS, { type: "number", exclusiveMinimum: 0 }).optional(),
     externalRef: textOf(1, REQUEST_LIMITS.externalRefLengthMax).nullish(),
     expiresAt: moment.nullish(),
     source: z.enum(["purchase", "grant", "refund", "manual"]).nullish(),
     notes: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
+  doc: {
+    id: "grantCredits",
+    tag: "Credits",
+    summary: "Issue credits of a pack",
+    description:
+      "packId is a pack's id or its name. A pack with items gives one balance for each and ignores " +
+      "quantity; one without needs it. externalRef makes a retry harmless: a known one answers with the " +
+      "balances as they are now. Without expiresAt the pack's default holds; null is evergreen.",
+    answer: grantAnswer,
+    errors: ["credit_pack_not_found", "invalid_quantity", "test_quota_exceeded"],
+  },
   handle: (request) => {
     const { input } = request;
     const externalRef = input.externalRef ?? null;
@@ -72,6 +85,14 @@ const revoke = operation({
     balanceId: textOf(1, REQUEST_LIMITS.idLengthMax),
     reason: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
+  doc: {
+    id: "revokeCredits",
+    tag: "Credits",
+    summary: "End a balance",
+    description: "What was consumed stays accounted for.",
+    answer: revokeAnswer,
+    errors: ["credit_balance_not_found"],
+  },
   handle: (request) => {
     const { balanceId, reason } = request.input;
     const call = { name: "revoke", input: { balanceId, reason: reason ?? null } } as const;
@@ -89,6 +110,16 @@ const list = operation({
     event: eventPattern.optional(),
     includeExpired: z.enum(["true", "false"]).optional(),
   }),
+  doc: {
+    id: "listCredits",
+    tag: "Credits",
+    summary: "A user's balances in the order of use",
+    description:
+      "Active and depleted ones; includeExpired adds those expired and revoked. event, a name or a glob, " +
+      "narrows to balances that cover it.",
+    answer: creditsAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, endUser, input }) => {
     await requireSameUser(serving.term, caller.realm, endUser, input.userId);
     const event = input.event ?? null;
@@ -118,6 +149,14 @@ const history = operation({
     cursor: z.string().optional(),
     balanceId: textOf(1, REQUEST_LIMITS.idLengthMax).optional(),
   }),
+  doc: {
+    id: "listLedger",
+    tag: "Credits",
+    summary: "A user's credit ledger, newest first",
+    description: "cursor is the nextCursor of the page before.",
+    answer: ledgerAnswer,
+    errors: ["credit_balance_not_found"],
+  },
   handle: async ({ serving, caller, input }) => {
     const after = input.cursor === undefined ? null : readCursor(input.cursor);
     if (after === undefined) throw new Refused("invalid_request", "cursor: is none that this call gave");

@@ -15,7 +15,8 @@ import {
   success,
   wireAnswer,
 } from "routes/operation.ts";
-import { endUserId } from "routes/schemas/fields.ts";
+import { aliasBatchAnswer, aliasReport, customerAnswer } from "routes/schemas/answers.ts";
+import { endUserId, SHOWN_AS } from "routes/schemas/fields.ts";
 import { showDuplicates, showSubRef } from "routes/wire.ts";
 import { moveAlias } from "src/history.ts";
 import { linkPeople } from "src/privacy/link.ts";
@@ -40,6 +41,17 @@ const alias = operation({
   path: "/v1/customers/alias",
   access: "secret",
   input: z.object({ from: endUserId, to: endUserId, consentGiven: consent, dryRun: z.boolean().nullish() }),
+  doc: {
+    id: "aliasCustomer",
+    tag: "Customers",
+    summary: "Make one id an alias of another user",
+    description:
+      "Merges usage, holds, subscriptions, credits and history; from then on both ids are the same user. " +
+      "A repeated call answers the first report with alreadyMerged. consentGiven is needed only to link " +
+      "analytics people when an id starts with anon_.",
+    answer: aliasReport,
+    errors: ["alias_conflict", "alias_cycle", "workspace_limit_reached", "test_quota_exceeded"],
+  },
   handle: async (request) => {
     const { input } = request;
     const show = (report: MergeReport) => showReport(input, report);
@@ -48,6 +60,12 @@ const alias = operation({
 });
 
 const PAIR = z.object({ from: endUserId, to: endUserId });
+/** A pair is checked by itself, so that one that is wrong does not stop the others. */
+const pair = z.unknown().register(SHOWN_AS, {
+  type: "object",
+  properties: { from: SHOWN_AS.get(endUserId), to: SHOWN_AS.get(endUserId) },
+  required: ["from", "to"],
+});
 
 /** `POST /v1/customers/alias/batch`: many pairs, each for itself. */
 const batch = operation({
@@ -55,10 +73,20 @@ const batch = operation({
   path: "/v1/customers/alias/batch",
   access: "secret",
   input: z.object({
-    pairs: z.array(z.unknown()).min(1).max(MERGE_LIMITS.batchPairsMax),
+    pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
     dryRun: z.boolean().nullish(),
     consentGiven: consent,
   }),
+  doc: {
+    id: "aliasCustomers",
+    tag: "Customers",
+    summary: "Make many aliases, each pair for itself",
+    description:
+      "A pair that fails does not stop the others. At the workspace's cap every pair that is left gets " +
+      "its code; a pair with not_processed was not reached and is to be sent again.",
+    answer: aliasBatchAnswer,
+    errors: [],
+  },
   handle: async (request) => {
     const { pairs } = request.input;
     const start = performance.now();
@@ -84,6 +112,14 @@ const customer = operation({
   path: "/v1/customers/:id",
   access: "hidden",
   input: z.object({ id: endUserId }),
+  doc: {
+    id: "getCustomer",
+    tag: "Customers",
+    summary: "The user that an id stands for",
+    description: "To a public key the path is unknown.",
+    answer: customerAnswer,
+    errors: [],
+  },
   handle: (request) =>
     runTurn(request, { userId: request.input.id }, { name: "user", input: {} }, (answer) => ({
       canonicalId: answer.userId,

@@ -4,7 +4,9 @@ import { z } from "zod";
 import type { Realm } from "actors/actor.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
+import { eventsAnswer } from "routes/schemas/answers.ts";
 import { endUserId, eventName, textOf, wholeNumber } from "routes/schemas/fields.ts";
+import { eventDetail } from "routes/schemas/records.ts";
 import { getEvent, listEvents, type LogView } from "src/read/feed.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
@@ -19,6 +21,16 @@ const list = operation({
     limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
   }),
+  doc: {
+    id: "listEvents",
+    tag: "Events",
+    summary: "A page of events, newest first",
+    description:
+      "Without users who opted out of ai_personalization or wait for an erasure. Items can shift between " +
+      "pages when new events arrive. While prompt logging is off, hasLog is false and promptPreview null.",
+    answer: eventsAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, input }) => {
     await serving.term.flush();
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
@@ -41,6 +53,13 @@ const detail = operation({
   path: "/v1/events/:eventId",
   access: "secret",
   input: z.object({ eventId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
+  doc: {
+    id: "getEvent",
+    tag: "Events",
+    summary: "One event with its details",
+    answer: eventDetail,
+    errors: ["not_found"],
+  },
   handle: async ({ serving, caller, input }) => {
     await serving.term.flush();
     const { realm } = caller.realm;

@@ -5,11 +5,13 @@ import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Context } from "hono";
 import { z } from "zod";
-import { type Mode, Unavailable } from "actors/port.ts";
+import type { Mode } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
+import type { OperationDoc } from "routes/reference/doc.ts";
 import { headersOf, requestId, respondTo } from "routes/respond.ts";
+import { exportDocumentAnswer, exportPersonAnswer } from "routes/schemas/answers.ts";
 import { endUserId, timeText } from "routes/schemas/fields.ts";
 import { exportDocument } from "src/privacy/export.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
@@ -27,6 +29,16 @@ export interface ExportGrant {
 /** Answers without a key, so it is no operation: `routes/app.ts` mounts it. */
 export const DOWNLOAD_PATH = "/v1/export-download";
 
+/** What the reference says of the download. */
+export const DOWNLOAD_DOC: OperationDoc = {
+  id: "downloadExport",
+  tag: "Privacy",
+  summary: "The export document of a person",
+  description: "The token of the link is the authorisation. The document is made while it is sent.",
+  answer: exportDocumentAnswer,
+  errors: ["unavailable", "invalid_or_expired_token", "not_implemented", "internal_error"],
+};
+
 /** `POST /v1/export-person`: a link to the document of a person. */
 const exportPerson = operation({
   method: "POST",
@@ -34,6 +46,14 @@ const exportPerson = operation({
   access: "secret",
   input: z.object({ distinctId: endUserId }),
   answersToken: true,
+  doc: {
+    id: "exportPerson",
+    tag: "Privacy",
+    summary: "A link to everything of a person",
+    description: "The link works for 24 hours and needs no key.",
+    answer: exportPersonAnswer,
+    errors: ["not_implemented"],
+  },
   handle: ({ serving, caller, input, url }) => {
     const { features, clock } = serving;
     const secret = requireSecret(serving);
@@ -94,8 +114,7 @@ function signatureOf(secret: string, first: string): string {
 export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
   const request = req.raw;
   try {
-    const { serving } = service;
-    if (serving === null) throw new Unavailable("This process is not the writer");
+    const serving = service.requireServing();
     const { grant, realm } = granted(request, serving);
     await serving.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;

@@ -12,6 +12,7 @@ import type {
 } from "domain/command.ts";
 import type { CallSize } from "domain/pricing.ts";
 import { type Operation, operation, runTurn } from "routes/operation.ts";
+import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "routes/schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
 import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "routes/schemas/metering.ts";
 import { showCounter } from "routes/wire.ts";
@@ -23,6 +24,17 @@ const reserve = operation({
   access: "secret",
   input: reserveInput,
   hasOptions: true,
+  doc: {
+    id: "reserve",
+    tag: "Metering",
+    summary: "Hold quota before the work",
+    description:
+      "Holds what the call will use in every limit group that covers the event; credits take what the " +
+      "plan has no room for. At the limit the answer is data and nothing is held. A hold lapses after " +
+      "ttlSeconds, by default the app's reservationTtlSeconds.",
+    answer: reserveAnswer,
+    errors: ["workspace_limit_reached", "test_quota_exceeded"],
+  },
   handle: (request) => {
     const { input } = request;
     const { userId, event } = input;
@@ -45,6 +57,16 @@ const commit = operation({
   access: "secret",
   input: commitInput,
   hasOptions: true,
+  doc: {
+    id: "commit",
+    tag: "Metering",
+    summary: "Settle a reservation with the work done",
+    description:
+      "Records the event. extra adds to what was held, actual replaces it, each by unit. A commit of more" +
+      " than was held succeeds, since the work is done; one of an expired hold charges it again.",
+    answer: commitAnswer,
+    errors: ["not_found", "reservation_not_pending"],
+  },
   handle: (request) => {
     const { reservationId, extra, actual, costCents, response } = request.input;
     const command = {
@@ -70,6 +92,15 @@ const release = operation({
   access: "secret",
   input: releaseInput,
   hasOptions: true,
+  doc: {
+    id: "release",
+    tag: "Metering",
+    summary: "Give a hold back",
+    description:
+      "Returns quota and credits. Nothing is counted; reason, errorCode and response are kept for the feed.",
+    answer: nothing,
+    errors: ["not_found", "reservation_not_pending"],
+  },
   handle: (request) => {
     const { reservationId, reason, errorCode, response } = request.input;
     const command = {
@@ -89,6 +120,16 @@ const track = operation({
   access: "secret",
   input: trackInput,
   hasOptions: true,
+  doc: {
+    id: "track",
+    tag: "Metering",
+    summary: "Count work done without a reservation",
+    description:
+      "The same decision as reserve and commit in one. At the limit a blocked event is recorded, nothing " +
+      "is counted, and details.eventId names it.",
+    answer: trackAnswer,
+    errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
+  },
   handle: (request) => {
     const { input } = request;
     const { userId, event } = input;
@@ -112,6 +153,14 @@ const canUse = operation({
   access: "secret",
   input: canUseInput,
   hasOptions: true,
+  doc: {
+    id: "canUse",
+    tag: "Metering",
+    summary: "Ask what reserve would answer now",
+    description: "Holds nothing, counts nothing and is free; the workspace's cap is left out.",
+    answer: canUseAnswer,
+    errors: [],
+  },
   handle: (request) => {
     const { input } = request;
     const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };

@@ -1,6 +1,6 @@
 // One operation of the API and the way of every request through it, in the decided order of refusals: writer, key,
 // route, method, key class, mode, rate, validation, idempotency; the cap and the domain's own come in the turn. An
-// operation is data: method, path, who may call it, the schema of its input, and what it does.
+// operation is data: method, path, who may call it, the schema of its input, what it does, and what the reference says.
 
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -16,6 +16,7 @@ import { type Access, authenticate, authorize, type EndUser } from "routes/auth.
 import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
 import { countCall } from "routes/rate_limit.ts";
+import type { OperationDoc } from "routes/reference/doc.ts";
 import { respond, respondTo } from "routes/respond.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { type Caller, hashOf } from "src/registry.ts";
@@ -34,6 +35,7 @@ export interface Operation<Input> {
   readonly hasOptions?: boolean;
   /** Whether an answer holds a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
+  readonly doc: OperationDoc;
   readonly handle: (request: OperationRequest<Input>) => Promise<WireAnswer>;
 }
 

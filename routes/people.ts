@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success, wireAnswer } from "routes/operation.ts";
-import { endUserId, eventName, metadata, moment } from "routes/schemas/fields.ts";
+import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "routes/schemas/answers.ts";
+import { endUserId, eventName, metadata, moment, SHOWN_AS } from "routes/schemas/fields.ts";
 import { capture } from "src/privacy/capture.ts";
 import { identify } from "src/privacy/identify.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
@@ -20,6 +21,9 @@ const properties = metadata.transform(({ members }, context): Properties => {
     }
   }
   return members as Properties;
+}).register(SHOWN_AS, {
+  type: "object",
+  additionalProperties: { type: ["string", "number", "boolean", "null"] },
 });
 
 function isProperty(value: unknown): value is Property {
@@ -37,6 +41,16 @@ const captureEvent = operation({
     properties: properties.nullish(),
     timestamp: moment.nullish(),
   }),
+  doc: {
+    id: "capture",
+    tag: "People",
+    summary: "Record an event of a person, or of nobody",
+    description:
+      "Without distinctId the event is anonymous. timestamp may be up to 24 hours ahead. The answer is " +
+      "the same whatever becomes of the event.",
+    answer: captureAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, input }) => {
     const now = caller.realm.now();
     const at = input.timestamp ?? now;
@@ -64,6 +78,16 @@ const identifyPerson = operation({
     path: ["mergeAnonymousId"],
     message: "must differ from distinctId",
   }),
+  doc: {
+    id: "identify",
+    tag: "People",
+    summary: "Say who an id is",
+    description:
+      "properties overwrite, the first write of propertiesOnce wins. mergeAnonymousId links an anonymous " +
+      "session with consentGiven: true.",
+    answer: identifyAnswer,
+    errors: ["consent_required"],
+  },
   handle: async ({ serving, caller, input }) => {
     const anonymousId = input.mergeAnonymousId ?? null;
     if (anonymousId !== null && input.consentGiven !== true) requireConsent("mergeAnonymousId");
@@ -83,6 +107,14 @@ const alias = operation({
   path: "/v1/alias",
   access: "secret",
   input: z.object({ distinctId: endUserId, alias: endUserId, consentGiven: z.boolean().nullish() }),
+  doc: {
+    id: "aliasPerson",
+    tag: "People",
+    summary: "Make one person of two ids",
+    description: "Metering is not touched. An id that starts with anon_ needs consentGiven: true.",
+    answer: aliasPeopleAnswer,
+    errors: ["alias_cycle", "consent_required"],
+  },
   handle: async ({ serving, caller, input }) => {
     const { distinctId, alias } = input;
     if (distinctId === alias) throw new Refused("alias_cycle", "distinctId and alias are the same id");

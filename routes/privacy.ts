@@ -3,6 +3,8 @@
 import { z } from "zod";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
+import type { OperationDoc } from "routes/reference/doc.ts";
+import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "routes/schemas/answers.ts";
 import { endUserId, textOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { changeConsent, isOptedOut } from "src/privacy/consents.ts";
@@ -13,12 +15,13 @@ const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_loggi
 const oneScope = z.enum(["analytics", "ai_personalization", "prompt_logging"]);
 
 /** `POST /v1/opt-out` and `POST /v1/opt-in`. */
-function consentOperation(path: string, action: "opt_out" | "opt_in") {
+function consentOperation(path: string, action: "opt_out" | "opt_in", doc: OperationDoc) {
   return operation({
     method: "POST",
     path,
     access: "secret",
     input: z.object({ distinctId: endUserId, scope: anyScope.nullish() }),
+    doc,
     handle: async ({ serving, caller, input, firstAnswer }) => {
       const scope = input.scope ?? "all";
       const coversAnalytics = scope === "analytics" || scope === "all";
@@ -36,6 +39,14 @@ const optedOut = operation({
   path: "/v1/opted-out",
   access: "secret",
   input: z.object({ distinctId: endUserId, scope: oneScope.optional() }),
+  doc: {
+    id: "isOptedOut",
+    tag: "Privacy",
+    summary: "Whether a person has opted out of one scope",
+    description: "The default scope is analytics.",
+    answer: optedOutAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, input }) => {
     const { distinctId, scope = "analytics" } = input;
     return success({ optedOut: await isOptedOut(serving, caller.realm.realm, distinctId, scope) });
@@ -48,6 +59,16 @@ const deletePerson = operation({
   path: "/v1/delete-person",
   access: "secret",
   input: z.object({ distinctId: endUserId }),
+  doc: {
+    id: "deletePerson",
+    tag: "Privacy",
+    summary: "Erase everything of a person",
+    description:
+      "Covers every id and alias. The person is hidden at once and erased soon after; a second request " +
+      "while a job is open answers that job.",
+    answer: deletePersonAnswer,
+    errors: ["not_implemented"],
+  },
   handle: async ({ serving, caller, input }) => {
     requirePrivacySecret(serving);
     return success({ jobId: await requestErasure(serving, caller.realm, input.distinctId) });
@@ -60,6 +81,13 @@ const deletionStatus = operation({
   path: "/v1/deletion-status",
   access: "secret",
   input: z.object({ jobId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
+  doc: {
+    id: "getDeletionStatus",
+    tag: "Privacy",
+    summary: "How far an erasure is",
+    answer: deletionStatusAnswer,
+    errors: ["not_found"],
+  },
   handle: async ({ serving, caller, input }) => {
     const job = await findErasure(serving, caller.realm.realm, input.jobId);
     if (job === null) throw new Refused("not_found", "No erasure has this jobId");
@@ -74,8 +102,22 @@ const deletionStatus = operation({
 });
 
 export const PRIVACY: readonly Operation<unknown>[] = [
-  consentOperation("/v1/opt-out", "opt_out"),
-  consentOperation("/v1/opt-in", "opt_in"),
+  consentOperation("/v1/opt-out", "opt_out", {
+    id: "optOut",
+    tag: "Privacy",
+    summary: "Opt a person out",
+    description: "The default scope, all, is analytics and ai_personalization. Metering goes on. Idempotent.",
+    answer: nothing,
+    errors: ["not_implemented"],
+  }),
+  consentOperation("/v1/opt-in", "opt_in", {
+    id: "optIn",
+    tag: "Privacy",
+    summary: "Opt a person in again",
+    description: "Changes nothing for a person who never opted out.",
+    answer: nothing,
+    errors: [],
+  }),
   optedOut,
   deletePerson,
   deletionStatus,

@@ -3,7 +3,9 @@
 import { z } from "zod";
 import { amountOf } from "domain/amount.ts";
 import { type Operation, operation, runTurn } from "routes/operation.ts";
-import { amount, cutText, endUserId, moment, textOf } from "routes/schemas/fields.ts";
+import { cancelAnswer } from "routes/schemas/answers.ts";
+import { amount, cutText, endUserId, moment, SHOWN_AS, textOf } from "routes/schemas/fields.ts";
+import { subscription } from "routes/schemas/records.ts";
 import { showSubscription } from "routes/wire.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
@@ -21,7 +23,15 @@ const customLimits = z.unknown().refine(
     typeof value !== "object" || value === null ||
     Object.keys(value).length <= REQUEST_LIMITS.customLimitsMax,
   `must name at most ${REQUEST_LIMITS.customLimitsMax} groups`,
-).pipe(z.record(z.string(), z.object({ quota: amount })));
+).pipe(z.record(z.string(), z.object({ quota: amount }))).register(SHOWN_AS, {
+  type: "object",
+  description: "Quotas by group id",
+  additionalProperties: {
+    type: "object",
+    properties: { quota: { type: "number", minimum: 0 } },
+    required: ["quota"],
+  },
+});
 
 function hasBothOrNeither(
   input: { provider?: string | null | undefined; externalId?: string | null | undefined },
@@ -45,6 +55,17 @@ const subscribe = operation({
     endsAt: moment.nullish(),
     cycleStart: moment.nullish(),
   }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  doc: {
+    id: "upsertSubscription",
+    tag: "Subscriptions",
+    summary: "Write a user's subscription",
+    description:
+      "Writes the row of (userId, provider, externalId), or the user's default row without both ids. " +
+      "planId is a plan's id or its name. startsAt counts at creation only; leaving endsAt out clears it;" +
+      " customLimits replaces quotas by group id; cycleStart null goes back to the plan's anchor.",
+    answer: subscription,
+    errors: ["not_found"],
+  },
   handle: (request) => {
     const { input } = request;
     const command = {
@@ -73,6 +94,16 @@ const cancel = operation({
     endsAt: moment.nullish(),
     reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
   }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  doc: {
+    id: "cancelSubscription",
+    tag: "Subscriptions",
+    summary: "End a subscription now or later",
+    description:
+      "The members may come in the query, as shown, or as a JSON body. Without provider and externalId: " +
+      "the default row, else the only active one.",
+    answer: cancelAnswer,
+    errors: ["not_found", "already_canceled"],
+  },
   handle: (request) => {
     const { input } = request;
     const command = {

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
+import { testClockAnswer } from "routes/schemas/answers.ts";
 import { moment, timeText } from "routes/schemas/fields.ts";
 import { moveTestClock } from "src/test_clock.ts";
 
@@ -12,6 +13,14 @@ const read = operation({
   path: "/v1/test-clock",
   access: "test_secret",
   input: z.object({}),
+  doc: {
+    id: "getTestClock",
+    tag: "Test mode",
+    summary: "The clock of test mode",
+    description: "With a secret key of test mode.",
+    answer: testClockAnswer,
+    errors: [],
+  },
   handle: ({ caller }) => Promise.resolve(success({ now: timeText(caller.realm.now()) })),
 });
 
@@ -23,6 +32,16 @@ const move = operation({
     .refine((input) => (input.advanceSeconds == null) !== (input.now == null), {
       message: "give either advanceSeconds or now",
     }),
+  doc: {
+    id: "moveTestClock",
+    tag: "Test mode",
+    summary: "Move the clock of test mode forward",
+    description:
+      "Everything that became due is settled before the answer. Give either advanceSeconds or now; the " +
+      "clock never goes back.",
+    answer: testClockAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, input }) => {
     const target = (now: number) => input.now ?? now + Math.round((input.advanceSeconds as number) * 1000);
     const moved = await moveTestClock(serving, caller.realm, target);

@@ -5,7 +5,9 @@ import type { UserAnswer } from "domain/command.ts";
 import { requireSameUser } from "routes/auth.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
+import { usageAnswer, usageMeAnswer, userAnswer } from "routes/schemas/answers.ts";
 import { endUserId, eventPattern } from "routes/schemas/fields.ts";
+import { plan } from "routes/schemas/records.ts";
 import { showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
 import { listPlans } from "src/read/plans.ts";
 import { listSubscriptionHistory } from "src/read/subscription_history.ts";
@@ -17,6 +19,16 @@ const usage = operation({
   path: "/v1/usage",
   access: "end_user",
   input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
+  doc: {
+    id: "getUsage",
+    tag: "Usage",
+    summary: "The counters of a user's running window",
+    description:
+      "Every limit group of the primary plan, or those whose rules cover event. With a public key userId " +
+      "may be left out: the token's user.",
+    answer: usageAnswer,
+    errors: [],
+  },
   handle: async (request) => {
     const { serving, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
@@ -33,6 +45,13 @@ const usageMe = operation({
   path: "/v1/usage/me",
   access: "token",
   input: z.object({ event: eventPattern.optional() }),
+  doc: {
+    id: "getMyUsage",
+    tag: "Usage",
+    summary: "The counters of the token's user",
+    answer: usageMeAnswer,
+    errors: [],
+  },
   handle: (request) => {
     const { userId } = request.endUser as { userId: string };
     const call = { name: "usage", input: { event: request.input.event ?? null } } as const;
@@ -46,6 +65,16 @@ const user = operation({
   path: "/v1/users/:userId",
   access: "secret",
   input: z.object({ userId: endUserId }),
+  doc: {
+    id: "getUser",
+    tag: "Usage",
+    summary: "Everything about a user",
+    description:
+      "Subscription with its history, counters, credits and aliases. An unknown user answers with empty " +
+      "values.",
+    answer: userAnswer,
+    errors: [],
+  },
   handle: async ({ serving, caller, input }) => {
     const call = { realm: caller.realm, name: "user", input: {} } as const;
     const result = await serving.term.directory.runById(input.userId, call);
@@ -63,6 +92,14 @@ const plans = operation({
   path: "/v1/plans",
   access: "any",
   input: z.object({}),
+  doc: {
+    id: "listPlans",
+    tag: "Usage",
+    summary: "The plans on offer, oldest first",
+    description: "Live and test mode share them.",
+    answer: z.array(plan),
+    errors: [],
+  },
   handle: ({ caller }) => Promise.resolve(success(listPlans(caller.app))),
 });
 

@@ -122,6 +122,8 @@ export const COMPOSE_LIMITS = {
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */
   historyRowsMax: 500,
+  /** The longest rest of the background between two steps. */
+  historyRestMsMax: 1_000,
   /** Pairs of one batch. */
   batchPairsMax: 500,
   /** Time after which a batch answers; pairs that are left are not processed. */

@@ -11,6 +11,7 @@ import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
 import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
+import { linger } from "src/linger.ts";
 import { Listener } from "src/listener.ts";
 import { log, messageOf } from "src/log.ts";
 import { Service } from "src/service.ts";
@@ -95,7 +96,7 @@ function stopOnSignal(service: Service, listener: Listener, database: { close():
     const grace = new Promise((resolve) => setTimeout(resolve, PROCESS_LIMITS.stopGraceMs));
     // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
     // for a moment in which such calls get their 503.
-    await new Promise((resolve) => setTimeout(resolve, LINGER_MS));
+    await linger(LINGER_MS);
     const shutdown = listener.shutdown();
     // The term ends after the last call, so that its drain is the last one; a call that hangs must not hold it up.
     await Promise.race([shutdown, new Promise((resolve) => setTimeout(resolve, CALLS_MS))]);

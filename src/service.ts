@@ -3,7 +3,7 @@
 // everything in memory, take the lease again, replay the journal, serve.
 
 import { Term } from "actors/term.ts";
-import { Unavailable, type UserStore } from "actors/port.ts";
+import { Stopping, Unavailable, type UserStore } from "actors/port.ts";
 import { monthOf } from "actors/budget.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Clock } from "src/clock.ts";
@@ -59,6 +59,14 @@ export class Service {
     return serving !== null && this.#state === "serving" && serving.term.isServing ? serving : null;
   }
 
+  /** The running term; refuses while this process is not the writer. */
+  requireServing(): Serving {
+    const { serving } = this;
+    if (serving !== null) return serving;
+    if (this.#isStopping()) throw new Stopping("The service is stopping");
+    throw new Unavailable("This process is not the writer");
+  }
+
   /** Starts to try for the lease. The promise resolves when the service is stopped. */
   start(): Promise<void> {
     return this.#loop ??= this.#run();
@@ -67,7 +75,7 @@ export class Service {
   /** Resolves when this process serves. */
   async ready(): Promise<Serving> {
     while (this.serving === null) {
-      if (this.#state === "stopping") throw new Unavailable("The service is stopping");
+      if (this.#isStopping()) throw new Stopping("The service is stopping");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     return this.serving;

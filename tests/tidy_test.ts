@@ -23,7 +23,7 @@ interface ModuleInfo {
 
 /** Every source file with what it imports, files as paths from the root, packages as "npm:name". */
 async function importGraph(): Promise<Map<string, string[]>> {
-  const roots = ["src/main.ts"];
+  const roots = ["src/main.ts", "src/client/client.ts"];
   for await (const path of sourceFiles("src/tasks")) if (path.endsWith(".ts")) roots.push(path);
   const modules = (await Promise.all(roots.map(modulesOf))).flat();
   const graph = new Map<string, string[]>();
@@ -119,6 +119,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/migrate.ts",
     "sql/",
   ],
+  "src/mcp/": ["src/mcp/"],
+  "src/client/": ["src/client/"],
   "routes/": [
     "routes/",
     "actors/",
@@ -131,6 +133,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/history.ts",
     "src/limits.ts",
     "src/log.ts",
+    "src/mcp/",
     "src/metrics.ts",
     "src/privacy/",
     "src/registry.ts",
@@ -151,6 +154,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/tasks/"],
   openai: ["src/compose/"],
   ajv: ["src/compose/"],
+  "@modelcontextprotocol/sdk": ["src/mcp/"],
+  typescript: ["src/tasks/"],
 };
 
 Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {

@@ -7,12 +7,18 @@ import type { Metadata } from "domain/match.ts";
 import type { Millis } from "domain/period.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
+/**
+ * How a schema shows in the API reference, where its own checks cannot be read from it: JSON Schema that takes the
+ * place of what would be derived.
+ */
+export const SHOWN_AS = z.registry<Record<string, unknown>>();
+
 /** Text of a length in code points. */
 export function textOf(min: number, max: number) {
   return z.string().refine(
     (text) => isLength(text, min, max),
     min === 0 ? `must have at most ${max} characters` : `must have ${min} to ${max} characters`,
-  );
+  ).register(SHOWN_AS, { type: "string", minLength: min, maxLength: max });
 }
 
 /** An end-user id. Specification, "End-user ids and aliases". */
@@ -22,7 +28,12 @@ export const endUserId = textOf(1, REQUEST_LIMITS.idLengthMax);
 export const eventName = z.string().refine(
   (text) => isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[*\p{Cc}]/u.test(text),
   'must be a name of 1 to 200 characters without "*" and control characters',
-);
+).register(SHOWN_AS, {
+  type: "string",
+  minLength: 1,
+  maxLength: REQUEST_LIMITS.eventLengthMax,
+  pattern: "^[^*\\u0000-\\u001f\\u007f-\\u009f]+$",
+});
 
 /** An event name or a glob. */
 export const eventPattern = z.string().refine(
@@ -30,19 +41,26 @@ export const eventPattern = z.string().refine(
     isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/\p{Cc}/u.test(text) &&
     !text.slice(0, -1).includes("*"),
   'must be an event name, a prefix followed by one final "*", or "*"',
-);
+).register(SHOWN_AS, {
+  type: "string",
+  minLength: 1,
+  maxLength: REQUEST_LIMITS.eventLengthMax,
+  pattern: "^[^*\\u0000-\\u001f\\u007f-\\u009f]*\\*?$",
+});
 
 /** A whole number in a query string. */
 export function wholeNumber(min: number, max: number) {
   return z.string().regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`).transform(Number)
-    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+    .register(SHOWN_AS, { type: "integer", minimum: min, maximum: max });
 }
 
 const HALF_OF_SMALLEST = 5e-7;
 const size = z.number().max(REQUEST_LIMITS.amountMax);
 
 /** An amount above zero, also after rounding to six places. */
-export const positiveAmount = size.refine((value) => value >= HALF_OF_SMALLEST, "must be above 0");
+export const positiveAmount = size.refine((value) => value >= HALF_OF_SMALLEST, "must be above 0")
+  .register(SHOWN_AS, { type: "number", exclusiveMinimum: 0, maximum: REQUEST_LIMITS.amountMax });
 
 /** An amount of zero or more. */
 export const amount = size.min(0);
@@ -59,7 +77,10 @@ export const moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], 
 }).transform((text) => Date.parse(text)).refine(
   (at) => at >= EARLIEST_MS && at < END_MS,
   "must be in the years 1 to 9999",
-);
+).register(SHOWN_AS, {
+  description: "A time in ISO 8601 with its offset from UTC, or a date",
+  anyOf: [{ type: "string", format: "date-time" }, { type: "string", format: "date" }],
+});
 
 /** A free-form JSON object of bounded size. */
 export const metadata = z.custom<Record<string, unknown>>(
@@ -74,11 +95,15 @@ export const metadata = z.custom<Record<string, unknown>>(
     });
   }
   return { text: text ?? "{}", members };
+}).register(SHOWN_AS, {
+  type: "object",
+  description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
 });
 
 /** Text that is cut, not refused, when it is longer. */
 export function cutText(max: number) {
-  return z.string().transform((text) => text.length <= max ? text : [...text].slice(0, max).join(""));
+  return z.string().transform((text) => text.length <= max ? text : [...text].slice(0, max).join(""))
+    .register(SHOWN_AS, { type: "string", description: `Cut after ${max} characters` });
 }
 
 /** The bytes that are kept of a prompt or a response. Specification, "Limits". */
@@ -91,7 +116,7 @@ export const loggedText = z.string().transform((text) => {
   if (text.length * 3 <= TEXT_BYTES_MAX) return text;
   const { read } = encoder.encodeInto(text, new Uint8Array(TEXT_BYTES_MAX));
   return read === text.length ? text : text.slice(0, read) + CUT_SUFFIX;
-});
+}).register(SHOWN_AS, { type: "string", description: `Cut after ${TEXT_BYTES_MAX} bytes of UTF-8` });
 
 /** The exact amount of an optional member. */
 export function amountOrNull(value: number | null | undefined): Amount | null {

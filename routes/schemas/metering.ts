@@ -15,20 +15,28 @@ import {
 import { REQUEST_LIMITS } from "src/limits.ts";
 
 const size = {
-  quantity: positiveAmount.nullish(),
-  count: positiveAmount.nullish(),
-  inputTokens: amount.nullish(),
-  inputCostCents: amount.nullish(),
+  quantity: positiveAmount.nullish().describe("Seconds, in seconds groups; the event's quantity. Default 1"),
+  count: positiveAmount.nullish().describe("In count groups. Default 1"),
+  inputTokens: amount.nullish().describe("In tokens groups; also the base of cents from the model's price"),
+  inputCostCents: amount.nullish().describe("In cents groups, in place of the model's price"),
 };
 
-const call = { userId: endUserId, event: eventName, metadata: metadata.nullish(), ...size };
+const call = {
+  userId: endUserId,
+  event: eventName.describe("What is used, such as image.render"),
+  metadata: metadata.nullish().describe("What rules look at; model names the row of prices"),
+  ...size,
+};
 
 export const canUseInput = z.object(call);
 
 export const reserveInput = z.object({
   ...call,
-  ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish(),
-  prompt: loggedText.nullish(),
+  ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
+    .describe("How long the hold lasts; default: the app's reservationTtlSeconds"),
+  prompt: loggedText.nullish().describe(
+    "Kept while prompt logging is on and the user has not opted out of it",
+  ),
 });
 
 export const trackInput = z.object({
@@ -59,9 +67,9 @@ const reservationId = z.string().min(1, "must not be empty").max(REQUEST_LIMITS.
 
 export const commitInput = z.object({
   reservationId,
-  extra: extra.nullish(),
-  actual: actual.nullish(),
-  costCents: amount.nullish(),
+  extra: extra.nullish().describe("On top of what was held; not for a unit that actual has"),
+  actual: actual.nullish().describe("In place of what was held"),
+  costCents: amount.nullish().describe("The event's whole cost; not with an extra or actual in cents"),
   response: loggedText.nullish(),
 }).superRefine((input, context) => {
   for (const message of correctionFaults(input)) {

@@ -8,18 +8,20 @@ import { REQUEST_LIMITS } from "src/limits.ts";
 const SCHEMA_DEPTH_MAX = 100;
 
 /** Text of 1 to 200 characters without control characters: ids, names and labels. */
-const label = z.string().refine(isLabel, "must be a text of 1 to 200 characters without control characters");
+const label = z.string().refine(isLabel, "must be a text of 1 to 200 characters without control characters")
+  .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
 const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const pattern = z.string().refine(
   isPattern,
   'must be an event name, a prefix followed by one final "*", or "*"',
-);
+).meta({ minLength: 1, maxLength: REQUEST_LIMITS.eventLengthMax });
 
 const matchRule = z.object({
   event: pattern,
   metadata: z.unknown().refine(hasNoPrototype, 'must not have the member "__proto__"')
-    .pipe(z.record(z.string(), z.string())).optional(),
+    .pipe(z.record(z.string(), z.string()))
+    .meta({ type: "object", additionalProperties: { type: "string" } }).optional(),
 });
 
 const headroom = z.discriminatedUnion("mode", [

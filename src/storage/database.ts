@@ -2,8 +2,8 @@
 // every statement in this code base runs on both. int8 comes back as a number (every bigint column holds values
 // below 2^53), numeric as its exact text.
 
-/** A value that can be bound to a statement. */
-export type Param = string | number | boolean | null | readonly (string | number)[];
+/** A value that can be bound to a statement; arrays go as text (`arrayText`) and are cast. */
+export type Param = string | number | boolean | null;
 
 /** Runs statements one after another on one connection. */
 export interface Session {

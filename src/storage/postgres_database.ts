@@ -82,6 +82,9 @@ function connect(
     idle_timeout: 0,
     max_lifetime: null,
     onnotice: () => {},
+    // The driver would ask for the array types first, in a promise that nobody holds: a connection lost right then would
+    // end the process. Arrays are bound as text and cast, so nobody misses the types.
+    fetch_types: false,
     // An option that the driver has and its types lack.
     ...{ socket: openSocket },
     types: { int8: { to: TYPE_OID.int8, from: [TYPE_OID.int8], serialize: String, parse: Number } },

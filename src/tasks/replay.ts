@@ -11,6 +11,7 @@ import {
   makeProgram,
   openShell,
   runProgram,
+  secretKey,
   serviceUrl,
   type Shell,
   TaskError,
@@ -80,7 +81,7 @@ async function replayFile(file: string, options: Options, shell: Shell, stop: Ab
     ...options,
     url: serviceUrl(options.url, shell),
     speed: options.speed === MAX ? null : options.speed,
-    key: secretKey(options.key ?? shell.variables.HOLDFAST_KEY),
+    key: secretKey(options.key, shell),
     retriesMax: RETRIES_MAX,
     runId: `replay-${crypto.randomUUID()}`,
     stop,
@@ -117,12 +118,6 @@ async function countRows(file: string): Promise<number> {
     [...faults.map(({ message }) => `${file}, ${message}`), ...more, "Nothing was sent"].join("\n"),
     EXIT.refused,
   );
-}
-
-function secretKey(key: string | undefined): string {
-  if (key !== undefined && /^sk_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
-  const problem = key ? "is no secret key" : "is needed";
-  throw new TaskError(`--key: ${problem} (sk_live_... or sk_test_...; or set HOLDFAST_KEY)`, EXIT.usage);
 }
 
 /** Whether the service is there and takes the key; one that is about to serve may say "later" and is waited for. */

@@ -92,6 +92,14 @@ export function serviceUrl(given: string | undefined, shell: Shell): string {
   return given.replace(/\/+$/, "");
 }
 
+/** The secret key of an app: as given, else that of the settings. */
+export function secretKey(given: string | undefined, { variables }: Shell): string {
+  const key = given ?? variables.HOLDFAST_KEY;
+  if (key !== undefined && /^sk_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
+  const problem = key ? "is no secret key" : "is needed";
+  throw new TaskError(`--key: ${problem} (sk_live_... or sk_test_...; or set HOLDFAST_KEY)`, EXIT.usage);
+}
+
 /** Reads settings; bad ones are wrong usage of the task. */
 export function settings<Value>(read: () => Value): Value {
   try {

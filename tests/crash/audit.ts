@@ -2,15 +2,21 @@
 // of faults is the result, so that a test shows all of them at once.
 
 import type { Database } from "storage/database.ts";
-import { type Call, type Hold, type Record } from "tests/crash/record.ts";
+import type { Call, FirstAnswer, Hold, Record } from "tests/crash/record.ts";
 import type { Load } from "tests/crash/load.ts";
-import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS } from "tests/crash/stage.ts";
+import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "tests/crash/stage.ts";
 import { answerOf, Wire } from "tests/crash/wire.ts";
 
 const FEED_PAGES = 10;
 const FEED_PAGE = 100;
 /** Of the newest events that the pages hold, this many must be the newest that were acknowledged. */
 const FEED_ACKED = 300;
+
+/** First answers that are asked for again: the newest, and as many others. */
+const ANSWERS_AGAIN = 20;
+/** The clients' realm: users of other apps are none of their business. */
+const REALM = `(select realm from users where id = '${TIGHT_USER}')`;
+const OF_REALM = `user_key in (select key from users where realm = ${REALM})`;
 
 type Line = [plan: string, group: string, start: number, end: number | null, unit: string, taken: string];
 
@@ -59,10 +65,29 @@ export async function auditAnswers(load: Load, origin: string, secretKey: string
     for (const id of load.record.eventIds.slice(-FEED_ACKED)) {
       if (!seen.has(id)) faults.push(`The feed lacks ${id}`);
     }
+    faults.push(...await auditFirstAnswers(load.record, wire));
     const tight = await get(`/usage?userId=${TIGHT_USER}`);
     if (tight.counters[0].count > TIGHT_QUOTA) faults.push(`${TIGHT_USER} is past quota in usage`);
   } finally {
     wire.close();
+  }
+  return faults;
+}
+
+/** A keyed call that was answered gets that answer again, to the letter. */
+async function auditFirstAnswers({ firstAnswers }: Record, wire: Wire): Promise<string[]> {
+  const all = [...firstAnswers.values()];
+  const older = Array.from(
+    { length: Math.min(ANSWERS_AGAIN, all.length) },
+    () => all[Math.floor(Math.random() * all.length)] as FirstAnswer,
+  );
+  const faults: string[] = [];
+  for (const { request, status, body } of [...all.slice(-ANSWERS_AGAIN), ...older]) {
+    const again = answerOf(await wire.call(request));
+    const isSame = again.status === status && JSON.stringify(again.body) === body;
+    if (isSame && again.headers.get("idempotent-replayed") === "true") continue;
+    const told = `${status} ${body} and now ${again.status} ${JSON.stringify(again.body)}`;
+    faults.push(`The first answer of ${request.idempotencyKey} was ${told}`);
   }
   return faults;
 }
@@ -72,10 +97,10 @@ export async function auditUsage(database: Database, origin: string, secretKey: 
   const faults: string[] = [];
   const wire = new Wire(origin);
   const rows = await database.query<{ id: string; count: string }>(
-    "select u.id, c.count::text as count from users u join counters c on c.user_key = u.key",
+    `select u.id, c.count::text as count from users u join counters c on c.user_key = u.key where realm = ${REALM}`,
   );
   const counts = new Map(rows.map(({ id, count }) => [id, Number(count)]));
-  for (const userId of [TIGHT_USER, ...WIDE_USERS]) {
+  for (const userId of [TIGHT_USER, WITNESS_USER, ...WIDE_USERS]) {
     const path = `/api/v1/usage?userId=${userId}`;
     const usage = answerOf(await wire.call({ method: "GET", path, bearer: secretKey })).body.data;
     const told = usage.counters[0].count;
@@ -89,8 +114,8 @@ export async function auditUsage(database: Database, origin: string, secretKey: 
 
 /** By SQL: every row against every call. The service must have drained and no client may be at work. */
 export async function auditTables(record: Record, database: Database): Promise<string[]> {
-  const reservations = await database.query<ReservationRow>("select * from reservations");
-  const events = await database.query<EventRow>("select * from events");
+  const reservations = await database.query<ReservationRow>(`select * from reservations where ${OF_REALM}`);
+  const events = await database.query<EventRow>(`select * from events where ${OF_REALM}`);
   const settled = Map.groupBy(
     events.filter((row) => row.reservation_id !== null),
     (row) => row.reservation_id,
@@ -210,7 +235,7 @@ async function checkCounters(
       count: string;
       adjusted: string;
     }
-  >("select * from counters");
+  >(`select * from counters where ${OF_REALM}`);
   for (const row of counters) {
     const name = `${row.user_key} ${row.plan_id} ${row.group_id} ${row.window_start_ms}`;
     const sum = (sums.get(name) ?? 0) + Number(row.adjusted);
@@ -228,14 +253,17 @@ async function checkCounters(
 async function checkRest(record: Record, database: Database, events: readonly EventRow[]): Promise<string[]> {
   const faults: string[] = [];
   const [operations] = await database.query<{ used: number }>(
-    "select coalesce(sum(used), 0)::bigint as used from operations",
+    `select coalesce(sum(used), 0)::bigint as used from operations where mode = 'live' and workspace_id =
+       (select workspace_id from realms join apps on apps.id = app_id where realm = ${REALM})`,
   );
   const counted = events.filter((row) => row.match_status === "matched").length;
   if (operations?.used !== counted) {
     faults.push(`${operations?.used} operations for ${counted} counted events`);
   }
   const keys = new Set(
-    (await database.query<{ key: string }>("select key from idempotency")).map((row) => row.key),
+    (await database.query<{ key: string }>(`select key from idempotency where realm = ${REALM}`)).map((row) =>
+      row.key
+    ),
   );
   for (const { idempotencyKey, fate } of record.calls.values()) {
     if (idempotencyKey !== null && fate === "acked" && !keys.has(idempotencyKey)) {

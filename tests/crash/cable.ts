@@ -1,7 +1,11 @@
 // The cable between the program and its database: a relay that a test can cut, which breaks connections at once and
-// in the middle of anything, without the farewell that a server sends when it ends a session; or leave cut.
+// in the middle of anything, without the farewell that a server sends when it ends a session; or leave cut. Before a
+// cut it can swallow what one side says, so that the other acts on it and nobody ever hears, or nobody does.
 
 import { pause } from "tests/crash/program.ts";
+
+/** Which way bytes go: `query` to the server, `answer` back. */
+export type Direction = "query" | "answer";
 
 /** A relay in front of a server. */
 export class Cable implements AsyncDisposable {
@@ -11,6 +15,7 @@ export class Cable implements AsyncDisposable {
   readonly #open = new Set<Deno.TcpConn>();
   readonly #running: Promise<unknown>;
   #isCut = false;
+  #swallowed: Direction | null = null;
 
   constructor(url: string) {
     const { hostname, port } = new URL(url);
@@ -32,6 +37,14 @@ export class Cable implements AsyncDisposable {
   cut(): void {
     for (const connection of this.#open) close(connection);
     this.#open.clear();
+  }
+
+  /** Carries nothing in one direction for a while, then breaks every connection. */
+  async swallow(direction: Direction, ms: number): Promise<void> {
+    this.#swallowed = direction;
+    await pause(ms);
+    this.cut();
+    this.#swallowed = null;
   }
 
   /** Breaks every connection, and new ones at once, for a while. */
@@ -70,24 +83,28 @@ export class Cable implements AsyncDisposable {
       return close(near);
     }
     this.#open.add(near).add(far);
-    await Promise.all([carry(near, far), carry(far, near)]);
+    await Promise.all([this.#carry(near, far, "query"), this.#carry(far, near, "answer")]);
     this.#open.delete(near);
     this.#open.delete(far);
   }
-}
 
-/** Carries bytes until either side ends, then ends both. */
-async function carry(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
-  const buffer = new Uint8Array(64 * 1024);
-  try {
-    for (let got = await from.read(buffer); got !== null; got = await from.read(buffer)) {
-      for (let sent = 0; sent < got;) sent += await to.write(buffer.subarray(sent, got));
+  /** Carries bytes until either side ends, then ends both. The bytes that begin a silence are torn in two. */
+  async #carry(from: Deno.TcpConn, to: Deno.TcpConn, direction: Direction): Promise<void> {
+    const buffer = new Uint8Array(64 * 1024);
+    let isSilent = false;
+    try {
+      for (let got = await from.read(buffer); got !== null; got = await from.read(buffer)) {
+        if (isSilent) continue;
+        isSilent = this.#swallowed === direction;
+        const end = isSilent ? Math.floor(got * Math.random()) : got;
+        for (let sent = 0; sent < end;) sent += await to.write(buffer.subarray(sent, end));
+      }
+    } catch {
+      // It was cut.
     }
-  } catch {
-    // It was cut.
+    close(from);
+    close(to);
   }
-  close(from);
-  close(to);
 }
 
 function close(connection: Deno.TcpConn): void {

@@ -1,10 +1,11 @@
 // The clients: parallel loops that reserve, commit, release, track and read for a few users, one of them hot, and
 // write down every answer. Calls with an idempotency key are sent again until they are answered, also after a
-// restart, and some are sent twice at once; calls without a key are left as unknown when their connection broke.
+// restart, and some are sent twice at once; calls without a key are left as unknown when their connection broke. Of one
+// user usage only grows: an answer that shows less than one before its call rests on memory that is stale or was lost.
 
 import { type Call, type Hold, Record, type Settlement } from "tests/crash/record.ts";
 import { pause } from "tests/crash/program.ts";
-import { TIGHT_USER, WIDE_USERS } from "tests/crash/stage.ts";
+import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "tests/crash/stage.ts";
 import { type Outcome, Wire, type WireCall, type WireResponse } from "tests/crash/wire.ts";
 
 const LOOPS = 20;
@@ -17,11 +18,19 @@ interface Pending {
   readonly take: (outcome: Outcome) => boolean;
 }
 
+/** The part of an answer to a reserve or track that says what is used by now. */
+interface ShownCounts {
+  readonly groups?: readonly { readonly current: number }[];
+  readonly counters?: readonly { readonly count: number }[];
+}
+
 /** Clients of one service, whichever process serves it. */
 export class Load {
   readonly record = new Record();
   /** Where the clients send; changed when another process serves. */
   origins: string[];
+  /** How many of the reads look at the feed, which asks for a drain at once. */
+  feedShare = 0.3;
   readonly #key: string;
   readonly #free: Hold[] = [];
   readonly #pending: Pending[] = [];
@@ -55,7 +64,7 @@ export class Load {
     const wire = new Wire(origin);
     try {
       for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
-        if (next.take(await wire.call(next.request))) continue;
+        if (this.#take(next, await wire.call(next.request))) continue;
         if (performance.now() > deadline) throw new Error(`No answer to ${JSON.stringify(next.request)}`);
         this.#pending.push(next);
         await pause(20);
@@ -80,25 +89,19 @@ export class Load {
   }
 
   async #loop(): Promise<void> {
-    let wire: Wire | null = null;
-    let at = "";
+    const wire = new Wire(this.origins[0] as string);
     while (this.#isOn) {
-      const origin = this.origins[Math.floor(Math.random() * this.origins.length)] as string;
-      if (wire === null || at !== origin) {
-        wire?.close();
-        wire = new Wire(origin);
-        at = origin;
-      }
+      wire.moveTo(this.origins[Math.floor(Math.random() * this.origins.length)] as string);
       await this.#step(wire);
       await pause(Math.random() * PAUSE_MAX_MS);
     }
-    wire?.close();
+    wire.close();
   }
 
   async #step(wire: Wire): Promise<void> {
     const again = this.#pending.shift();
     if (again !== undefined) {
-      if (!again.take(await wire.call(again.request))) {
+      if (!this.#take(again, await wire.call(again.request))) {
         this.#pending.push(again);
         await pause(50);
       }
@@ -107,7 +110,8 @@ export class Load {
     const choice = Math.random();
     if (choice < 0.4) return await this.#open(wire, "reserve");
     if (choice < 0.6) return await this.#open(wire, "track");
-    if (choice < 0.66) return await this.#read(wire);
+    if (choice < 0.64) return await this.#read(wire);
+    if (choice < 0.68) return await this.#witness(wire);
     const hold = this.#takeHold();
     if (hold === null) return await this.#open(wire, "reserve");
     if (choice > 0.97) return await this.#race(wire, hold);
@@ -123,13 +127,13 @@ export class Load {
   }
 
   /** A reserve or a track. */
-  async #open(wire: Wire, kind: "reserve" | "track"): Promise<void> {
+  async #open(wire: Wire, kind: "reserve" | "track", userId = pickUser()): Promise<void> {
     const tag = `c${++this.#last}`;
     const idempotencyKey = Math.random() < 0.5 ? `key-${tag}` : null;
     const call: Call = {
       tag,
       kind,
-      userId: pickUser(),
+      userId,
       count: 1 + Math.floor(Math.random() * 3),
       idempotencyKey,
       fate: "open",
@@ -137,7 +141,7 @@ export class Load {
       isBlocked: false,
     };
     this.record.calls.set(tag, call);
-    const { userId, count } = call;
+    const { count } = call;
     const body = { userId, event: `image.${kind}`, count, metadata: { call: tag } };
     const request = this.#request(`/${kind}`, {
       ...body,
@@ -151,18 +155,30 @@ export class Load {
   async #send(wire: Wire, pending: Pending): Promise<void> {
     const hasKey = pending.request.idempotencyKey != null;
     if (hasKey && Math.random() < 0.2) await this.#sendTwins(wire, pending);
-    else if (!pending.take(await wire.call(pending.request)) && hasKey) this.#pending.push(pending);
+    else if (!this.#take(pending, await wire.call(pending.request)) && hasKey) this.#pending.push(pending);
   }
 
   async #sendTwins(wire: Wire, pending: Pending): Promise<void> {
     const second = new Wire(this.origins.at(-1) as string);
     const [a, b] = await Promise.all([wire.call(pending.request), second.call(pending.request)]);
     second.close();
-    if (isDone(a) && isDone(b) && JSON.stringify(a.answer.body) !== JSON.stringify(b.answer.body)) {
-      this.record.fault(`Twins differ: ${JSON.stringify([pending.request, a.answer.body, b.answer.body])}`);
-    }
-    const done = [pending.take(a), pending.take(b)];
+    const done = [this.#take(pending, a), this.#take(pending, b)];
     if (!done.includes(true)) this.#pending.push(pending);
+  }
+
+  /** Takes what became of a call, and keeps a first answer. */
+  #take({ request, take }: Pending, outcome: Outcome): boolean {
+    const { idempotencyKey } = request;
+    if (idempotencyKey != null && isDone(outcome)) {
+      const { status, body } = outcome.answer;
+      const answer = { request, status, body: JSON.stringify(body) };
+      const first = this.record.firstAnswers.get(idempotencyKey);
+      if (first === undefined) this.record.firstAnswers.set(idempotencyKey, answer);
+      else if (first.status !== status || first.body !== answer.body) {
+        this.record.fault(`${idempotencyKey} was answered in two ways: ${first.body}, ${answer.body}`);
+      }
+    }
+    return take(outcome);
   }
 
   /** Takes what became of a reserve or track; whether it is an answer. */
@@ -187,12 +203,22 @@ export class Load {
       this.record.fault(`${call.tag} was done twice: ${call.id}, ${id}`);
     }
     const isNew = call.id === null && id !== null;
+    if (status === 200 && id !== null) this.#lookAtCount(call, body.data);
     call.id = id;
     call.isBlocked = isBlocked;
     call.fate = id === null ? "refused" : "acked";
     if (isNew && call.kind === "reserve") this.#addHold(call, id);
     if (isNew && call.kind === "track") this.record.eventIds.push(id);
     return true;
+  }
+
+  /** What was allowed fits the quota; what was used once stays used. */
+  #lookAtCount({ tag, kind, userId }: Call, data: ShownCounts): void {
+    const count = (kind === "reserve" ? data.groups?.[0]?.current : data.counters?.[0]?.count) ?? 0;
+    if (userId === TIGHT_USER && count > TIGHT_QUOTA) {
+      this.record.fault(`${tag} was allowed at ${count} of ${TIGHT_QUOTA}`);
+    }
+    if (userId === WITNESS_USER) this.record.witnessed = Math.max(this.record.witnessed, count);
   }
 
   #addHold(call: Call, id: string): void {
@@ -259,11 +285,25 @@ export class Load {
   }
 
   async #read(wire: Wire): Promise<void> {
-    const path = Math.random() < 0.3 ? "/api/v1/events?limit=5" : `/api/v1/usage?userId=${pickUser()}`;
+    const path = Math.random() < this.feedShare
+      ? "/api/v1/events?limit=5"
+      : `/api/v1/usage?userId=${pickUser()}`;
     const answer = this.#answerOf(await wire.call({ method: "GET", path, bearer: this.#key }));
     if (answer !== null && answer.status !== 200) {
       this.record.fault(`GET ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     }
+  }
+
+  /** Uses some of what is only ever used, or looks how much that is. */
+  async #witness(wire: Wire): Promise<void> {
+    if (Math.random() < 0.5) return await this.#open(wire, "track", WITNESS_USER);
+    const before = this.record.witnessed;
+    const path = `/api/v1/usage?userId=${WITNESS_USER}`;
+    const answer = this.#answerOf(await wire.call({ method: "GET", path, bearer: this.#key }));
+    if (answer === null) return;
+    const shown: number = answer.body.data.counters[0].count;
+    if (shown < before) this.record.fault(`Usage of ${WITNESS_USER} was ${before} and then ${shown}`);
+    this.record.witnessed = Math.max(this.record.witnessed, shown);
   }
 
   #request(path: string, body: unknown, idempotencyKey: string | null): WireCall {

@@ -17,20 +17,25 @@ export class Program {
   #stderr = "";
   #hasEnded = false;
 
-  /** @param openFilesMax how many files it may open; the limit of this process unless told otherwise */
+  /**
+   * @param args what the runtime is started with; by default what the start task says
+   * @param openFilesMax how many files it may open; the limit of this process unless told otherwise
+   */
   constructor(
     settings: Readonly<Record<string, string>>,
-    args: readonly string[] = startArguments(),
-    openFilesMax: number | null = null,
+    { args = startArguments(), openFilesMax = null }: {
+      readonly args?: readonly string[];
+      readonly openFilesMax?: number | null;
+    } = {},
   ) {
     const env: Record<string, string> = {};
     for (const name of KEPT_ENVIRONMENT) {
       const value = Deno.env.get(name);
       if (value !== undefined) env[name] = value;
     }
-    const limit = `ulimit -n ${openFilesMax}; exec "$0" "$@"`;
-    const line = openFilesMax === null ? [Deno.execPath()] : ["sh", "-c", limit, Deno.execPath()];
-    const [program = "", ...rest] = [...line, ...args];
+    const line = [Deno.execPath(), ...args];
+    if (openFilesMax !== null) line.unshift("sh", "-c", `ulimit -n ${openFilesMax}; exec "$0" "$@"`);
+    const [program = "", ...rest] = line;
     this.#process = new Deno.Command(program, {
       args: rest,
       cwd: ROOT,
@@ -67,8 +72,8 @@ export class Program {
   }
 
   /** Where it listens. */
-  async origin(): Promise<string> {
-    return await until("the program listens", START_MS, () => {
+  async origin(limitMs = START_MS): Promise<string> {
+    return await until("the program listens", limitMs, () => {
       const found = LISTENS.exec(this.#stdout)?.[1];
       if (found === undefined && this.#hasEnded) throw new Error(`It ended at once: ${this.#stderr}`);
       return found ?? null;

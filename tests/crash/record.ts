@@ -1,6 +1,8 @@
 // What the clients of a crash test know: every call with what became of it. Nothing here looks at the service; the
 // auditor compares the two.
 
+import type { WireCall } from "tests/crash/wire.ts";
+
 /**
  * `acked`: answered 200. `refused`: answered that nothing was done, or never sent. `unknown`: no answer, or 503, so
  * that it may or may not have been done.
@@ -36,6 +38,13 @@ export interface Hold {
   readonly settlements: Settlement[];
 }
 
+/** A keyed call with the first answer that came to it. */
+export interface FirstAnswer {
+  readonly request: WireCall;
+  readonly status: number;
+  readonly body: string;
+}
+
 /** Everything that the clients know. */
 export class Record {
   readonly calls = new Map<string, Call>();
@@ -44,6 +53,10 @@ export class Record {
   readonly faults: string[] = [];
   /** Ids of acknowledged events, in the order of their answers. */
   readonly eventIds: string[] = [];
+  /** By idempotency key, in the order of their answers. */
+  readonly firstAnswers = new Map<string, FirstAnswer>();
+  /** The largest count of the witness that an answer showed. */
+  witnessed = 0;
   /** How many answers came, by status. */
   readonly answers = new Map<number | string, number>();
 

@@ -12,6 +12,8 @@ export const ADMIN_TOKEN = "crash-admin-token-0123456789";
 export const TIGHT_QUOTA = 40;
 /** The user whose quota is nearly always used up. */
 export const TIGHT_USER = "tight";
+/** A user who only ever uses more, so that no answer may show less than an answer before its call. */
+export const WITNESS_USER = "witness";
 /** Everyone else, the hot one first. */
 export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
 
@@ -41,6 +43,8 @@ export class Stage implements AsyncDisposable {
   readonly #name: string;
   readonly #url: string | null;
   secretKey = "";
+  /** Whether the store stays when the stage ends. */
+  isKept = false;
 
   private constructor(
     parts: { folder: string | null; server: Database | null; name: string; url: string | null },
@@ -51,9 +55,8 @@ export class Stage implements AsyncDisposable {
     this.#url = parts.url;
   }
 
-  /** Makes an empty store: a scratch database where a server is set, else a folder. */
-  static async open(): Promise<Stage> {
-    const server = testServerUrl();
+  /** Makes an empty store: a scratch database of a server where there is one, else a folder. */
+  static async open(server: string | null = testServerUrl()): Promise<Stage> {
     if (server === null) {
       const folder = await Deno.makeTempDir({ prefix: "holdfast_crash_" });
       return new Stage({ folder, server: null, name: "", url: null });
@@ -86,11 +89,9 @@ export class Stage implements AsyncDisposable {
     const store: Record<string, string> = this.#folder === null
       ? { DATABASE_URL: this.server.url }
       : { HOLDFAST_DATA_DIR: this.#folder };
-    const program = new Program(
-      { ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings },
-      undefined,
+    const program = new Program({ ...store, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN, ...settings }, {
       openFilesMax,
-    );
+    });
     this.programs.push(program);
     return program;
   }
@@ -116,7 +117,7 @@ export class Stage implements AsyncDisposable {
     this.secretKey =
       app.keys.find((key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live")
         .key;
-    for (const userId of [TIGHT_USER, ...WIDE_USERS]) {
+    for (const userId of [TIGHT_USER, WITNESS_USER, ...WIDE_USERS]) {
       const planId = userId === TIGHT_USER ? "plan_tight" : "plan_wide";
       const body = { userId, planId };
       await must(origin, { method: "POST", path: "/api/v1/subscriptions", bearer: this.secretKey, body });
@@ -131,9 +132,9 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await within(Promise.all(this.programs.map((program) => program.kill())), CLEANUP_MS, () => "clean-up");
-    if (this.#folder !== null) await Deno.remove(this.#folder, { recursive: true });
+    if (this.#folder !== null && !this.isKept) await Deno.remove(this.#folder, { recursive: true });
     if (this.#server === null) return;
-    await this.#server.script(`drop database if exists ${this.#name} with (force)`);
+    if (!this.isKept) await this.#server.script(`drop database if exists ${this.#name} with (force)`);
     await this.#server.close();
   }
 }

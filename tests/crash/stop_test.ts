@@ -6,7 +6,7 @@ import { auditTables } from "tests/crash/audit.ts";
 import { Load } from "tests/crash/load.ts";
 import { pause, until } from "tests/crash/program.ts";
 import { readiness, Stage, WIDE_USERS } from "tests/crash/stage.ts";
-import { type Outcome, Wire } from "tests/crash/wire.ts";
+import { answerOf, type Outcome, Wire } from "tests/crash/wire.ts";
 import { testServerUrl } from "tests/support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 3);
@@ -66,6 +66,9 @@ Deno.test("on SIGTERM calls that were sent on idle connections and at once on ma
   assert.equal((await program.exit(EXIT_MS)).code, 0);
   for (const kind of kinds.keys()) {
     assert.ok(["200", "503"].includes(kind), `${kind}: ${kinds.get(kind)?.length}`);
+  }
+  for (const outcome of kinds.get("503") ?? []) {
+    assert.equal(answerOf(outcome).headers.get("connection"), "close", "the last answer on its connection");
   }
 });
 

@@ -4,39 +4,21 @@
 import assert from "node:assert/strict";
 import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
 import { Load } from "tests/crash/load.ts";
-import { pause, type Program, until } from "tests/crash/program.ts";
+import { pause } from "tests/crash/program.ts";
 import { ADMIN_TOKEN, readiness, Stage, untilReady, WIDE_USERS } from "tests/crash/stage.ts";
-import { answerOf, once, type Outcome, Wire } from "tests/crash/wire.ts";
+import {
+  askWhileStopped,
+  assertStandby,
+  type Node,
+  SILENT_TAKEOVER_MS,
+  startStandby,
+  TAKEOVER_MS,
+} from "tests/crash/standby.ts";
+import { answerOf, once, Wire } from "tests/crash/wire.ts";
 import { testServerUrl } from "tests/support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
-const TAKEOVER_MS = 5_000;
-/** A session that is silent for 8 s is ended by the server; the standby then takes over. */
-const SILENT_TAKEOVER_MS = 30_000;
 const ignore = testServerUrl() === null;
-
-interface Node {
-  readonly program: Program;
-  readonly origin: string;
-}
-
-async function startStandby(stage: Stage): Promise<Node> {
-  const program = stage.start();
-  const origin = await program.origin();
-  await until(
-    "the second process waits",
-    20_000,
-    () => program.stderr.includes("Waiting as a standby") || null,
-  );
-  return { program, origin };
-}
-
-function assertStandby(outcome: Outcome): void {
-  const { status, headers, body } = answerOf(outcome);
-  assert.equal(status, 503, JSON.stringify(body));
-  assert.equal(body.error.code, "unavailable");
-  assert.ok(Number(headers.get("retry-after")) >= 1);
-}
 
 Deno.test({
   name:
@@ -125,23 +107,6 @@ Deno.test({
     console.log(`takeover of a stopped writer in ms: ${times.join(", ")}; ${load.record.summary()}`);
   },
 });
-
-/** Calls that lie in front of a stopped process when it wakes: the first thing that it does is answer them. */
-async function askWhileStopped(stage: Stage, { origin }: Node): Promise<Promise<Outcome>[]> {
-  const bearer = stage.secretKey;
-  const calls = WIDE_USERS.flatMap((userId) => [
-    { method: "GET", path: `/api/v1/usage?userId=${userId}`, bearer },
-    { method: "GET", path: `/api/v1/events?userId=${userId}`, bearer },
-    { method: "GET", path: `/api/v1/users/${userId}`, bearer },
-    { method: "GET", path: "/api/admin/v1/workspaces", bearer: ADMIN_TOKEN },
-    { method: "POST", path: "/api/v1/can-use", bearer, body: { userId, event: "image.x" } },
-    { method: "POST", path: "/api/v1/commit", bearer, body: { reservationId: "rsv_1_unknown" } },
-    { method: "POST", path: "/api/v1/reserve", bearer, body: { userId, event: "image.stale" } },
-  ]);
-  const asked = calls.map((call) => once(origin, call));
-  await pause(200);
-  return asked;
-}
 
 Deno.test({
   name: "a writer that is stopped for less than its lease goes on, with nothing lost",

@@ -30,19 +30,23 @@ export interface WireCall {
 
 /** A kept-alive connection that is made anew after each break. */
 export class Wire {
-  readonly #host: string;
-  readonly #port: number;
+  #origin: string;
   #connection: Deno.TcpConn | null = null;
 
   constructor(origin: string) {
-    const { hostname, port } = new URL(origin);
-    this.#host = hostname;
-    this.#port = Number(port);
+    this.#origin = origin;
+  }
+
+  /** Sends what comes next to another process, if it is another one. */
+  moveTo(origin: string): void {
+    if (origin === this.#origin) return;
+    this.close();
+    this.#origin = origin;
   }
 
   async call(call: WireCall, timeoutMs = TIMEOUT_MS): Promise<Outcome> {
     try {
-      this.#connection ??= await Deno.connect({ hostname: this.#host, port: this.#port });
+      this.#connection ??= await this.#connect();
     } catch {
       return { kind: "unsent" };
     }
@@ -65,6 +69,11 @@ export class Wire {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  #connect(): Promise<Deno.TcpConn> {
+    const { hostname, port } = new URL(this.#origin);
+    return Deno.connect({ hostname, port: Number(port) });
   }
 
   close(): void {

@@ -2,7 +2,7 @@
 // is all text, so that it can be printed, sent again, and sent by a socket.
 
 import type { z } from "zod";
-import { ADMIN_INPUTS } from "routes/admin.ts";
+import { ADMIN_OPERATIONS } from "routes/admin.ts";
 import { OPERATIONS } from "routes/app.ts";
 import { catalogSchema } from "src/catalog/schema.ts";
 import type { Random } from "tests/model/random.ts";
@@ -38,7 +38,10 @@ function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = OPERATIONS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  return ADMIN_INPUTS[`${method} ${path.slice("/api/admin/v1".length)}`] ?? null;
+  const admin = ADMIN_OPERATIONS.find((each) =>
+    each.method === method && `/api/admin/v1${each.path}` === path
+  );
+  return admin?.body ?? null;
 }
 
 /** Calls that a tight user takes part in. */

@@ -12,12 +12,11 @@ import { EXIT } from "src/tasks/shell.ts";
 import { Program, startArguments } from "tests/crash/program.ts";
 import { ADMIN_TOKEN, Stage, untilReady } from "tests/crash/stage.ts";
 import { answerOf, once } from "tests/crash/wire.ts";
-import { testShell } from "tests/tasks/support.ts";
+import { testShell, troublesOf } from "tests/tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
-/** A worker's modules are read by permission from a folder, and without one from inside a binary. */
-const WORKER_MODULES = ["create_worker.ts", "durable_files.ts", "embedded_assets.ts"]
-  .map((name) => `${ROOT}src/storage/${name}`);
+/** The first modules of the program's workers. A binary has only those that it was told to include. */
+const WORKERS = ["src/storage/create_worker.ts", "src/storage/drain_worker.ts"];
 const READY_MS = 60_000;
 const EXIT_MS = 20_000;
 const PRIVACY_SECRET = "binary-privacy-secret-0123456789";
@@ -49,26 +48,41 @@ function settingsOf({ port, folder, url }: Place): Record<string, string> {
 
 /** Starts the program with the permissions of a binary at a place; what it asks for is written to a file. */
 async function start(stage: Stage, place: Place, audit: string) {
-  const folder = place.folder;
+  const folders = place.folder === null ? [] : [place.folder];
   const permissions = [
     `--allow-net=${addresses(place)}`,
     startArguments().find((arg) => arg.startsWith("--allow-env=")) as string,
-    ...folder === null ? [] : [`--allow-read=${[folder, ...WORKER_MODULES]}`, `--allow-write=${folder}`],
+    `--allow-read=${[...folders, ...await workerModules()]}`,
+    ...folders.map((folder) => `--allow-write=${folder}`),
   ];
   const settings = {
     ...settingsOf(place),
     HOLDFAST_PUBLIC_URL: "https://metering.example.com",
     DENO_AUDIT_PERMISSIONS: audit,
   };
-  const program = new Program(settings, ["run", "--no-prompt", ...permissions, "src/main.ts"]);
+  const program = new Program(settings, { args: ["run", "--no-prompt", ...permissions, "src/main.ts"] });
   stage.programs.push(program);
   const origin = await program.origin();
   await untilReady(origin, READY_MS);
   return { program, origin };
 }
 
+/** The files of the workers' modules: read by permission from a checkout, and without one from inside a binary. */
+async function workerModules(): Promise<string[]> {
+  const files = new Set<string>();
+  for (const worker of WORKERS) {
+    const args = ["info", "--json", worker];
+    const { stdout } = await new Deno.Command(Deno.execPath(), { args, cwd: ROOT, stderr: "null" }).output();
+    for (const { local } of JSON.parse(new TextDecoder().decode(stdout)).modules) {
+      if (local?.startsWith(ROOT)) files.add(local);
+    }
+  }
+  return [...files];
+}
+
 /** What the program asked for beyond its place. */
 async function excesses(place: Place, audit: string): Promise<string[]> {
+  const modules = await workerModules();
   const isOurs = (kind: string, value: string) => {
     if (kind === "net") return addresses(place).includes(value);
     if (kind === "env") {
@@ -77,7 +91,7 @@ async function excesses(place: Place, audit: string): Promise<string[]> {
     if (kind !== "read" && kind !== "write") return false;
     const { folder } = place;
     const isData = folder !== null && (value === folder || value.startsWith(`${folder}/`));
-    return isData || kind === "read" && WORKER_MODULES.includes(value.replace("file://", ""));
+    return isData || kind === "read" && modules.includes(value.replace("file://", ""));
   };
   const lines = (await Deno.readTextFile(audit)).trim().split("\n").map((line) => JSON.parse(line));
   assert.ok(lines.length > 0);
@@ -138,13 +152,41 @@ async function shown(origin: string, key: string) {
   return { usage, feed, ledger };
 }
 
+/** The pages and the tool server, whose assets a checkout has as files, are in the program too. */
+async function pages(origin: string, key: string): Promise<void> {
+  const page = await fetch(`${origin}/docs`);
+  assert.equal(page.status, 200);
+  assert.match(page.headers.get("content-security-policy") ?? "", /frame-ancestors 'none'/);
+  assert.equal(page.headers.get("x-content-type-options"), "nosniff");
+  const [, script = "/none"] = (await page.text()).match(/<script[^>]* src="([^"]+)"/) ?? [];
+  for (const path of [script, "/api/openapi.json", "/metrics"]) {
+    const response = await fetch(new URL(path, origin));
+    assert.equal(response.status, 200, path);
+    assert.ok((await response.text()).length > 500, path);
+  }
+  const tools = await fetch(`${origin}/mcp`, {
+    method: "POST",
+    headers: {
+      "authorization": `Bearer ${key}`,
+      "accept": "application/json, text/event-stream",
+      "content-type": "application/json",
+    },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
+      params: { name: "list_events" },
+    }),
+  });
+  assert.match(await tools.text(), /image.render/);
+}
+
 /** What the doctor says of a place: its exit status, and what is not ok. */
 async function examined(place: Place) {
   const { shell, out } = testShell(settingsOf(place));
   const code = await runAdmin(["doctor", "--json"], shell);
   const { checks } = JSON.parse(out()) as { checks: Check[] };
-  const troubles = checks.filter(({ verdict }) => verdict !== "ok");
-  return { code, troubles: troubles.map(({ name, verdict }) => `${verdict} ${name}`) };
+  return { code, troubles: troublesOf(checks) };
 }
 
 /** Whether the server's client programs are here; without them the server copies the database once it is idle. */
@@ -196,6 +238,7 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
     const first = await start(stage, place, `${scratch}/first`);
     const key = await demoKey(first.origin, place);
     const before = await firstCalls(first.origin, key);
+    await pages(first.origin, key);
     assert.deepEqual(await examined(place), { code: EXIT.ok, troubles: [] });
 
     // A server is dumped while the service runs; a folder is copied when it has stopped.
@@ -221,12 +264,31 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
   }
 });
 
-Deno.test("a binary is compiled with the permissions of the start task, and with its worker", async () => {
+Deno.test("a binary is compiled with the permissions of the start task, and with its workers", async () => {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
     tasks: Record<string, string>;
   };
   const permissions = (task: string) =>
     (tasks[task] ?? "").split(" ").filter((arg) => /^--(allow|no-prompt)/.test(arg));
   assert.deepEqual(permissions("compile"), permissions("start"));
-  assert.match(tasks.compile ?? "", /--include src\/storage\/create_worker\.ts /);
+  const included = [...(tasks.compile ?? "").matchAll(/--include (\S+)/g)].map(([, path]) => path);
+  assert.deepEqual(included, WORKERS);
+  const started: string[] = [];
+  for (const folder of ["src", "actors", "routes"]) {
+    for await (const path of typescriptFiles(folder)) {
+      const text = await Deno.readTextFile(`${ROOT}${path}`);
+      for (const [, file] of text.matchAll(/new Worker\(new URL\("\.\/([^"]+)"/g)) {
+        started.push(path.replace(/[^/]+$/, file as string));
+      }
+    }
+  }
+  assert.deepEqual(started.sort(), WORKERS);
 });
+
+async function* typescriptFiles(folder: string): AsyncIterable<string> {
+  for await (const { name, isDirectory } of Deno.readDir(`${ROOT}${folder}`)) {
+    const path = `${folder}/${name}`;
+    if (isDirectory) yield* typescriptFiles(path);
+    else if (name.endsWith(".ts")) yield path;
+  }
+}

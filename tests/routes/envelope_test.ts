@@ -112,8 +112,15 @@ Deno.test("while the process is not the writer every call under /api is unavaila
       const answer = await send(http, method, `/api${path}`, undefined, { key: "wrong" });
       assertRefused(answer, 503, "unavailable", `${method} ${path}`);
       assert.ok(Number(answer.headers.get("retry-after")) >= 1);
+      assert.equal(answer.headers.get("connection"), null);
     }
   }
   assert.equal((await send(http, "GET", "/healthz", undefined, {})).status, 200);
   assertRefused(await send(http, "GET", "/readyz", undefined, {}), 503, "unavailable");
+  standby.refuseCalls();
+  for (const path of [...paths.map((path) => `/api${path}`), "/api/v1/export-download", "/readyz"]) {
+    const answer = await send(http, "GET", path, undefined, { key: "wrong" });
+    assertRefused(answer, 503, "unavailable", path);
+    assert.equal(answer.headers.get("connection"), "close", `${path} of a stopping process`);
+  }
 });

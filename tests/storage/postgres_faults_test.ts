@@ -20,6 +20,40 @@ Deno.test("an error without a code stays what it is", () => {
   assert.equal(faultOf(bug), bug);
 });
 
+const AUTHENTICATED = [..."R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I"];
+const FAREWELL = message(
+  "E",
+  "SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0",
+);
+
+/** A message of the server as text, a character for each byte. */
+function message(type: string, body: string): string[] {
+  return [type, "\0", "\0", "\0", String.fromCharCode(body.length + 4), ...body];
+}
+
+Deno.test("a session that the server ends as soon as it begins is a fault, and nothing else happens to the process", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener) {
+      const buffer = new Uint8Array(4096);
+      const answers = [AUTHENTICATED, FAREWELL];
+      for (const answer of answers) {
+        if (await connection.read(buffer) === null) break;
+        await connection.write(Uint8Array.from(answer, (char) => char.charCodeAt(0)));
+      }
+      connection.close();
+    }
+  })();
+  const database = openPostgres(`postgres://nobody@127.0.0.1:${listener.addr.port}/none`, 1);
+  try {
+    for (let times = 0; times < 3; times++) await assert.rejects(database.query("select 1"), Unavailable);
+  } finally {
+    await database.close();
+    listener.close();
+    await serving;
+  }
+});
+
 Deno.test({
   name: "a statement that the server refuses is a bug, and a server that shuts down is not",
   ignore: testServerUrl() === null,

@@ -66,11 +66,12 @@ export interface StoreHooks {
   loadBalances?: (which: BalanceRef) => Promise<void> | void;
 }
 
-type Fields = Record<string, Cell>;
+/** A row as the tables have it. */
+export type Fields = Record<string, Cell>;
 
 /** Every table as the columns and cells that the journal carries. */
 export class MemoryTables {
-  readonly #tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
+  protected readonly tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
 
   /** Writes encoded changes, a line each; a row that is appended must be new. */
   write(payload: string): void {
@@ -78,7 +79,7 @@ export class MemoryTables {
       const spec = TABLES[line.charCodeAt(0) - FIRST_TABLE];
       if (spec === undefined) throw new Error(`There is no table "${line[0]}"`);
       const cells = line.slice(CHANGE_HEAD).split("\t");
-      const rows = this.#rows(spec.name);
+      const rows = this.rows(spec.name);
       const key = cells.slice(0, spec.keyColumns).join("\t");
       const before = rows.get(key);
       if (line[1] === APPENDED && before !== undefined) throw new Error(`${spec.name} already has ${key}`);
@@ -91,13 +92,14 @@ export class MemoryTables {
     }
   }
 
-  #rows(table: string): Map<string, Fields> {
-    return this.#tables.get(table) as Map<string, Fields>;
+  /** The rows of a table by their key. */
+  protected rows(table: string): Map<string, Fields> {
+    return this.tables.get(table) as Map<string, Fields>;
   }
 
   /** The rows of a table that pass a test, in the order in which they were first written. */
   list(table: string, isWanted: (row: Fields) => boolean = () => true): Fields[] {
-    return [...this.#rows(table).values()].filter(isWanted);
+    return [...this.rows(table).values()].filter(isWanted);
   }
 
   users(): User[] {
@@ -257,7 +259,7 @@ export class MemoryTables {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }
     }
-    this.#rows("history_moves").clear();
+    this.rows("history_moves").clear();
   }
 
   /** Balances of a user in any state. */

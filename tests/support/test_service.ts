@@ -8,6 +8,7 @@ import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
 import { Service, type Serving } from "src/service.ts";
+import { assertDocumented } from "tests/support/documented.ts";
 import { openTestStore, type TestStore } from "tests/support/test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
@@ -89,9 +90,10 @@ export interface TestService {
 export async function startTestService(
   clock = new ManualClock(),
   features: Partial<Features> = {},
+  ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
-  const service = new Service(store.database, makeIdSource(clock), clock, { ...TEST_FEATURES, ...features });
+  const service = new Service(store.database, ids, clock, { ...TEST_FEATURES, ...features });
   void service.start();
   await service.ready();
   const http = makeApp(service, ADMIN_TOKEN);
@@ -169,5 +171,11 @@ export async function send(
   const response = await http.fetch(new Request(`http://service.test${path}`, init));
   const text = await response.text();
   const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  const answer = {
+    status: response.status,
+    headers: response.headers,
+    body: isJson ? JSON.parse(text) : text,
+  };
+  assertDocumented(method, path, answer.status, answer.body);
+  return answer;
 }

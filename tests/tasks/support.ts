@@ -1,10 +1,12 @@
 // For tests of the command-line tasks: a service on 127.0.0.1 and a free port, and tasks run as real programs with
 // exactly the permissions of their lines in deno.json, or as functions with a shell of the test's own.
 
+import type { Check } from "src/doctor/checks.ts";
 import type { Shell } from "src/tasks/shell.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "tests/support/test_service.ts";
 
-const ROOT = new URL("../..", import.meta.url).pathname;
+/** The project's folder, from which tasks run. */
+export const ROOT = new URL("../..", import.meta.url).pathname;
 const PROGRAM_TIMEOUT_MS = 60_000;
 
 /** A service that answers on a port. */
@@ -52,7 +54,7 @@ export async function spawnTask(
     args: [...await lineOf(task), ...args],
     cwd: ROOT,
     clearEnv: true,
-    env: { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), NO_COLOR: "1", ...variables },
+    env: programVariables(variables),
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -77,13 +79,26 @@ export async function runTask(
 }
 
 /** The arguments of deno on a task's line, so that the program has the permissions that users give it. */
-async function lineOf(task: string): Promise<string[]> {
+export async function lineOf(task: string): Promise<string[]> {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
     tasks: Record<string, string>;
   };
   const [deno, ...args] = (tasks[task] ?? "").replaceAll("'", "").split(" ");
   if (deno !== "deno") throw new Error(`deno.json has no task "${task}" that runs deno`);
   return args;
+}
+
+/** "verdict name" of what the doctor finds amiss; that a machine under load answers late is no finding of a test. */
+export function troublesOf(checks: readonly Check[]): string[] {
+  const isLate = ({ name, verdict, found }: Check) =>
+    verdict === "warn" && (name === "clock" || name === "database" && found.includes("a round trip"));
+  return checks.filter((check) => check.verdict !== "ok" && !isLate(check))
+    .map(({ name, verdict }) => `${verdict} ${name}`);
+}
+
+/** The variables of a program: those that deno needs, and these. */
+export function programVariables(variables: Record<string, string>): Record<string, string> {
+  return { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), NO_COLOR: "1", ...variables };
 }
 
 function kept(...names: string[]): Record<string, string> {

@@ -1,0 +1,71 @@
+// Errors in the reference: what each code means, and which codes an operation's key class and method bring with
+// them. The statuses stand in `routes/errors.ts`. Specification, "Errors"; section 1 of the decisions.
+
+import type { RefusalCode } from "domain/refusal.ts";
+import type { Access } from "routes/auth.ts";
+import type { Method, Operation } from "routes/operation.ts";
+
+/** When each code is answered. */
+export const MEANING: Readonly<Record<RefusalCode, string>> = {
+  unavailable: "The service cannot answer right now; send the call again after Retry-After.",
+  invalid_key: "The key or admin token is missing, malformed, wrong or revoked.",
+  invalid_or_expired_token: "The export link's token is missing, tampered with or expired.",
+  not_found: "What the call names does not exist, or is hidden from this caller.",
+  method_not_allowed: "The path does not answer this method.",
+  requires_secret_key: "A public key on an operation for secret keys.",
+  forbidden: "This caller may not do this.",
+  rate_limited: "The key's rate limit is reached; send the call again after Retry-After.",
+  payload_too_large: "The body is larger than 1 MiB.",
+  invalid_request: "The call is malformed; the message and details name the member at fault.",
+  idempotency_conflict: "The Idempotency-Key was used for another call.",
+  not_implemented: "A setting that this operation needs is not configured.",
+  workspace_limit_reached: "The workspace's operations of the month are used up.",
+  test_quota_exceeded: "The sandbox quota of test mode is used up.",
+  credit_pack_not_found: "No credit pack on offer has this id or name.",
+  invalid_quantity: "The pack needs a quantity above 0.",
+  credit_balance_not_found: "No credit balance has this id.",
+  alias_conflict: "from is already an alias of another user.",
+  alias_cycle: "Both ids are the same, or to is already an alias of from.",
+  consent_required: "An anonymous session is linked only with consentGiven: true.",
+  reservation_not_pending: "The reservation is already settled.",
+  already_canceled: "The subscription has already ended.",
+  catalog_in_use: "A plan or pack that would be removed is still held; it can only be archived.",
+  limit_reached: "A limit of the user's plan is reached; details.eventId names the blocked event.",
+  ai_budget_exceeded: "The workspace's AI budget of the month is spent.",
+  generation_failed: "The model server failed, or its answer did not match the schema.",
+  not_processed: "The batch ran out of time before this pair: send it again.",
+  internal_error: "Something went wrong on our side.",
+};
+
+/** What every operation with a key can answer. */
+const OF_EVERY_CALL: readonly RefusalCode[] = [
+  "unavailable",
+  "invalid_key",
+  "rate_limited",
+  "invalid_request",
+  "internal_error",
+];
+
+const OF_ACCESS: Readonly<Record<Access, readonly RefusalCode[]>> = {
+  secret: ["requires_secret_key"],
+  credit_write: ["forbidden"],
+  hidden: ["not_found"],
+  any: [],
+  end_user: ["forbidden"],
+  token: ["forbidden"],
+  test_secret: ["requires_secret_key", "forbidden"],
+};
+
+/** Every code that an operation can answer. */
+export function errorsOf({ access, method, doc }: Operation<unknown>): RefusalCode[] {
+  const ofWrite: RefusalCode[] = method === "GET" ? [] : ["payload_too_large", "idempotency_conflict"];
+  return [...new Set([...OF_EVERY_CALL, ...OF_ACCESS[access], ...ofWrite, ...doc.errors])];
+}
+
+/** Every code that an operation of the admin API can answer. */
+export function adminErrorsOf(method: Method, errors: readonly RefusalCode[]): RefusalCode[] {
+  const ofBody: RefusalCode[] = method === "GET" || method === "DELETE"
+    ? []
+    : ["invalid_request", "payload_too_large"];
+  return [...new Set<RefusalCode>(["unavailable", "invalid_key", "internal_error", ...ofBody, ...errors])];
+}

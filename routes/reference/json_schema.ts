@@ -1,0 +1,74 @@
+// Schemas of the wire as JSON Schema (2020-12, the dialect of OpenAPI 3.1). Records with an id become components
+// that others refer to.
+
+import { z } from "zod";
+import { SHOWN_AS } from "routes/schemas/fields.ts";
+
+export type JsonSchema = Record<string, unknown>;
+
+/** Turns schemas into JSON Schema and gathers the records that they refer to. */
+export class SchemaWriter {
+  readonly components: Record<string, JsonSchema> = {};
+
+  /** A schema as a caller sees it: what may be sent, or what is answered. */
+  write(schema: z.ZodType): JsonSchema {
+    const { $defs, ...written } = convert(schema);
+    const named = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+    for (const [name, record] of Object.entries($defs)) this.components[name] = withRefs(record, named);
+    return withRefs(written, named);
+  }
+}
+
+/** A schema that stands alone: the records that it refers to are written out in it. */
+export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
+  const { $defs, ...written } = convert(schema);
+  const inlined = (name: string): JsonSchema => withRefs($defs[name] as JsonSchema, inlined);
+  return withRefs(written, inlined);
+}
+
+function convert(schema: z.ZodType): JsonSchema & { readonly $defs: Readonly<Record<string, JsonSchema>> } {
+  const { $defs = {}, $schema: _, ...written } = z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ zodSchema, jsonSchema }) => show(zodSchema, jsonSchema),
+  });
+  return { ...written, $defs: $defs as Record<string, JsonSchema> };
+}
+
+function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
+  const shown = SHOWN_AS.get(zodSchema);
+  if (shown !== undefined) {
+    const { description } = jsonSchema;
+    for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
+    Object.assign(jsonSchema, shown, description === undefined ? {} : { description });
+  }
+  // Unknown members are ignored, and members may be added to answers: no object is closed.
+  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  // A record of texts needs no schema of its names, and a whole number no bound where JSON loses precision.
+  delete jsonSchema.propertyNames;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+}
+
+/** A schema with each reference to a record in place of which something else is to stand. */
+function withRefs({ id: _, ...schema }: JsonSchema, refTo: (name: string) => JsonSchema): JsonSchema {
+  const replaced = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(replaced);
+    if (typeof value !== "object" || value === null) return value;
+    const { $ref, ...members } = value as JsonSchema;
+    const copied = Object.fromEntries(
+      Object.entries(members).map(([name, member]) => [name, replaced(member)]),
+    );
+    if (typeof $ref !== "string") return copied;
+    return { ...refTo($ref.slice("#/$defs/".length)), ...copied };
+  };
+  return replaced(schema) as JsonSchema;
+}
+
+/** A schema without null: what a query string can hold. */
+export function withoutNull({ anyOf, type, ...rest }: JsonSchema): JsonSchema {
+  if (Array.isArray(type)) return { ...rest, type: type.find((name) => name !== "null") };
+  if (!Array.isArray(anyOf)) return type === undefined ? rest : { ...rest, type };
+  const kept = anyOf.filter((part: JsonSchema) => part.type !== "null");
+  return kept.length === 1 ? { ...rest, ...kept[0] } : { ...rest, anyOf: kept };
+}

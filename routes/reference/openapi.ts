@@ -1,0 +1,228 @@
+// The API as an OpenAPI 3.1 document, made from the records that routing, access and validation go by. Nothing of an
+// operation is written twice: a schema that changes changes the document.
+
+import type { z } from "zod";
+import type { RefusalCode } from "domain/refusal.ts";
+import type { AdminOperation } from "routes/admin.ts";
+import { OPTION_MEMBERS } from "routes/body.ts";
+import { STATUS } from "routes/errors.ts";
+import type { Method, Operation } from "routes/operation.ts";
+import {
+  ERROR,
+  HEADERS,
+  INFO,
+  PARAMETERS,
+  refTo,
+  SECURITY,
+  SECURITY_SCHEMES,
+} from "routes/reference/components.ts";
+import { type OperationDoc, TAGS } from "routes/reference/doc.ts";
+import { adminErrorsOf, errorsOf, MEANING } from "routes/reference/errors.ts";
+import { examplesOf } from "routes/reference/examples.ts";
+import { type JsonSchema, SchemaWriter, withoutNull } from "routes/reference/json_schema.ts";
+import type { Page } from "routes/reference/pages.ts";
+
+/** Everything that the document is made of. */
+export interface Surface {
+  readonly operations: readonly Operation<unknown>[];
+  readonly admin: readonly AdminOperation[];
+  readonly pages: readonly Page[];
+}
+
+/** An operation of any kind, as the document shows it. */
+interface Shown {
+  readonly method: Method;
+  readonly path: string;
+  readonly doc: OperationDoc;
+  readonly errors: readonly RefusalCode[];
+  readonly security: readonly unknown[];
+  /** Members of path and query. */
+  readonly parameters: JsonSchema;
+  readonly body: JsonSchema | null;
+  readonly isKeyed: boolean;
+  /** The media type of an answer without envelope; null with one. */
+  readonly rawType: string | null;
+}
+
+/** The OpenAPI document of the whole API. */
+export function makeDocument({ operations, admin, pages }: Surface): JsonSchema {
+  const writer = new SchemaWriter();
+  const shown = [
+    ...operations.map((operation) => showOperation(writer, operation)),
+    ...admin.map((operation) => showAdmin(writer, operation)),
+    ...pages.map((page) => showPage(writer, page)),
+  ];
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const one of shown) {
+    const path = one.path.replace(/:(\w+)/g, "{$1}");
+    (paths[path] ??= {})[one.method.toLowerCase()] = operationObject(writer, one);
+  }
+  return {
+    openapi: "3.1.1",
+    info: INFO,
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: { Error: ERROR, ...writer.components },
+      securitySchemes: SECURITY_SCHEMES,
+      parameters: PARAMETERS,
+      headers: HEADERS,
+    },
+  };
+}
+
+function showOperation(writer: SchemaWriter, operation: Operation<unknown>): Shown {
+  const { method, path, access, input, doc, hasOptions } = operation;
+  const members = writer.write(input);
+  const isBody = method === "POST";
+  return {
+    method,
+    path: `/api${path}`,
+    doc,
+    errors: errorsOf(operation),
+    security: SECURITY[access],
+    parameters: isBody ? {} : members,
+    body: !isBody ? null : hasOptions === true ? withOptions(members) : members,
+    isKeyed: method !== "GET",
+    rawType: null,
+  };
+}
+
+/** The members that may also stand in a nested `options` object. */
+function withOptions(members: JsonSchema): JsonSchema {
+  const properties = members.properties as Record<string, JsonSchema>;
+  const nested = Object.entries(properties).filter(([name]) => OPTION_MEMBERS.has(name));
+  const options = {
+    type: "object",
+    description: "The same members may stand here instead, not in both places",
+    properties: Object.fromEntries(nested),
+  };
+  return { ...members, properties: { ...properties, options } };
+}
+
+function showAdmin(writer: SchemaWriter, { method, path, body, query, doc }: AdminOperation): Shown {
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
+  const asked = query === undefined ? {} : writer.write(query).properties as Record<string, JsonSchema>;
+  const properties = { ...Object.fromEntries(names.map((name) => [name, { type: "string" }])), ...asked };
+  return {
+    method,
+    path: `/api/admin/v1${path}`,
+    doc,
+    errors: adminErrorsOf(method, doc.errors),
+    security: [{ adminToken: [] }],
+    parameters: { properties, required: names },
+    body: body === undefined ? null : writer.write(body),
+    isKeyed: false,
+    rawType: null,
+  };
+}
+
+function showPage(writer: SchemaWriter, { path, doc, query, mediaType }: Page): Shown {
+  return {
+    method: "GET",
+    path,
+    doc,
+    errors: doc.errors,
+    security: [],
+    parameters: query === undefined ? {} : writer.write(query),
+    body: null,
+    isKeyed: false,
+    rawType: mediaType,
+  };
+}
+
+function operationObject(writer: SchemaWriter, shown: Shown): JsonSchema {
+  const { doc, body } = shown;
+  const example = examplesOf(doc.id).success;
+  const requestBody = body === null ? undefined : {
+    required: true,
+    content: {
+      "application/json": {
+        schema: body,
+        ...example?.body === undefined ? {} : { examples: { example: { value: example.body } } },
+      },
+    },
+  };
+  return {
+    operationId: doc.id,
+    tags: [doc.tag],
+    summary: doc.summary,
+    ...doc.description === undefined ? {} : { description: doc.description },
+    parameters: parametersOf(shown),
+    ...requestBody === undefined ? {} : { requestBody },
+    responses: { 200: successOf(writer, shown), ...refusalsOf(shown) },
+    security: shown.security,
+  };
+}
+
+function parametersOf({ path, doc, parameters, isKeyed }: Shown): JsonSchema[] {
+  const { properties = {}, required = [] } = parameters as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  const example = examplesOf(doc.id).success?.parameters ?? {};
+  const own = Object.entries(properties).map(([name, member]) => {
+    const isPath = path.includes(`:${name}`);
+    const { description, ...schema } = withoutNull(member);
+    return {
+      name,
+      in: isPath ? "path" : "query",
+      required: isPath || required.includes(name),
+      ...description === undefined ? {} : { description },
+      schema,
+      ...example[name] === undefined ? {} : { example: example[name] },
+    };
+  });
+  const keyed = isKeyed ? [refTo("parameters", "IdempotencyKey")] : [];
+  return [...own, ...keyed, refTo("parameters", "RequestId")];
+}
+
+function successOf(writer: SchemaWriter, { doc, isKeyed, rawType }: Shown): JsonSchema {
+  const data = writer.write(doc.answer as z.ZodType);
+  const schema = rawType !== null ? data : {
+    type: "object",
+    properties: { ok: { type: "boolean", const: true }, data },
+    required: ["ok", "data"],
+  };
+  const example = examplesOf(doc.id).success;
+  return {
+    description: doc.summary,
+    headers: {
+      "X-Request-Id": refTo("headers", "RequestId"),
+      ...isKeyed ? { "Idempotent-Replayed": refTo("headers", "IdempotentReplayed") } : {},
+    },
+    content: {
+      [rawType ?? "application/json"]: {
+        schema,
+        ...example === undefined ? {} : { examples: { example: { value: example.answer } } },
+      },
+    },
+  };
+}
+
+/** One response for each status, with the codes that it may carry. */
+function refusalsOf({ doc, errors }: Shown): Record<string, JsonSchema> {
+  const recorded = examplesOf(doc.id).refusals ?? {};
+  const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));
+  return Object.fromEntries(byStatus.map(([status, codes = []]) => {
+    const found = codes.filter((code) => recorded[code] !== undefined);
+    const examples = Object.fromEntries(found.map((code) => [code, { value: recorded[code] }]));
+    const retries = codes.includes("unavailable") || codes.includes("rate_limited");
+    return [status, {
+      description: codes.map((code) => `\`${code}\`: ${MEANING[code]}`).join("\n\n"),
+      headers: {
+        "X-Request-Id": refTo("headers", "RequestId"),
+        ...retries ? { "Retry-After": refTo("headers", "RetryAfter") } : {},
+      },
+      content: {
+        "application/json": {
+          schema: {
+            ...refTo("schemas", "Error"),
+            properties: { error: { properties: { code: { enum: codes } } } },
+          },
+          ...found.length === 0 ? {} : { examples },
+        },
+      },
+    }];
+  }));
+}

@@ -1,0 +1,136 @@
+// The document at `/api/openapi.json` and the reference page at `/docs`. Both need no key and no running store. The page
+// is Scalar, served from the program itself: its policy lets the browser fetch nothing from another host.
+
+import { createHash } from "node:crypto";
+import { type Context, Hono } from "hono";
+import { headersOf, requestId } from "routes/respond.ts";
+import { makeDocument, type Surface } from "routes/reference/openapi.ts";
+import { REFERENCE_PATHS } from "routes/reference/pages.ts";
+
+/** The version of Scalar that stands beside this file; see the README here. */
+const SCALAR_VERSION = "1.72.1";
+
+const { document: DOCUMENT_PATH, page: PAGE_PATH } = REFERENCE_PATHS;
+/** Where the page loads Scalar from. */
+export const SCALAR_PATH = `${PAGE_PATH}/scalar-${SCALAR_VERSION}.js`;
+const START_PATH = `${PAGE_PATH}/start.js`;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Holdfast API</title>
+    <link rel="icon" href="data:,">
+  </head>
+  <body>
+    <div id="reference"></div>
+    <script src="${SCALAR_PATH}"></script>
+    <script src="${START_PATH}"></script>
+  </body>
+</html>
+`;
+
+/** Everything in Scalar that would call another host is off; the policy below holds whatever it does. */
+const CONFIGURATION = {
+  url: DOCUMENT_PATH,
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  persistAuth: false,
+  agent: { disabled: true, hideAddApi: true },
+  mcp: { disabled: true },
+};
+
+/** Calls from the console, and the calls that it shows to copy, go to where the page came from. */
+const START = `Scalar.createApiReference("#reference", {
+  ...${JSON.stringify(CONFIGURATION)},
+  servers: [{ url: location.origin }],
+});
+`;
+
+/** Scripts and calls go to this host alone; Scalar sets styles and its icons are data. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const REVALIDATE = "no-cache";
+const FOR_A_YEAR = "public, max-age=31536000, immutable";
+
+/** The routes of the reference. */
+export function referenceRoutes(surface: Surface): Hono {
+  const app = new Hono();
+  const document = once(() => Promise.resolve(tagged(JSON.stringify(makeDocument(surface)))));
+  const page = tagged(PAGE);
+  const start = tagged(START);
+  const scalar = once(readScalar);
+  app.get(DOCUMENT_PATH, async (context) => {
+    return answer(context, await document(), "application/json; charset=UTF-8", REVALIDATE);
+  });
+  app.get(PAGE_PATH, (context) => {
+    const response = answer(context, page, "text/html; charset=UTF-8", REVALIDATE);
+    response.headers.set("content-security-policy", POLICY);
+    response.headers.set("x-frame-options", "DENY");
+    return response;
+  });
+  app.get(START_PATH, (context) => answer(context, start, "text/javascript; charset=UTF-8", REVALIDATE));
+  app.get(SCALAR_PATH, async (context) => {
+    return answer(context, await scalar(), "text/javascript; charset=UTF-8", FOR_A_YEAR);
+  });
+  return app;
+}
+
+/** Something to be served, with its tag: the same bytes always have the same one. */
+interface Tagged {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly etag: string;
+  readonly isGzip: boolean;
+}
+
+function tagged(content: string | Uint8Array<ArrayBuffer>): Tagged {
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+  const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
+  return { bytes, etag, isGzip: typeof content !== "string" };
+}
+
+/** Scalar as gzip. It is loaded with the first visit, so that a process nobody visits does not hold it. */
+async function readScalar(): Promise<Tagged> {
+  const { default: bytes } = await import("routes/reference/scalar.js.gz", { with: { type: "bytes" } });
+  return tagged(bytes);
+}
+
+function answer({ req }: Context, { bytes, etag, isGzip }: Tagged, type: string, caching: string): Response {
+  const headers = {
+    ...headersOf(requestId(req.raw), type),
+    etag,
+    "cache-control": caching,
+    ...isGzip ? { vary: "Accept-Encoding" } : {},
+  };
+  if (matches(req.header("if-none-match"), etag)) return new Response(null, { status: 304, headers });
+  if (!isGzip) return new Response(bytes, { headers });
+  if (/\bgzip\b/.test(req.header("accept-encoding") ?? "")) {
+    return new Response(bytes, { headers: { ...headers, "content-encoding": "gzip" } });
+  }
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(plain, { headers: { ...headers, etag: `W/${etag}` } });
+}
+
+/** Whether a caller has the bytes already; proxies that compress may have made the tag weak. */
+function matches(presented: string | undefined, etag: string): boolean {
+  const tags = (presented ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  return tags.includes(etag) || tags.includes("*");
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => made ??= make();
+}

@@ -1,0 +1,114 @@
+// Bodies and answers of the admin API as schemas. Section 3 of the decisions, "Admin API".
+
+import { z } from "zod";
+import { textOf } from "routes/schemas/fields.ts";
+import { time } from "routes/schemas/records.ts";
+import { catalogSchema } from "src/catalog/schema.ts";
+import { REQUEST_LIMITS } from "src/limits.ts";
+
+const name = textOf(1, REQUEST_LIMITS.idLengthMax);
+const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
+const caps = { operationCap: cap, aiBudgetCents: cap, testOperationCap: cap, testCreditBalanceCap: cap };
+const keyClass = z.enum(["secret", "public"]);
+const mode = z.enum(["live", "test"]);
+
+export const workspaceInput = z.object({ name, ...caps });
+export const workspacePatch = z.object({
+  name: name.nullish().transform((text) => text ?? undefined),
+  ...caps,
+});
+export const appInput = z.object({ name, workspaceId: z.string().nullish() });
+export const keyInput = z.object({ class: keyClass, mode });
+
+/** The catalog as the reference shows it; `src/catalog` checks it as a whole. */
+export const catalogDocument = catalogSchema.meta({ id: "Catalog" });
+
+const setCap = z.number().nullable().describe("null: no limit");
+const workspaceMembers = {
+  workspaceId: z.string(),
+  name: z.string(),
+  operationCap: setCap,
+  aiBudgetCents: setCap,
+  testOperationCap: setCap,
+  testCreditBalanceCap: setCap,
+};
+
+export const workspaceAnswer = z.strictObject(workspaceMembers);
+
+export const workspacesAnswer = z.array(z.strictObject({
+  ...workspaceMembers,
+  operationsUsed: z.number().describe("In the running UTC month"),
+  testOperationsUsed: z.number(),
+  aiSpentCents: z.number(),
+}));
+
+const shownKey = z.strictObject({
+  keyId: z.string(),
+  key: z.string().describe("Shown once"),
+  class: keyClass,
+  mode,
+}).meta({ id: "NewKey" });
+
+export const newAppAnswer = z.strictObject({
+  appId: z.string(),
+  workspaceId: z.string(),
+  identitySecret: z.string().describe("Signs end-user tokens; shown once"),
+  keys: z.array(shownKey).describe("One of each class and mode"),
+});
+
+export const appAnswer = z.strictObject({
+  appId: z.string(),
+  workspaceId: z.string(),
+  name: z.string(),
+  createdAt: time,
+  catalogVersion: z.int(),
+}).meta({ id: "App" });
+
+export const newKeyAnswer = shownKey;
+
+export const keyAnswer = z.strictObject({
+  keyId: z.string(),
+  prefix: z.string(),
+  class: keyClass,
+  mode,
+  createdAt: time,
+  revokedAt: time.nullable(),
+}).meta({ id: "Key" });
+
+export const catalogAnswer = z.strictObject({
+  version: z.int().describe("0 before the first catalog"),
+  ...catalogSchema.shape,
+});
+
+export const appliedAnswer = z.strictObject({
+  version: z.int(),
+  changes: z.array(z.strictObject({
+    path: z.string(),
+    change: z.enum(["added", "changed", "removed"]),
+  })),
+});
+
+const rowCount = z.int().min(0);
+
+export const sweepAnswer = z.strictObject({
+  expiredReservations: rowCount,
+  endedSubscriptions: rowCount,
+  idempotencyRecords: rowCount,
+  historyRows: rowCount,
+  promptLogs: rowCount,
+  erasures: rowCount,
+});
+
+export const moveHistoryAnswer = z.strictObject({ historyRows: rowCount });
+
+const verdict = z.enum(["ok", "warn", "fail"]);
+
+export const healthAnswer = z.strictObject({
+  verdict: verdict.describe("The worst of the checks"),
+  checks: z.array(z.strictObject({
+    name: z.string(),
+    verdict,
+    found: z.string(),
+    advice: z.string().nullable().describe("What to do; null where nothing is"),
+  })),
+});

@@ -1,0 +1,326 @@
+// The `data` of each operation's 200 answer, as schemas of the records in `records.ts`. Handlers do not run them; the
+// tests hold every answer that they see against them, and the API reference is made of them.
+
+import { z } from "zod";
+import {
+  balance,
+  counter,
+  duplicates,
+  event,
+  matchStatus,
+  period,
+  subRef,
+  subscription,
+  time,
+  unit,
+} from "routes/schemas/records.ts";
+
+/** An answer that says nothing but that the call was done. */
+export const nothing = z.strictObject({});
+
+const reasons = z.array(
+  z.enum(["limit_reached", "reservation_headroom_exceeded", "unmatched_event", "no_subscription"]),
+);
+
+export const reserveAnswer = z.strictObject({
+  allowed: z.boolean(),
+  matched: z.boolean().describe("false when nothing covers the event, or the user has no subscription"),
+  reservationId: z.string().optional().describe("Present when allowed"),
+  expiresAt: time.optional(),
+  reasons: reasons.optional(),
+  groups: z.array(z.strictObject({
+    groupId: z.string(),
+    unit,
+    quota: z.number(),
+    current: z.number(),
+    headroomGate: z.number().optional().describe("The effective gate where headroom is configured"),
+  })).optional(),
+});
+
+export const commitAnswer = z.strictObject({
+  eventId: z.string(),
+  groups: z.array(z.strictObject({
+    groupId: z.string(),
+    unit,
+    quota: z.number(),
+    current: z.number(),
+    overflow: z.boolean().describe("This commit took the counter past its quota"),
+  })),
+  recharged: z.boolean().describe("The hold had expired and was charged again"),
+});
+
+export const trackAnswer = z.strictObject({
+  eventId: z.string(),
+  matchStatus,
+  matchedGroupIds: z.array(z.string()),
+  counters: z.array(counter),
+});
+
+export const canUseAnswer = z.strictObject({
+  allowed: z.boolean(),
+  matched: z.boolean(),
+  reasons,
+  details: z.array(z.strictObject({
+    groupId: z.string(),
+    current: z.number(),
+    quota: z.number(),
+    resetsAt: time.nullable(),
+    creditAvailable: z.number(),
+    creditPacks: z.array(z.strictObject({
+      packId: z.string(),
+      packName: z.string(),
+      available: z.number(),
+    })),
+  })),
+});
+
+const usageMembers = {
+  userId: z.string(),
+  period: period.nullable(),
+  counters: z.array(counter),
+  credits: z.array(balance),
+};
+
+export const usageAnswer = z.strictObject({
+  ...usageMembers,
+  duplicateActiveSubscriptions: duplicates.nullable().optional().describe("With a secret key only"),
+});
+
+export const usageMeAnswer = z.strictObject(usageMembers);
+
+export const userAnswer = z.strictObject({
+  userId: z.string().describe("The canonical id"),
+  aliases: z.array(z.string()),
+  subscription: subscription.nullable(),
+  history: z.array(z.strictObject({
+    id: z.string(),
+    type: z.enum(["created", "plan_changed", "canceled", "reactivated", "ended", "merged", "promoted"]),
+    subscriptionId: z.string(),
+    planId: z.string(),
+    previousPlanId: z.string().nullable(),
+    reason: z.string().nullable(),
+    at: time,
+  })).describe("Newest first, at most 50"),
+  period: period.nullable(),
+  counters: z.array(counter),
+  credits: z.array(balance),
+  duplicateActiveSubscriptions: duplicates.nullable(),
+});
+
+export const cancelAnswer = z.strictObject({
+  subscriptionId: z.string(),
+  userId: z.string(),
+  planId: z.string(),
+  endsAt: time,
+});
+
+const issued = {
+  balanceId: z.string(),
+  remaining: z.number(),
+  expiresAt: time.nullable(),
+};
+
+export const grantAnswer = z.strictObject({
+  balances: z.array(z.strictObject({ ...issued, packItemId: z.string().nullable() }))
+    .describe("One for each item of the pack"),
+  ...issued,
+}).describe("balanceId, remaining and expiresAt are those of the first balance.");
+
+export const revokeAnswer = z.strictObject({ balanceId: z.string(), remaining: z.literal(0) });
+
+export const creditsAnswer = z.strictObject({ credits: z.array(balance).describe("In the order of use") });
+
+export const ledgerAnswer = z.strictObject({
+  entries: z.array(z.strictObject({
+    id: z.string(),
+    balanceId: z.string(),
+    packId: z.string(),
+    delta: z.number().describe("Negative: consumed; positive: granted or refunded"),
+    reason: z.enum([
+      "event_committed",
+      "reservation_held",
+      "reservation_released",
+      "reservation_expired",
+      "grant",
+      "admin_adjust",
+      "merged_from_alias",
+      "merge_dedupe",
+    ]),
+    eventId: z.string().nullable(),
+    reservationId: z.string().nullable(),
+    occurredAt: time,
+    notes: z.string().nullable(),
+  })).describe("Newest first"),
+  nextCursor: z.string().nullable(),
+});
+
+const rowCount = z.int().min(0);
+
+/** The report of a merge. */
+export const aliasReport = z.strictObject({
+  mergeId: z.string().nullable().describe("null on a dry run"),
+  from: z.string(),
+  to: z.string(),
+  mode: z.enum(["live", "test"]),
+  dryRun: z.boolean(),
+  alreadyMerged: z.boolean(),
+  historyPending: z.boolean().describe("History is still moving in the background"),
+  billableOperations: rowCount,
+  moved: z.strictObject({
+    events: rowCount,
+    eventLogs: rowCount,
+    counters: rowCount,
+    reservations: rowCount,
+    subscriptions: rowCount,
+    subscriptionEvents: rowCount,
+    creditBalances: rowCount,
+    creditLedger: rowCount,
+    mediaAssets: rowCount,
+    composeGenerations: rowCount,
+    aliasesRepointed: rowCount,
+  }),
+  conflicts: z.strictObject({
+    counters: z.strictObject({
+      summed: rowCount,
+      carried: z.array(z.strictObject({ fromGroupId: z.string(), toGroupId: z.string() })),
+      unpaired: z.array(z.string()),
+    }),
+    subscriptions: duplicates.nullable(),
+    endedSubscriptions: z.array(subRef),
+    credits: z.array(z.strictObject({
+      externalRef: z.string(),
+      survivorId: z.string(),
+      droppedId: z.string(),
+      remaining: z.number(),
+      overage: z.number(),
+    })),
+  }),
+  analytics: z.enum(["linked", "already_linked", "skipped_consent_required"]),
+}).meta({ id: "AliasReport" });
+
+/** What a pair brought is shown as it came, also where it is no text. */
+const asSent = z.unknown().describe("As it was sent");
+
+export const aliasBatchAnswer = z.strictObject({
+  results: z.array(z.union([
+    z.strictObject({
+      from: asSent,
+      to: asSent,
+      ok: z.literal(true),
+      report: aliasReport,
+      billableOperations: rowCount,
+    }),
+    z.strictObject({
+      from: asSent,
+      to: asSent,
+      ok: z.literal(false),
+      error: z.strictObject({
+        code: z.enum([
+          "invalid_request",
+          "alias_conflict",
+          "alias_cycle",
+          "workspace_limit_reached",
+          "test_quota_exceeded",
+          "unavailable",
+          "internal_error",
+          "not_processed",
+        ]),
+        message: z.string(),
+      }),
+      billableOperations: z.literal(0),
+    }),
+  ])).describe("In the order of the pairs"),
+  billableOperations: rowCount,
+});
+
+export const customerAnswer = z.strictObject({
+  canonicalId: z.string(),
+  aliases: z.array(z.string()),
+  duplicateActiveSubscriptions: duplicates.nullable(),
+});
+
+export const composeAnswer = z.union([
+  z.strictObject({
+    status: z.literal("generated"),
+    generationId: z.string(),
+    output: z.record(z.string(), z.unknown()).describe("Matches the type's output schema"),
+    usage: z.strictObject({
+      model: z.string(),
+      inputTokens: z.number(),
+      outputTokens: z.number(),
+      costCents: z.number(),
+      eventId: z.string(),
+    }),
+  }),
+  z.strictObject({
+    status: z.literal("opted_out"),
+    generationId: z.null(),
+    output: z.null(),
+    usage: z.null(),
+  }),
+]);
+
+export const eventsAnswer = z.strictObject({
+  events: z.array(event).describe("Newest first"),
+  limit: z.int(),
+  offset: z.int(),
+  logPromptsEnabled: z.boolean(),
+});
+
+export const captureAnswer = z.strictObject({ accepted: z.literal(true) });
+
+export const identifyAnswer = z.strictObject({ personId: z.string(), merged: z.boolean() });
+
+export const aliasPeopleAnswer = z.strictObject({ personId: z.string() });
+
+export const optedOutAnswer = z.strictObject({ optedOut: z.boolean() });
+
+export const exportPersonAnswer = z.strictObject({
+  downloadUrl: z.url(),
+  expiresAt: time.describe("24 hours from now"),
+  format: z.literal("json"),
+});
+
+/** The export document itself, which is answered without the envelope. */
+export const exportDocumentAnswer = z.strictObject({
+  format: z.literal("json"),
+  exportedAt: time,
+  appId: z.string(),
+  mode: z.enum(["live", "test"]),
+  distinctId: z.string(),
+  person: z.strictObject({
+    personId: z.string(),
+    distinctIds: z.array(z.string()),
+    properties: z.record(z.string(), z.unknown()),
+    identifiedAt: time.nullable(),
+    createdAt: time,
+  }).nullable(),
+  events: z.strictObject({
+    analytics: z.array(z.strictObject({
+      id: z.string(),
+      event: z.string(),
+      properties: z.record(z.string(), z.unknown()),
+      timestamp: time,
+    })),
+    metering: z.array(event),
+  }),
+  consentLog: z.array(z.strictObject({
+    id: z.string(),
+    action: z.enum(["opt_out", "opt_in"]),
+    scope: z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]),
+    consentGiven: z.boolean(),
+    createdAt: time,
+  })),
+});
+
+export const deletePersonAnswer = z.strictObject({ jobId: z.string() });
+
+export const deletionStatusAnswer = z.strictObject({
+  status: z.enum(["queued", "in_progress", "completed", "failed"]),
+  requestedAt: time,
+  startedAt: time.nullable(),
+  completedAt: time.nullable(),
+  errorMessage: z.string().nullable(),
+});
+
+export const testClockAnswer = z.strictObject({ now: time });

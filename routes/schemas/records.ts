@@ -1,0 +1,142 @@
+// The records that answers are made of, as schemas. They are strict: a member that is not written here fails the
+// tests, so the API reference, which is made of them, cannot leave one out.
+
+import { z } from "zod";
+import { SHOWN_AS } from "routes/schemas/fields.ts";
+
+/** A time as answers show it: ISO 8601, UTC, milliseconds. */
+export const time = z.iso.datetime({ precision: 3 }).register(SHOWN_AS, {
+  type: "string",
+  format: "date-time",
+  description: "ISO 8601, UTC, with milliseconds",
+});
+
+/** What a limit group or a balance counts in. */
+export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
+
+const rule = z.strictObject({
+  event: z.string().describe('An event name, a prefix followed by one final "*", or "*"'),
+  metadata: z.record(z.string(), z.string()).optional()
+    .describe("Values that the call's metadata must have"),
+}).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
+
+/** A counter of a limit group in the running window. */
+export const counter = z.strictObject({
+  groupId: z.string(),
+  event: z.string().describe("The pattern of the group's first rule"),
+  label: z.string(),
+  unit,
+  quota: z.number(),
+  count: z.number().describe("What is used and held"),
+  remaining: z.number().min(0),
+  costCents: z.number().describe("The cost of the events that were counted, without open holds"),
+  filters: z.record(z.string(), z.array(z.string()))
+    .describe("The distinct metadata values that the group's rules ask for"),
+}).meta({ id: "Counter" });
+
+/** A credit balance. */
+export const balance = z.strictObject({
+  balanceId: z.string(),
+  packId: z.string(),
+  packName: z.string(),
+  packItemId: z.string().nullable().describe("null for a pack without items"),
+  kind: z.enum(["per_type", "generic"]),
+  unit,
+  remaining: z.number(),
+  initial: z.number(),
+  grantedAt: time,
+  expiresAt: time.nullable(),
+  status: z.enum(["active", "expired", "depleted", "revoked"]),
+  matches: z.array(rule),
+  priority: z.number(),
+}).meta({ id: "CreditBalance" });
+
+/** The window that counters are of. */
+export const period = z.strictObject({ start: time, end: time.nullable().describe("null for a lifetime") })
+  .meta({ id: "Period" });
+
+/** A subscription. */
+export const subscription = z.strictObject({
+  subscriptionId: z.string(),
+  userId: z.string(),
+  planId: z.string(),
+  startedAt: time,
+  endsAt: time.nullable(),
+  cycleAnchorAt: time.nullable(),
+  provider: z.string().nullable(),
+  externalId: z.string().nullable(),
+}).meta({ id: "Subscription" });
+
+/** A subscription as reports name it. */
+export const subRef = z.strictObject({
+  subscriptionId: z.string(),
+  planId: z.string(),
+  planName: z.string(),
+  provider: z.string().nullable(),
+  externalId: z.string().nullable(),
+  startedAt: time,
+  endsAt: time.nullable(),
+}).meta({ id: "SubscriptionReference" });
+
+/** Several active subscriptions of one user. */
+export const duplicates = z.strictObject({
+  primary: subRef.describe("The one that grants entitlement"),
+  duplicates: z.array(subRef),
+}).meta({ id: "DuplicateActiveSubscriptions" });
+
+/** How an event was counted. */
+export const matchStatus = z.enum([
+  "matched",
+  "matched_credits_only",
+  "unmatched",
+  "blocked",
+  "no_subscription",
+  "released",
+]).meta({ id: "MatchStatus" });
+
+const listedEvent = {
+  id: z.string(),
+  endUserId: z.string(),
+  eventType: z.string(),
+  quantity: z.number(),
+  costCents: z.number(),
+  matchStatus,
+  createdAt: time,
+  hasLog: z.boolean(),
+  promptPreview: z.string().nullable().describe("The first 200 characters of the prompt"),
+};
+
+/** An event as the feed lists it. */
+export const event = z.strictObject(listedEvent).meta({ id: "Event" });
+
+/** An event with its details. */
+export const eventDetail = z.strictObject({
+  ...listedEvent,
+  metadata: z.record(z.string(), z.unknown()).nullable(),
+  matchedGroupIds: z.array(z.string()),
+  prompt: z.string().nullable(),
+  response: z.string().nullable(),
+  errorCode: z.string().nullable(),
+  reservationId: z.string().nullable(),
+  reason: z.string().nullable(),
+  uncovered: z.record(z.string(), z.number())
+    .describe("By unit, what neither plan nor credits could take; empty normally"),
+}).meta({ id: "EventDetail" });
+
+/** A plan on offer. */
+export const plan = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  period: z.strictObject({
+    type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
+    anchor: z.enum(["subscription_start", "calendar"]),
+  }),
+  limits: z.array(z.strictObject({
+    id: z.string(),
+    label: z.string(),
+    unit,
+    quota: z.number(),
+    event: z.string().describe("The pattern of the first rule"),
+    matches: z.array(rule),
+  })),
+}).meta({ id: "Plan" });

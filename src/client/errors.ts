@@ -1,0 +1,94 @@
+// What a call can end with instead of an answer: the service's error codes, those of the client itself, and the one
+// error class that carries both.
+
+/** Every error code of the service. */
+export type ServiceErrorCode =
+  | "unavailable"
+  | "invalid_key"
+  | "invalid_or_expired_token"
+  | "not_found"
+  | "method_not_allowed"
+  | "requires_secret_key"
+  | "forbidden"
+  | "rate_limited"
+  | "payload_too_large"
+  | "invalid_request"
+  | "idempotency_conflict"
+  | "not_implemented"
+  | "workspace_limit_reached"
+  | "test_quota_exceeded"
+  | "credit_pack_not_found"
+  | "invalid_quantity"
+  | "credit_balance_not_found"
+  | "alias_conflict"
+  | "alias_cycle"
+  | "consent_required"
+  | "reservation_not_pending"
+  | "already_canceled"
+  | "catalog_in_use"
+  | "limit_reached"
+  | "ai_budget_exceeded"
+  | "generation_failed"
+  | "not_processed"
+  | "internal_error";
+
+/**
+ * Codes that only the client gives: no connection or a broken one, no answer in time, an answer that is not the
+ * service's (a proxy's error page, say).
+ */
+export type ClientErrorCode = "network_error" | "timeout" | "bad_answer";
+
+/** What an error is made of. */
+export interface ErrorParts {
+  readonly code: string;
+  readonly status: number;
+  readonly message: string;
+  readonly details?: unknown;
+  readonly requestId?: string | null;
+  readonly retryAfterMs?: number | null;
+  readonly cause?: unknown;
+}
+
+/**
+ * A call that ended without an answer of its own.
+ *
+ * @example At the limit, track is an error and reserve is not
+ * ```ts
+ * try {
+ *   await client.track("user_1", "image.render", 101);
+ * } catch (error) {
+ *   if (!(error instanceof HoldfastError)) throw error;
+ *   console.log(error.code); // "limit_reached"
+ *   console.log(error.status); // 429
+ * }
+ * const hold = await client.reserve("user_1", "image.render", 1, {}, { count: 101 });
+ * console.log(hold.reasons); // ["limit_reached"]
+ * ```
+ */
+export class HoldfastError extends Error {
+  /** What happened, to be compared with; later versions of the service may know more codes. */
+  readonly code: ServiceErrorCode | ClientErrorCode | (string & Record<never, never>);
+  /** The HTTP status; 0 when no answer came. */
+  readonly status: number;
+  /** More about it, for some codes: the members at fault of `invalid_request`, the `eventId` of `limit_reached`. */
+  readonly details: unknown;
+  /** Names the request in the service's log; null when no answer came. */
+  readonly requestId: string | null;
+  /** How long the service asked to wait before the next try; null when it did not. */
+  readonly retryAfterMs: number | null;
+
+  constructor({ code, status, message, details, requestId, retryAfterMs, cause }: ErrorParts) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "HoldfastError";
+    this.code = code;
+    this.status = status;
+    this.details = details;
+    this.requestId = requestId ?? null;
+    this.retryAfterMs = retryAfterMs ?? null;
+  }
+}
+
+/** The error of an input that cannot be sent as it is; nothing went out. */
+export function invalidInput(message: string, cause?: unknown): HoldfastError {
+  return new HoldfastError({ code: "invalid_request", status: 400, message, cause });
+}

@@ -1,0 +1,120 @@
+// The feed of metering events. Specification, "Events feed".
+
+import { pagesByOffset } from "./pages.ts";
+import type { Metadata, Unit } from "./shapes.ts";
+import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
+import { pathMember } from "./wire.ts";
+
+/** Which events to list. */
+export interface EventQuery {
+  readonly userId?: string | undefined;
+  readonly eventType?: string | undefined;
+  /** 1 to 100, 20 by default. */
+  readonly limit?: number | undefined;
+  /** 0 to 10,000. */
+  readonly offset?: number | undefined;
+}
+
+/** An event as the list shows it. */
+export interface MeteredEvent {
+  readonly id: string;
+  readonly endUserId: string;
+  readonly eventType: string;
+  readonly quantity: number;
+  readonly costCents: number;
+  readonly matchStatus:
+    | "matched"
+    | "matched_credits_only"
+    | "unmatched"
+    | "blocked"
+    | "no_subscription"
+    | "released";
+  readonly createdAt: string;
+  readonly hasLog: boolean;
+  /** The first 200 characters of the prompt, where there is a log. */
+  readonly promptPreview: string | null;
+}
+
+/** A page of events, newest first. */
+export interface EventPage {
+  readonly events: readonly MeteredEvent[];
+  readonly limit: number;
+  readonly offset: number;
+  /** Whether the app logs prompts now; while it does not, no row shows a log. */
+  readonly logPromptsEnabled: boolean;
+}
+
+/** An event with its details. */
+export interface EventDetail extends MeteredEvent {
+  readonly metadata: Metadata | null;
+  readonly matchedGroupIds: readonly string[];
+  readonly prompt: string | null;
+  readonly response: string | null;
+  readonly errorCode: string | null;
+  readonly reservationId: string | null;
+  readonly reason: string | null;
+  /** What neither plan nor credits covered; empty normally. */
+  readonly uncovered: Readonly<Partial<Record<Unit, number>>>;
+}
+
+const PAGE_ROWS_MAX = 100;
+const OFFSET_MAX = 10_000;
+
+/** `client.events`. */
+export class Events {
+  readonly #transport: Transport;
+
+  /** A client makes it. */
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /**
+   * A page of events, newest first.
+   *
+   * @example
+   * ```ts
+   * await client.track("user_1", "image.render");
+   * const { events } = await client.events.list({ userId: "user_1", limit: 10 });
+   * console.log(events[0]?.eventType); // "image.render"
+   * ```
+   */
+  list(query: EventQuery = {}, call?: CallOptions): Promise<EventPage> {
+    return this.#transport.send({ method: "GET", path: "/events", access: "secret", query }, call);
+  }
+
+  /**
+   * All events, newest first, read page by page as you go; `limit` is the size of a page. Each event comes once, also
+   * when others arrive meanwhile. The service pages back about 10,000 events: reading beyond rejects.
+   *
+   * @example
+   * ```ts
+   * await client.track("user_1", "image.render", 1, {}, { costCents: 4.2 });
+   * await client.track("user_1", "image.render", 1, {}, { costCents: 4.2 });
+   * let cents = 0;
+   * for await (const event of client.events.all({ userId: "user_1" })) cents += event.costCents;
+   * console.log(cents); // 8.4
+   * ```
+   */
+  async *all(query: Omit<EventQuery, "offset"> = {}, call?: CallOptions): AsyncGenerator<MeteredEvent, void> {
+    const limit = requireWhole("limit", query.limit ?? PAGE_ROWS_MAX, 1, PAGE_ROWS_MAX);
+    const read = async (offset: number) => (await this.list({ ...query, limit, offset }, call)).events;
+    yield* pagesByOffset(read, limit, OFFSET_MAX);
+  }
+
+  /**
+   * One event with its details. An unknown one rejects with `not_found`, and so does one of a user who opted out.
+   *
+   * @example
+   * ```ts
+   * const { eventId } = await client.track("user_1", "image.render", 1, { model: "flux-pro" });
+   * const event = await client.events.get(eventId);
+   * console.log(event.metadata); // { model: "flux-pro" }
+   * console.log(event.matchedGroupIds); // ["lg_pro_images", "lg_pro_premium"]
+   * ```
+   */
+  async get(eventId: string, call?: CallOptions): Promise<EventDetail> {
+    const path = `/events/${pathMember("eventId", eventId)}`;
+    return await this.#transport.send({ method: "GET", path, access: "secret" }, call);
+  }
+}

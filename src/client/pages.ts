@@ -1,0 +1,50 @@
+// Reading lists to their end, page by page and only as far as somebody reads.
+
+import { HoldfastError } from "./errors.ts";
+
+/** A page and where the next one begins; null at the end. */
+export interface CursorPage<Row> {
+  readonly rows: readonly Row[];
+  readonly next: string | null;
+}
+
+/** Every row of a list that is paged by a cursor. */
+export async function* pagesByCursor<Row>(
+  read: (cursor: string | undefined) => Promise<CursorPage<Row>>,
+): AsyncGenerator<Row, void> {
+  let cursor: string | undefined;
+  while (true) {
+    const { rows, next } = await read(cursor);
+    yield* rows;
+    if (next === null) return;
+    cursor = next;
+  }
+}
+
+/**
+ * Every row of a list that is paged by offset, newest first. Rows that arrive meanwhile push known ones onto the next
+ * page: those are not shown twice.
+ *
+ * @param offsetMax where the service's pages end; a list that goes on beyond is an error, not an early end
+ */
+export async function* pagesByOffset<Row extends { readonly id: string }>(
+  read: (offset: number) => Promise<readonly Row[]>,
+  pageRows: number,
+  offsetMax: number,
+): AsyncGenerator<Row, void> {
+  const seen = new Set<string>();
+  for (let offset = 0; offset <= offsetMax; offset += pageRows) {
+    const rows = await read(offset);
+    for (const row of rows) {
+      if (seen.has(row.id)) continue;
+      seen.add(row.id);
+      yield row;
+    }
+    if (rows.length < pageRows) return;
+  }
+  throw new HoldfastError({
+    code: "invalid_request",
+    status: 400,
+    message: `The list goes on beyond ${seen.size} rows: ask for less of it, by userId or eventType`,
+  });
+}

@@ -1,0 +1,270 @@
+// Sends calls: keys, idempotency keys, timeouts, retries, and the envelope. Uses nothing but what browsers, workers,
+// Deno and Node share. A call goes out at most once for each try, and each try of a write carries the same
+// idempotency key and the same bytes, so the service counts it once whatever broke.
+
+import { HoldfastError, invalidInput } from "./errors.ts";
+import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
+import { addressOf, bodyOf } from "./wire.ts";
+
+/** Something that sends a request as the global `fetch` does. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** A retry that is about to happen. */
+export interface RetryNotice {
+  readonly method: string;
+  /** Under `/api/v1`. */
+  readonly path: string;
+  /** 1 for the first retry. */
+  readonly retry: number;
+  readonly delayMs: number;
+  readonly error: HoldfastError;
+}
+
+/** How a client is made. */
+export interface ClientOptions {
+  /** A secret key (`sk_...`) in your backend, a public one (`pk_...`) anywhere else. */
+  readonly apiKey: string;
+  /** Where the service is, without `/api`: `https://holdfast.example.com`. */
+  readonly baseUrl: string;
+  /** For calls of a public key about one user: the token that your backend signed, or what gets a fresh one. */
+  readonly endUserToken?: string | (() => string | Promise<string>) | undefined;
+  /** How long one try may take; 30 s by default. Compose and batches of aliases get at least their own deadlines. */
+  readonly timeoutMs?: number | undefined;
+  /** How often and how patiently calls are sent again. */
+  readonly retries?: Partial<RetryPolicy> | undefined;
+  /** Sends requests in place of the global `fetch`. */
+  readonly fetch?: Fetch | undefined;
+  /** Told of each retry, for logs and metrics. */
+  readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
+}
+
+/** What one call may set for itself. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with the signal's reason, as `fetch` does. */
+  readonly signal?: AbortSignal | undefined;
+  /** How long one try may take. */
+  readonly timeoutMs?: number | undefined;
+  /** Tries after the first one. */
+  readonly maxRetries?: number | undefined;
+  /**
+   * Of a write: two calls with the same key and input are one. By default each call has a key of its own; give one
+   * (your job's id, say) when your own code may repeat the call, also after a restart.
+   */
+  readonly idempotencyKey?: string | undefined;
+  /** Shows in the service's log and on errors: up to 100 of `A-Z a-z 0-9 . _ -`. */
+  readonly requestId?: string | undefined;
+  /** In place of the client's. */
+  readonly endUserToken?: string | undefined;
+}
+
+/** Which keys may call: what a public key may not is refused before anything is sent. */
+export type Access = "any" | "secret" | "credit_write";
+
+/** A call as it goes over the wire. */
+export interface WireCall {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Under `/api/v1`, its members encoded. */
+  readonly path: string;
+  readonly access: Access;
+  readonly query?: object;
+  readonly body?: object;
+  /** Whether a POST changes nothing, so that it needs no idempotency key. */
+  readonly isRead?: boolean;
+  /** The least time that one try gets unless the call itself says otherwise. */
+  readonly timeoutMinMs?: number;
+}
+
+const TIMEOUT_MS = 30_000;
+
+/** Sends calls for one key to one service. */
+export class Transport {
+  readonly #options: ClientOptions;
+  readonly #baseUrl: string;
+  readonly #isPublic: boolean;
+  readonly #retries: RetryPolicy;
+  readonly #pause: typeof pause;
+
+  /** @param wait waits between tries; tests replace it */
+  constructor(options: ClientOptions, wait: typeof pause = pause) {
+    const { apiKey, baseUrl } = options;
+    if (!/^[sp]k_/.test(apiKey)) throw new TypeError("apiKey: must be a key that begins with sk_ or pk_");
+    if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(baseUrl)) {
+      throw new TypeError("baseUrl: must be an address such as https://holdfast.example.com");
+    }
+    this.#options = options;
+    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#isPublic = apiKey.startsWith("pk_");
+    this.#retries = { ...DEFAULT_RETRIES, ...options.retries };
+    this.#pause = wait;
+  }
+
+  /** Sends a call until it is answered or its retries are used up; answers the data of the envelope. */
+  async send<Data>(wire: WireCall, call: CallOptions = {}): Promise<Data> {
+    if (this.#isPublic) refusePublicKey(wire);
+    const url = addressOf(this.#baseUrl, wire.path, wire.query);
+    const init: RequestInit = { method: wire.method, headers: await this.#headersOf(wire, call) };
+    if (wire.body !== undefined) init.body = bodyOf(wire.body);
+    const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, init));
+    return dataOf(answer) as Data;
+  }
+
+  /** Reads a document that needs no key and has no envelope, such as an export. */
+  async download<Document>(url: string, call: CallOptions = {}): Promise<Document> {
+    const wire: WireCall = { method: "GET", path: "/export-download", access: "any" };
+    const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, { method: "GET" }));
+    return answer.body as Document;
+  }
+
+  async #retrying(wire: WireCall, call: CallOptions, once: () => Promise<Answer>): Promise<Answer> {
+    const policy = { ...this.#retries, maxRetries: call.maxRetries ?? this.#retries.maxRetries };
+    for (let retry = 0;; retry++) {
+      try {
+        return await once();
+      } catch (error) {
+        const delayMs = error instanceof HoldfastError
+          ? retryDelayMs(policy, retry, error, Math.random())
+          : null;
+        if (delayMs === null) throw error;
+        const { method, path } = wire;
+        this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error: error as HoldfastError });
+        await this.#pause(delayMs, call.signal);
+      }
+    }
+  }
+
+  async #headersOf(wire: WireCall, call: CallOptions): Promise<Headers> {
+    const { apiKey, endUserToken } = this.#options;
+    const isWrite = wire.method !== "GET" && wire.isRead !== true;
+    const token = call.endUserToken ??
+      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
+    const members = {
+      "authorization": `Bearer ${apiKey}`,
+      "content-type": wire.body === undefined ? undefined : "application/json",
+      "idempotency-key": isWrite ? call.idempotencyKey ?? newKey() : undefined,
+      "x-request-id": call.requestId,
+      "x-end-user-token": token,
+    };
+    return headersOf(members);
+  }
+
+  /** One try. Its time covers the answer's body, too. */
+  async #once(wire: WireCall, call: CallOptions, url: string, init: RequestInit): Promise<Answer> {
+    const { signal } = call;
+    signal?.throwIfAborted();
+    const timeoutMs = call.timeoutMs ??
+      Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
+    const stop = new AbortController();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      stop.abort();
+    }, timeoutMs);
+    const onAbort = () => stop.abort(signal?.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
+      const response = await send(url, { ...init, signal: stop.signal });
+      return readAnswer(response, await response.text());
+    } catch (cause) {
+      if (cause instanceof HoldfastError) throw cause;
+      if (signal?.aborted) throw signal.reason;
+      const parts = isLate
+        ? { code: "timeout", message: `No answer came within ${timeoutMs} ms` }
+        : { code: "network_error", message: "The service could not be reached, or the connection broke" };
+      throw new HoldfastError({ ...parts, status: 0, cause });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+}
+
+interface Answer {
+  readonly body: unknown;
+  readonly status: number;
+  readonly requestId: string | null;
+}
+
+/** The body of a success; what is an error in the service's envelope, or no JSON at all, is thrown. */
+function readAnswer({ ok, status, headers }: Response, text: string): Answer {
+  const requestId = headers.get("x-request-id");
+  const retryAfterMs = readRetryAfter(headers.get("retry-after"), Date.now());
+  const body = parse(text);
+  if (ok && body !== undefined) return { body, status, requestId };
+  const error = (body as { error?: Record<string, unknown> } | null | undefined)?.error;
+  if (typeof error?.code === "string" && typeof error.message === "string") {
+    const { code, message, details } = error as { code: string; message: string; details?: unknown };
+    throw new HoldfastError({ code, status, message, details, requestId, retryAfterMs });
+  }
+  throw badAnswer(status, requestId, retryAfterMs);
+}
+
+function dataOf({ body, status, requestId }: Answer): unknown {
+  const { ok, data } = (body ?? {}) as { ok?: unknown; data?: unknown };
+  if (ok !== true || data === undefined) throw badAnswer(status, requestId, null);
+  return data;
+}
+
+function badAnswer(status: number, requestId: string | null, retryAfterMs: number | null): HoldfastError {
+  const message = `An answer with status ${status} was not the service's: is baseUrl right?`;
+  return new HoldfastError({ code: "bad_answer", status, message, requestId, retryAfterMs });
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function refusePublicKey({ access, path }: WireCall): void {
+  if (access === "any") return;
+  throw new HoldfastError({
+    code: access === "secret" ? "requires_secret_key" : "forbidden",
+    status: 403,
+    message: `${path.split("/", 3).join("/")} needs a secret key, and this client has a public one`,
+  });
+}
+
+/** Headers of what is given; text that no header can carry is the input's fault, not the network's. */
+function headersOf(members: Readonly<Record<string, string | undefined>>): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined) continue;
+    try {
+      headers.set(name, value);
+    } catch (cause) {
+      throw invalidInput(`${name}: has characters that a header cannot carry`, cause);
+    }
+  }
+  return headers;
+}
+
+/** Random, also where a page has no secure context and so no `randomUUID`. */
+function newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Waits; a signal ends the wait with its reason. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** A whole number in a range, for options that the client reads itself. */
+export function requireWhole(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw invalidInput(`${name}: must be a whole number from ${min} to ${max}`);
+}

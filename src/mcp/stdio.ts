@@ -1,0 +1,15 @@
+// The tool server over the standard streams of this process: messages come in on one line each and go out likewise, so
+// nothing else may write to standard output.
+
+import process from "node:process";
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { makeToolServer, type Tool, type ToolCaller } from "src/mcp/tool_server.ts";
+
+/** Serves until the client closes standard input. */
+export async function serveStdio(tools: readonly Tool[], call: ToolCaller): Promise<void> {
+  const server = makeToolServer(tools, call);
+  const ended = new Promise<void>((resolve) => process.stdin.once("end", resolve));
+  await server.connect(new StdioServerTransport());
+  await ended;
+  await server.close();
+}

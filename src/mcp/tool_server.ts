@@ -1,0 +1,55 @@
+// A server of tools, apart from how its messages travel. Tools are described by JSON Schema, since they are made of
+// schemas that exist already; the SDK's own way to register tools would want them again as other ones.
+
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import {
+  type CallToolRequest,
+  CallToolRequestSchema,
+  type CallToolResult,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+} from "@modelcontextprotocol/sdk/types.js";
+
+/** A JSON Schema of an object. */
+export type ObjectSchema = { readonly type: "object"; readonly [member: string]: unknown };
+
+/** A tool as agents see it. All tools only read. */
+export interface Tool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly inputSchema: ObjectSchema;
+  readonly outputSchema: ObjectSchema;
+}
+
+/** What a call of a tool came to: data, or the error of the API. */
+export type ToolOutcome =
+  | { readonly ok: true; readonly data: Record<string, unknown> }
+  | { readonly ok: false; readonly error: unknown };
+
+/** Calls a tool by its name. */
+export type ToolCaller = (name: string, input: Readonly<Record<string, unknown>>) => Promise<ToolOutcome>;
+
+/** Makes a server of these tools; it serves one connection, or one call over HTTP. */
+export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server {
+  const server = new Server({ name: "holdfast", version: "1" }, { capabilities: { tools: {} } });
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: tools.map((tool) => ({ ...tool, annotations: { readOnlyHint: true, openWorldHint: false } })),
+  }));
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }: CallToolRequest) => {
+    const { name, arguments: input = {} } = params;
+    if (!tools.some((tool) => tool.name === name)) {
+      throw new McpError(ErrorCode.InvalidParams, `No tool is called "${name}"`);
+    }
+    return resultOf(await call(name, input));
+  });
+  return server;
+}
+
+/** Data as JSON text, for every model, and as structured content, for programs. */
+function resultOf(outcome: ToolOutcome): CallToolResult {
+  if (!outcome.ok) return { isError: true, content: [{ type: "text", text: JSON.stringify(outcome.error) }] };
+  const { data } = outcome;
+  return { content: [{ type: "text", text: JSON.stringify(data) }], structuredContent: data };
+}

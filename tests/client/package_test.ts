@@ -1,0 +1,163 @@
+// The npm package: made, installed by npm from its file without a registry, type-checked in a fresh project, and used
+// by Node against the running service on a port. Without npm on the machine these tests are ignored.
+
+import assert from "node:assert/strict";
+import ts from "typescript";
+import { packClient, textOf } from "src/tasks/client_package.ts";
+import { runTask, serve } from "tests/tasks/support.ts";
+import { startTestService } from "tests/support/test_service.ts";
+
+const TIMEOUT_MS = 120_000;
+
+/** What a user of the package writes: runs on Node, and compiles under strict rules. */
+const PROGRAM = `
+import assert from "node:assert/strict";
+import { createClient, HoldfastError, signEndUserToken, type ReserveAnswer } from "holdfast-client";
+
+const [baseUrl, apiKey, publicKey, identitySecret] = process.argv.slice(2) as [string, string, string, string];
+const retried: string[] = [];
+const client = createClient({
+  apiKey,
+  baseUrl,
+  retries: { baseDelayMs: 1 },
+  onRetry: ({ path, error }) => retried.push(\`\${path} \${error.code}\`),
+});
+await client.subscriptions.upsert({ userId: "u", planId: "Pro" });
+const hold: ReserveAnswer = await client.reserve("u", "image.render", 1, { model: "flux-pro" });
+if (!hold.allowed) throw new Error(hold.reasons.join());
+const { groups } = await client.commit(hold.reservationId, { costCents: 4.2 });
+assert.deepEqual(groups.map(({ current }) => current), [1, 1]);
+await assert.rejects(client.commit(hold.reservationId), (error) =>
+  error instanceof HoldfastError && error.code === "reservation_not_pending" && error.requestId !== null);
+
+const endUserToken = await signEndUserToken({ identitySecret, userId: "u" });
+const page = createClient({ apiKey: publicKey, baseUrl, endUserToken });
+console.log(JSON.stringify({ retried, counts: (await page.usageMe()).counters.map(({ count }) => count) }));
+`;
+
+/** Mistakes that a compiler finds, each on a line of its own. */
+const MISTAKES = `
+import { createClient } from "holdfast-client";
+const client = createClient({ apiKey: "sk_live_x", baseUrl: "https://holdfast.example.com" });
+const hold = await client.reserve("u", "image.render");
+export const id: string = hold.reservationId;
+await client.reserve("u", "image.render", 1, {}, { ttl: 60 });
+await client.credits.grant({ userId: "u" });
+await client.analytics.optOut("u", "everything");
+export const groups = (await client.commit("rsv_1")).group;
+`;
+
+const EXPECTED_FAULTS = [5, 6, 7, 8, 9].map((line, place) =>
+  `mistakes.ts:${line}: ${[2322, 2353, 2345, 2345, 2551][place]}`
+);
+
+/** What stands in for the types of Node, which come from the registry. */
+const NODE_TYPES = `
+declare module "node:assert/strict" {
+  const assert: {
+    deepEqual(a: unknown, b: unknown): void;
+    rejects(promise: Promise<unknown>, check: (error: unknown) => boolean): Promise<void>;
+  };
+  export default assert;
+}
+declare const process: { readonly argv: string[] };
+`;
+
+async function run(command: string, args: readonly string[], cwd: string) {
+  const { success, stdout, stderr } = await new Deno.Command(command, {
+    args: [...args],
+    cwd,
+    stdin: "null",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).output();
+  const decoder = new TextDecoder();
+  assert.ok(success, `${command} ${args.join(" ")}: ${decoder.decode(stderr)}`);
+  return decoder.decode(stdout);
+}
+
+async function hasNpm(): Promise<boolean> {
+  try {
+    return (await new Deno.Command("npm", { args: ["--version"], stdout: "null", stderr: "null" }).output())
+      .success;
+  } catch {
+    return false;
+  }
+}
+
+/** Makes the package with its task in an empty folder and answers the path of its file. */
+async function pack(folder: string): Promise<string> {
+  const { code, out, err } = await runTask("client:pack", ["--out", folder]);
+  assert.equal(code, 0, err);
+  return out.trim();
+}
+
+/** A fresh project beside the package, which npm installs without a registry. */
+async function install(folder: string, tarball: string): Promise<void> {
+  await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify({ name: "shop", type: "module" }));
+  const offline = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"];
+  await run("npm", ["install", ...offline, tarball], folder);
+}
+
+/** Compiles the project as a user of TypeScript would; answers what is wrong, as "file:line: code". */
+async function compile(folder: string): Promise<{ faults: string[]; told: string }> {
+  const files = { "program.ts": PROGRAM, "mistakes.ts": MISTAKES, "node.d.ts": NODE_TYPES };
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
+  const program = ts.createProgram(Object.keys(files).map((name) => `${folder}/${name}`), {
+    target: ts.ScriptTarget.ES2022,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    types: [],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipDefaultLibCheck: true,
+    outDir: folder,
+  });
+  const { diagnostics } = program.emit();
+  const all = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
+  const faults = all.map(({ file, start, code }) => {
+    const line = file?.getLineAndCharacterOfPosition(start ?? 0).line ?? 0;
+    return `${file?.fileName.split("/").at(-1)}:${line + 1}: ${code}`;
+  });
+  return { faults, told: textOf(all) };
+}
+
+/** Runs the compiled program against the service behind a gateway that loses the first answer of a commit. */
+async function runOnNode(folder: string): Promise<unknown> {
+  const service = await startTestService();
+  const app = await service.newApp();
+  let commits = 0;
+  const { url, close } = serve(async (request) => {
+    const response = await service.http.fetch(request);
+    if (new URL(request.url).pathname !== "/api/v1/commit" || ++commits > 1) return response;
+    return new Response("gateway", { status: 504 });
+  });
+  try {
+    const keys = [app.secretLive, app.publicLive, app.identitySecret];
+    return JSON.parse(await run("node", ["program.js", url, ...keys], folder));
+  } finally {
+    await close();
+    await service.close();
+  }
+}
+
+Deno.test({
+  name: "the package installs into a fresh project, compiles there, and works on Node",
+  ignore: !(await hasNpm()),
+  fn: async () => {
+    const folder = await Deno.makeTempDir({ prefix: "holdfast_package_" });
+    try {
+      const tarball = await pack(folder);
+      await install(folder, tarball);
+      const { faults, told } = await compile(folder);
+      assert.deepEqual(faults, EXPECTED_FAULTS, told);
+      assert.deepEqual(await runOnNode(folder), { retried: ["/commit bad_answer"], counts: [1, 1, 0, 0, 0] });
+
+      const { bytes, paths } = await packClient();
+      assert.deepEqual(await Deno.readFile(tarball), bytes, "the same sources gave another package");
+      const kinds = new Set(paths.map((path) => path.replace(/^.*?(\.d\.ts|\.js)$/, "$1")));
+      assert.deepEqual([...kinds].toSorted(), [".d.ts", ".js", "LICENSE", "README.md", "package.json"]);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,0 +1,216 @@
+// Which calls are sent again, with what, and when not: against a fetch that does what the test says. The pauses are
+// proven as numbers and not waited for.
+
+import assert from "node:assert/strict";
+import { HoldfastError } from "src/client/client.ts";
+import { DEFAULT_RETRIES, mayPass, readRetryAfter, retryDelayMs } from "src/client/retry.ts";
+import { type ClientOptions, Transport, type WireCall } from "src/client/transport.ts";
+import { BASE_URL, breakOff, fail, scriptedFetch, succeed } from "tests/client/support.ts";
+
+const READ: WireCall = { method: "GET", path: "/usage", access: "any" };
+const WRITE: WireCall = {
+  method: "POST",
+  path: "/track",
+  access: "secret",
+  body: { userId: "u", event: "e" },
+};
+
+/** A transport that keeps its pauses in place of making them. */
+function transportOf(fetch: ClientOptions["fetch"], options: Partial<ClientOptions> = {}) {
+  const pauses: number[] = [];
+  const wait = (ms: number) => Promise.resolve(void pauses.push(ms));
+  const full = { apiKey: "sk_live_x", baseUrl: BASE_URL, fetch, ...options };
+  return { transport: new Transport(full, wait), pauses };
+}
+
+async function errorOf(promise: Promise<unknown>): Promise<HoldfastError> {
+  const error = await promise.then(() => null, (thrown) => thrown);
+  assert.ok(error instanceof HoldfastError, String(error));
+  return error;
+}
+
+Deno.test("a write that met faults is sent again with the same key and the same bytes", async () => {
+  const { fetch, sent } = scriptedFetch(
+    breakOff,
+    fail(503, "unavailable"),
+    () => new Response("<html>Bad gateway</html>", { status: 502 }),
+    fail(429, "rate_limited"),
+    succeed({ eventId: "evt_1" }),
+  );
+  const { transport, pauses } = transportOf(fetch);
+  assert.deepEqual(await transport.send(WRITE), { eventId: "evt_1" });
+  assert.equal(sent.length, 5);
+  assert.equal(pauses.length, 4);
+  const keys = new Set(sent.map(({ headers }) => headers.get("idempotency-key")));
+  assert.equal(keys.size, 1);
+  assert.match([...keys][0] as string, /^[0-9a-f]{32}$/);
+  assert.deepEqual(new Set(sent.map(({ body }) => body)), new Set([JSON.stringify(WRITE.body)]));
+});
+
+Deno.test("each call has a key of its own, a given one is kept, and what changes nothing has none", async () => {
+  const { fetch, sent } = scriptedFetch(succeed());
+  const { transport } = transportOf(fetch);
+  await transport.send(WRITE);
+  await transport.send(WRITE);
+  await transport.send(WRITE, { idempotencyKey: "job_7" });
+  await transport.send({ ...WRITE, isRead: true }, { idempotencyKey: "job_7" });
+  await transport.send(READ, { idempotencyKey: "job_7" });
+  const [first, second, third, ...rest] = sent.map(({ headers }) => headers.get("idempotency-key"));
+  assert.ok(typeof first === "string" && typeof second === "string");
+  assert.notEqual(first, second);
+  assert.deepEqual([third, ...rest], ["job_7", null, null]);
+});
+
+Deno.test("an answer that would be the same again is not asked for again", async () => {
+  const cases: [number, string][] = [
+    [400, "invalid_request"],
+    [401, "invalid_key"],
+    [403, "forbidden"],
+    [404, "not_found"],
+    [409, "reservation_not_pending"],
+    [429, "limit_reached"],
+    [429, "workspace_limit_reached"],
+    [500, "internal_error"],
+    [501, "not_implemented"],
+    [502, "generation_failed"],
+  ];
+  for (const [status, code] of cases) {
+    const { fetch, sent } = scriptedFetch(fail(status, code));
+    const { transport, pauses } = transportOf(fetch);
+    const error = await errorOf(transport.send(WRITE));
+    const { message, details, requestId, retryAfterMs } = error;
+    assert.deepEqual({ code: error.code, status: error.status }, { code, status });
+    assert.deepEqual({ message, details, requestId, retryAfterMs }, {
+      message: `It is ${code}`,
+      details: undefined,
+      requestId: "req_1",
+      retryAfterMs: null,
+    });
+    assert.deepEqual([sent.length, pauses], [1, []], code);
+  }
+});
+
+Deno.test("retries end: after their number, and where the service asks for too much patience", async () => {
+  const broken = scriptedFetch(breakOff);
+  const { transport, pauses } = transportOf(broken.fetch, { retries: { maxRetries: 2 } });
+  const error = await errorOf(transport.send(READ));
+  assert.deepEqual([error.code, error.status, error.requestId], ["network_error", 0, null]);
+  assert.equal((error.cause as Error).message, "connection reset");
+  assert.deepEqual([broken.sent.length, pauses.length], [3, 2]);
+
+  await errorOf(transport.send(READ, { maxRetries: 0 }));
+  assert.equal(broken.sent.length, 4);
+
+  const busy = scriptedFetch(fail(429, "rate_limited", { "retry-after": "3600" }));
+  const late = await errorOf(transportOf(busy.fetch).transport.send(READ));
+  assert.deepEqual([late.code, late.retryAfterMs, busy.sent.length], ["rate_limited", 3_600_000, 1]);
+});
+
+Deno.test("pauses double, half of each is chance, and none is shorter than the service asks for", () => {
+  const unavailable = (retryAfterMs: number | null = null) =>
+    new HoldfastError({ code: "unavailable", status: 503, message: "", retryAfterMs });
+  const delays = (chance: number, error = unavailable()) =>
+    [0, 1, 2, 3, 4, 5].map((retry) => retryDelayMs(DEFAULT_RETRIES, retry, error, chance));
+  assert.deepEqual(delays(0), [125, 250, 500, 1000, 2000, null]);
+  assert.deepEqual(delays(1), [250, 500, 1000, 2000, 4000, null]);
+  assert.deepEqual(delays(0, unavailable(1000)), [1125, 1250, 1500, 2000, 3000, null]);
+  assert.equal(retryDelayMs({ ...DEFAULT_RETRIES, maxRetries: 99 }, 40, unavailable(), 1), 10_000);
+  assert.equal(retryDelayMs(DEFAULT_RETRIES, 0, unavailable(10_001), 0), null);
+  assert.equal(mayPass(new HoldfastError({ code: "bad_answer", status: 200, message: "" })), false);
+});
+
+Deno.test("Retry-After is read as seconds or as a date", () => {
+  const now = Date.UTC(2026, 0, 1);
+  assert.equal(readRetryAfter("7", now), 7000);
+  assert.equal(readRetryAfter("Thu, 01 Jan 2026 00:00:05 GMT", now), 5000);
+  assert.equal(readRetryAfter("Thu, 01 Jan 2015 00:00:05 GMT", now), 0);
+  assert.equal(readRetryAfter("soon", now), null);
+  assert.equal(readRetryAfter(null, now), null);
+});
+
+Deno.test("each retry is told, with its error and its pause", async () => {
+  const { fetch } = scriptedFetch(fail(503, "unavailable", { "retry-after": "1" }), breakOff, succeed());
+  const told: unknown[] = [];
+  const { transport, pauses } = transportOf(fetch, {
+    onRetry: ({ method, path, retry, delayMs, error }) =>
+      told.push([method, path, retry, delayMs, error.code]),
+  });
+  await transport.send(READ);
+  assert.deepEqual(told, [
+    ["GET", "/usage", 1, pauses[0], "unavailable"],
+    ["GET", "/usage", 2, pauses[1], "network_error"],
+  ]);
+  assert.ok((pauses[0] as number) >= 1000);
+});
+
+Deno.test("what is not the service's answer is said to be so", async () => {
+  const replies: [number, string, string][] = [
+    [200, "<html>Welcome</html>", "bad_answer"],
+    [200, '{"ok":true}', "bad_answer"],
+    [200, "null", "bad_answer"],
+    [403, "<html>Forbidden</html>", "bad_answer"],
+    [404, '{"error":"no such route"}', "bad_answer"],
+    [500, "", "bad_answer"],
+  ];
+  for (const [status, body, code] of replies) {
+    const { fetch, sent } = scriptedFetch(() => new Response(body, { status }));
+    const error = await errorOf(transportOf(fetch).transport.send(READ));
+    assert.deepEqual([error.code, error.status, sent.length], [code, status, 1], body);
+  }
+});
+
+/** A fetch that never answers and ends only with its signal, as a real one does. */
+function silentFetch() {
+  let calls = 0;
+  const fetch = (_: string, { signal }: RequestInit) =>
+    new Promise<Response>((_, reject) => {
+      calls++;
+      signal?.addEventListener("abort", () => reject(signal.reason));
+    });
+  return { fetch, calls: () => calls };
+}
+
+Deno.test("a try without an answer in time counts as a fault", async () => {
+  const silent = silentFetch();
+  const { transport, pauses } = transportOf(silent.fetch, { timeoutMs: 1, retries: { maxRetries: 1 } });
+  const error = await errorOf(transport.send(WRITE));
+  assert.deepEqual([error.code, error.status], ["timeout", 0]);
+  assert.deepEqual([silent.calls(), pauses.length], [2, 1]);
+});
+
+Deno.test("an aborted call rejects with the signal's reason and is not sent again", async () => {
+  const silent = silentFetch();
+  const { transport } = transportOf(silent.fetch);
+  const controller = new AbortController();
+  const call = transport.send(WRITE, { signal: controller.signal });
+  const reason = new Error("the page is gone");
+  queueMicrotask(() => controller.abort(reason));
+  await assert.rejects(call, reason);
+  const calls = silent.calls();
+  await assert.rejects(transport.send(WRITE, { signal: controller.signal }), reason);
+  assert.equal(silent.calls(), calls);
+});
+
+Deno.test("an abort ends a pause between tries", async () => {
+  const controller = new AbortController();
+  const { fetch, sent } = scriptedFetch(breakOff);
+  const transport = new Transport({
+    apiKey: "sk_live_x",
+    baseUrl: BASE_URL,
+    fetch,
+    retries: { baseDelayMs: 3_600_000, maxDelayMs: 3_600_000 },
+    onRetry: () => queueMicrotask(() => controller.abort(new Error("enough"))),
+  });
+  await assert.rejects(transport.send(READ, { signal: controller.signal }), /enough/);
+  assert.equal(sent.length, 1);
+});
+
+Deno.test({
+  name: "a finished call leaves no timer behind that would keep a program alive",
+  sanitizeOps: true,
+  fn: async () => {
+    const { signal } = new AbortController();
+    const { transport } = transportOf(scriptedFetch(breakOff, succeed()).fetch);
+    await transport.send(READ, { signal });
+  },
+});

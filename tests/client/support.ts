@@ -1,0 +1,69 @@
+// What the client's tests share: clients of a service in this process, and a fetch that does what a test says.
+
+import { type ClientOptions, createClient, type HoldfastClient } from "src/client/client.ts";
+import type { TestApp, TestService } from "tests/support/test_service.ts";
+
+export const BASE_URL = "http://service.test";
+
+/** A request as it left the client. */
+export interface Sent {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: Headers;
+  readonly body: string | null;
+}
+
+/** A fetch that puts requests to a service in this process. */
+export function fetchOf(service: Pick<TestService, "http">) {
+  return async (url: string, init: RequestInit): Promise<Response> =>
+    await service.http.fetch(new Request(url, init));
+}
+
+/** A client of an app with its live secret key unless told otherwise. */
+export function clientOf(
+  service: TestService,
+  app: TestApp,
+  options: Partial<ClientOptions> = {},
+): HoldfastClient {
+  return createClient({ apiKey: app.secretLive, baseUrl: BASE_URL, fetch: fetchOf(service), ...options });
+}
+
+/** A request as a fetch was given it. */
+export function sentOf(url: string, init: RequestInit): Sent {
+  const { pathname, search } = new URL(url);
+  return {
+    method: init.method ?? "GET",
+    path: pathname + search,
+    headers: new Headers(init.headers),
+    body: init.body === undefined ? null : init.body as string,
+  };
+}
+
+/** A fetch that keeps what was sent and answers what a test says, one reply after the other. */
+export function scriptedFetch(...replies: readonly (() => Response | Promise<Response>)[]) {
+  const sent: Sent[] = [];
+  const fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const reply = replies[Math.min(sent.length, replies.length - 1)];
+    sent.push(sentOf(url, init));
+    if (reply === undefined) throw new TypeError("Nothing was to be sent");
+    return await reply();
+  };
+  return { sent, fetch };
+}
+
+/** A success with this data. */
+export function succeed(data: unknown = {}) {
+  return () => Response.json({ ok: true, data });
+}
+
+/** An error of the service. */
+export function fail(status: number, code: string, headers: Record<string, string> = {}) {
+  const body = { ok: false, error: { code, message: `It is ${code}` } };
+  return () => Response.json(body, { status, headers: { "x-request-id": "req_1", ...headers } });
+}
+
+/** A connection that breaks. */
+export function breakOff(): never {
+  throw new TypeError("connection reset");
+}

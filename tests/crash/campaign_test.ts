@@ -1,0 +1,43 @@
+// A short campaign as a test: moments that chance alone rarely meets. On a server commits are cut in their middle, their
+// answers are lost on the way, and a server of our own is killed; the embedded store is killed while it writes its files.
+
+import assert from "node:assert/strict";
+import { type CampaignOptions, type CampaignReport, runCampaign } from "tests/crash/campaign.ts";
+import { testServerUrl } from "tests/support/test_store.ts";
+
+const LIMIT_MS = 90_000;
+
+async function run(
+  options: Pick<CampaignOptions, "store" | "server" | "faults" | "isWired">,
+  kinds: readonly string[],
+): Promise<CampaignReport> {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const untilMs = performance.now() + LIMIT_MS;
+  const all = { ...options, kinds: new Set(kinds), seed, untilMs, progress: () => {} };
+  const report = await runCampaign(all, new AbortController().signal);
+  assert.equal(report.failure, null, JSON.stringify(report, null, 2));
+  return report;
+}
+
+const isServer = testServerUrl() !== null;
+
+Deno.test({
+  name: "commits cut in their middle and commits whose answers are lost leave every answer standing",
+  ignore: !isServer,
+  fn: async () => {
+    const { faults } = await run(
+      { store: "postgres", server: testServerUrl(), faults: 4, isWired: true },
+      ["commit", "answers"],
+    );
+    assert.equal(faults, 4);
+  },
+});
+
+Deno.test({
+  name: "kill -9 of the embedded store while it writes its files leaves every answer standing",
+  ignore: isServer,
+  fn: async () => {
+    const { faults } = await run({ store: "embedded", server: null, faults: 1 }, ["disk"]);
+    assert.equal(faults, 1);
+  },
+});

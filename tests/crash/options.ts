@@ -1,0 +1,95 @@
+// The command line of the crash campaign.
+
+import { parseArgs } from "node:util";
+import type { Need } from "tests/crash/faults.ts";
+import { FAULTS, FIRST_START, FIRST_START_TEXT, type StoreName } from "tests/crash/campaign.ts";
+
+/** What the user asked for. */
+export interface Options {
+  readonly stores: readonly StoreName[];
+  readonly rounds: number;
+  readonly minutes: number;
+  readonly kinds: ReadonlySet<string>;
+  readonly seed: number;
+  readonly server: string | null;
+  readonly isJson: boolean;
+}
+
+const STORES: readonly StoreName[] = ["embedded", "postgres"];
+const ROUNDS = 20;
+const SEED_MAX = 2 ** 32 - 1;
+
+/** Where a kind can happen, after its text. */
+const WHERE: Readonly<Record<Need, string>> = {
+  nothing: "",
+  embedded: " (embedded)",
+  server: " (postgres)",
+  cable: " (postgres)",
+  cluster: " (postgres, a server of our own)",
+};
+
+function usage(): string {
+  const kinds = [
+    [FIRST_START, FIRST_START_TEXT],
+    ...FAULTS.map(({ kind, text, needs }) => [kind, text + WHERE[needs]]),
+  ];
+  return `deno task crash [options]
+
+Kills the real process, its database sessions and its server, again and again under load, and compares every answer
+that a client got with what the service answers afterwards and with its tables. Exit status 0 when all of it agrees,
+1 with the story when it does not, 2 when it could not be tried.
+
+  --store NAME     embedded or postgres (default: one after the other)
+  --rounds N       faults on each store (${ROUNDS})
+  --minutes M      end earlier, after the round that passes this time
+  --kinds a,b,...  only these kinds
+  --seed N         the order of kinds and the moments; how processes interleave stays the machine's (default: random)
+  --server URL     a PostgreSQL server for a scratch database (default: a server of our own in a temporary folder)
+  --json           one JSON document in place of the summary
+
+Kinds:
+${kinds.map(([kind = "", text]) => `  ${kind.padEnd(12)} ${text}`).join("\n")}`;
+}
+
+/** Reads the options, or throws an Error for the user; null when help was asked for and printed. */
+export function readOptions(args: string[]): Options | null {
+  const { values } = parseArgs({
+    args,
+    options: {
+      help: { type: "boolean", short: "h" },
+      json: { type: "boolean" },
+      store: { type: "string" },
+      rounds: { type: "string" },
+      minutes: { type: "string" },
+      kinds: { type: "string" },
+      seed: { type: "string" },
+      server: { type: "string" },
+    },
+  });
+  if (values.help === true) {
+    console.log(usage());
+    return null;
+  }
+  const known = [...FAULTS.map(({ kind }) => kind), FIRST_START];
+  const kinds = values.kinds?.split(",").map((kind) => kind.trim()) ?? known;
+  const unknown = kinds.find((kind) => !known.includes(kind));
+  if (unknown !== undefined) throw new Error(`--kinds: ${unknown} is none of ${known.join(", ")}`);
+  const stores = values.store === undefined ? STORES : STORES.filter((name) => name === values.store);
+  if (stores.length === 0) throw new Error(`--store is one of ${STORES.join(", ")}`);
+  return {
+    stores,
+    rounds: whole("rounds", values.rounds, ROUNDS, 1, 1_000_000),
+    minutes: whole("minutes", values.minutes, Infinity, 1, 100_000),
+    kinds: new Set(kinds),
+    seed: whole("seed", values.seed, Math.floor(Math.random() * SEED_MAX), 0, SEED_MAX),
+    server: values.server ?? null,
+    isJson: values.json === true,
+  };
+}
+
+function whole(name: string, text: string | undefined, otherwise: number, min: number, max: number): number {
+  if (text === undefined) return otherwise;
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new Error(`--${name} is a whole number from ${min} to ${max}`);
+}

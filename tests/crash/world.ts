@@ -1,0 +1,228 @@
+// The world of one campaign: a store, the processes on it and all clients, from the first start to the last audit. Two
+// apps live in it: that of the load, whose every call is compared with the tables, and that of the storm with its
+// merges and credits. What goes wrong is collected as faults in words.
+
+import { Random } from "tests/model/random.ts";
+import { reconcile } from "src/read/reconcile.ts";
+import type { Database } from "storage/database.ts";
+import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
+import { Cable } from "tests/crash/cable.ts";
+import type { Cluster } from "tests/crash/cluster.ts";
+import { Load } from "tests/crash/load.ts";
+import { pause, type Program } from "tests/crash/program.ts";
+import { Stage, untilReady } from "tests/crash/stage.ts";
+import type { Node } from "tests/crash/standby.ts";
+import { Storm } from "tests/crash/storm.ts";
+
+/** A process serves again by itself within this time of the database's return. */
+export const BACK_MS = 20_000;
+/** A stopping process has ended by then. */
+export const EXIT_MS = 20_000;
+/** The embedded store is made in a few seconds, unless the machine has other things to do. */
+const FIRST_START_MS = 180_000;
+const FIRST_USERS = 8;
+const USERS_A_ROUND = 2;
+const MERGE_SHARE = 0.03;
+const STORM_PAUSE_MS = 60;
+/** The feed is looked at rarely in some worlds, so that the journal grows between drains. */
+const LAZY = { feedShare: 0.01, readPauseMs: 5_000 };
+/** Commits of some worlds wait this long, so that more happens in their middle. */
+const COMMIT_DELAY_US = 8_000;
+const STDERR_SHOWN = 3_000;
+
+/** How a world is made. */
+export interface WorldOptions {
+  readonly random: Random;
+  /** The server, or null for the embedded store. */
+  readonly server: string | null;
+  /** Where the server is one that may be killed. */
+  readonly cluster: Cluster | null;
+  /** Whether the processes reach their database through a cable that can be cut. */
+  readonly isWired: boolean;
+}
+
+/** A store with everything that goes on around it. */
+export class World implements AsyncDisposable {
+  readonly stage: Stage;
+  readonly random: Random;
+  readonly cluster: Cluster | null;
+  readonly cable: Cable | null;
+  readonly storm = new Storm(true);
+  load!: Load;
+  writer!: Node;
+  /** How long the last start took. */
+  startMs = 1_000;
+  /** What was found wrong beside the audits. */
+  readonly faults: string[] = [];
+  readonly #settings: Readonly<Record<string, string>>;
+  #blowing: Promise<void> | null = null;
+
+  private constructor(stage: Stage, { random, cluster, isWired }: WorldOptions) {
+    this.stage = stage;
+    this.random = random;
+    this.cluster = cluster;
+    this.cable = isWired ? new Cable(stage.server.url) : null;
+    this.#settings = this.cable === null ? {} : { DATABASE_URL: this.cable.through(stage.server.url) };
+  }
+
+  /** Makes an empty store; nothing runs on it yet. */
+  static async open(options: WorldOptions): Promise<World> {
+    const stage = await Stage.open(options.server);
+    const world = new World(stage, options);
+    if (options.server !== null && options.random.chance(0.3)) await world.#slowCommits();
+    return world;
+  }
+
+  /** Leaves the store for whoever looks at what went wrong; answers where it is. */
+  keep(): string {
+    this.stage.isKept = true;
+    if (this.stage.isEmbedded) return this.stage.folder;
+    const { url } = this.stage.server;
+    if (this.cluster === null) return url;
+    this.cluster.isKept = true;
+    return `${new URL(url).pathname.slice(1)} in ${this.cluster.folder}`;
+  }
+
+  /** What the processes said last. */
+  get lastWords(): string {
+    return this.stage.programs.slice(-2).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join("\n--\n");
+  }
+
+  /** Starts the first process that is to serve, and makes apps and users. */
+  async begin(): Promise<void> {
+    await this.start();
+    await this.stage.populate(this.writer.origin);
+    this.load = new Load(this.writer.origin, this.stage.secretKey);
+    await this.storm.populate(FIRST_USERS);
+    if (!this.random.chance(0.5)) return;
+    this.load.feedShare = LAZY.feedShare;
+    this.storm.readPauseMs = LAZY.readPauseMs;
+  }
+
+  /** Starts a process that may never come to serve. */
+  startOne(): Program {
+    return this.stage.start(this.#settings);
+  }
+
+  /** The settings of every process of this world. */
+  get settings(): Readonly<Record<string, string>> {
+    return this.#settings;
+  }
+
+  /** Starts the next writer and waits until it serves; calls may reach it before. */
+  async start(): Promise<void> {
+    await this.load?.stop();
+    const program = this.startOne();
+    this.moveTo({ program, origin: await program.origin(FIRST_START_MS) });
+    if (this.#blowing !== null && this.random.chance(0.5)) this.load.start();
+    await this.back();
+    this.startMs = performance.now() - program.startedAt;
+  }
+
+  /** Another process is the writer from now on. */
+  moveTo(writer: Node): void {
+    this.writer = writer;
+    this.storm.origin = writer.origin;
+    if (this.load !== undefined) this.load.origins = [writer.origin];
+  }
+
+  /** Waits until the writer serves again, by itself. */
+  async back(): Promise<void> {
+    const { origin, program } = this.writer;
+    const death = program.ended.then(({ code, signal }) => {
+      throw new Error(`The process ended by itself with ${signal ?? code}`);
+    });
+    await Promise.race([untilReady(origin, BACK_MS), death]);
+  }
+
+  /** Starts all clients. */
+  async blow(): Promise<void> {
+    await this.storm.addUsers(USERS_A_ROUND);
+    this.load.start();
+    this.storm.isOver = false;
+    this.#blowing = this.storm.blow(MERGE_SHARE, STORM_PAUSE_MS);
+    // Whoever waits for it later hears of its failure.
+    this.#blowing.catch(() => {});
+  }
+
+  /** Ends all clients; calls with a key are sent until they are answered. */
+  async calm(): Promise<void> {
+    await this.load.stop();
+    this.storm.isOver = true;
+    await Promise.all([this.load.finish(this.writer.origin), this.#blowing]);
+    this.#blowing = null;
+  }
+
+  /** Compares what the clients know with what the service answers, and where it may be looked at, with its tables. */
+  async audit(): Promise<string[]> {
+    const { origin } = this.writer;
+    const { secretKey } = this.stage;
+    const faults = [
+      ...this.faults,
+      ...await inWords("feed and holds", () => auditAnswers(this.load, origin, secretKey)),
+      ...await inWords("storm", async () => {
+        await this.storm.audit();
+        return [];
+      }),
+    ];
+    if (this.stage.isEmbedded) return faults;
+    const usage = await this.#withTables((database) => auditUsage(database, origin, secretKey));
+    return [...faults, ...usage, ...await this.auditTables()];
+  }
+
+  /** Compares what the clients know with the tables; on the embedded store the process must have ended. */
+  auditTables(): Promise<string[]> {
+    return this.#withTables(async (database) => {
+      const faults = await auditTables(this.load.record, database);
+      const { undrainedBatches } = await reconcile(database, ({ userId, text }) => {
+        faults.push(`${userId}: ${text}`);
+      });
+      if (undrainedBatches > 0) faults.push(`${undrainedBatches} batches are left in the journal`);
+      return faults;
+    });
+  }
+
+  /** Ends the writer in good order. */
+  async stop(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
+    this.writer.program.signal(signal);
+    const { code } = await this.writer.program.exit(EXIT_MS);
+    if (code !== 0) this.faults.push(`A stop by ${signal} ended with status ${code}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.load?.stop();
+    this.storm.isOver = true;
+    await this.stage[Symbol.asyncDispose]();
+    await this.cable?.[Symbol.asyncDispose]();
+  }
+
+  async #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {
+    const database = await this.stage.openDatabase();
+    try {
+      return await inWords("tables", () => look(database));
+    } finally {
+      await database.close();
+    }
+  }
+
+  async #slowCommits(): Promise<void> {
+    const { admin, name } = this.stage.server;
+    await admin.script(
+      `alter database ${name} set commit_delay = ${COMMIT_DELAY_US}; alter database ${name} set commit_siblings = 0`,
+    );
+  }
+}
+
+/** The faults that an audit found, one that it could not finish included. */
+async function inWords(what: string, audit: () => Promise<string[]>): Promise<string[]> {
+  try {
+    return await audit();
+  } catch (error) {
+    return [`${what}: ${error instanceof Error ? error.message : error}`];
+  }
+}
+
+/** Lets the clients go on for a random while. */
+export function goOn({ random }: World, fromMs: number, toMs: number): Promise<void> {
+  return pause(random.whole(fromMs, toMs));
+}

@@ -1,0 +1,139 @@
+// The OpenAPI document: valid, complete, and true. It is held against a validator, against the routes, and against
+// calls and answers of a tour through every operation.
+
+import assert from "node:assert/strict";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { REFUSAL_CODES, type RefusalCode } from "domain/refusal.ts";
+import { makeApp, SURFACE } from "routes/app.ts";
+import { STATUS } from "routes/errors.ts";
+import { TOOL_SERVER_PATH } from "routes/mcp.ts";
+import type { Service } from "src/service.ts";
+import { DOCUMENTED } from "tests/support/documented.ts";
+import { ajv, document, examples, operationObjects, validatorAt } from "tests/routes/reference/document.ts";
+import { makeTour } from "tests/routes/reference/tour.ts";
+
+Deno.test("the document is valid OpenAPI 3.1", async () => {
+  const result = await new Validator().validate(structuredClone(document));
+  assert.deepEqual(result.errors ?? [], []);
+  assert.equal(result.valid, true);
+  assert.match(document.openapi, /^3\.1\./);
+});
+
+Deno.test("the validator finds a fault where there is one", async () => {
+  const faulty = structuredClone(document);
+  faulty.paths["/api/v1/reserve"].post.responses["200"].description = 7;
+  assert.equal((await new Validator().validate(faulty)).valid, false);
+});
+
+Deno.test("every route of the service is in the document, and nothing else", () => {
+  const shown = [...operationObjects()].map(({ path, method }) => `${method.toUpperCase()} ${path}`);
+  // Mounting needs no running service.
+  const { routes } = makeApp({} as Service, null);
+  const isOther = (path: string) => path.startsWith("/docs/") || path === TOOL_SERVER_PATH;
+  // A preflight belongs to the call that it asks for.
+  const mounted = routes.filter(({ method, path }) => method !== "OPTIONS" && !isOther(path))
+    .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`);
+  assert.deepEqual(shown.toSorted(), mounted.toSorted());
+});
+
+Deno.test("every operation has a name of its own, every error code and every key class is shown", () => {
+  const all = [...operationObjects()];
+  const names = all.map(({ operation }) => operation.operationId);
+  assert.equal(new Set(names).size, names.length);
+  const text = all.map(({ operation }) => JSON.stringify(operation.responses)).join();
+  // A path of an operation answers the operation; another method of it is none.
+  const codes = REFUSAL_CODES.filter((code) => code !== "method_not_allowed");
+  assert.deepEqual(codes.filter((code) => !text.includes(`"${code}"`)), []);
+  const used = new Set(all.flatMap(({ operation }) => operation.security.flatMap(Object.keys)));
+  assert.deepEqual([...used].toSorted(), Object.keys(document.components.securitySchemes).toSorted());
+});
+
+Deno.test("the examples are what the service answers now", async () => {
+  assert.deepEqual(await makeTour(), examples);
+});
+
+Deno.test("every operation that answers JSON has an example", () => {
+  // Texts, and an examination, which differs from store to store.
+  const others = new Set(["getMetrics", "getOpenapi", "getReference", "examine"]);
+  const lacking = DOCUMENTED.filter(({ id }) => !others.has(id) && examples[id]?.success === undefined);
+  assert.deepEqual(lacking.map(({ id }) => id), []);
+});
+
+Deno.test("calls and answers of the tour match the schemas of the document", () => {
+  for (const { path, method, operation } of operationObjects()) {
+    const { success, refusals = {} } = examples[operation.operationId] ?? {};
+    const check = (value: unknown, ...place: string[]) => {
+      const validate = validatorAt("paths", path, method, ...place);
+      assert.ok(validate(value), `${operation.operationId} ${place}: ${ajv.errorsText(validate.errors)}`);
+    };
+    if (success !== undefined) check(success.answer, "responses", "200");
+    if (success?.body !== undefined) check(success.body, "requestBody");
+    for (const [code, refusal] of Object.entries(refusals)) {
+      check(refusal, "responses", String(STATUS[code as RefusalCode]));
+    }
+  }
+});
+
+/** Values of every kind, at the bounds and past them. */
+const VALUES = [
+  null,
+  true,
+  "",
+  "x",
+  "a*",
+  "*a",
+  "line\nbreak",
+  "😀".repeat(200),
+  "x".repeat(201),
+  "analytics",
+  "2026-01-15T12:00:00Z",
+  "2026-01-15T12:00:00+01:00",
+  "2026-02-30T12:00:00Z",
+  "2026-01-15",
+  -1,
+  0,
+  1,
+  10.5,
+  1e13,
+  {},
+  { a: 1 },
+  { a: {} },
+  { lg_pro_images: { quota: 5 } },
+  { count: 1, tokens: -1 },
+  [],
+  [{ from: "a", to: "b" }],
+];
+
+/** What the schemas of the reference cannot say: members that exclude or need each other, or go by the pack. */
+const BEYOND_SCHEMAS = new Set([
+  "extra",
+  "actual",
+  "costCents",
+  "provider",
+  "externalId",
+  "quantity",
+  "pairs",
+  "advanceSeconds",
+  "now",
+]);
+
+Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
+  let compared = 0;
+  for (const { doc, path, input } of SURFACE.operations) {
+    const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
+    if (body === undefined) continue;
+    const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
+    const shown = document.paths[`/api${path}`].post.requestBody.content["application/json"];
+    for (const name of Object.keys(shown.schema.properties)) {
+      if (name === "options" || BEYOND_SCHEMAS.has(name)) continue;
+      for (const value of [undefined, ...VALUES]) {
+        const changed: Record<string, unknown> = { ...body, [name]: value };
+        if (value === undefined) delete changed[name];
+        const takes = input.safeParse(changed).success;
+        assert.equal(validate(changed), takes, `${doc.id} with ${name}: ${JSON.stringify(value)}`);
+        compared += 1;
+      }
+    }
+  }
+  assert.ok(compared > 1000, `compared ${compared}`);
+});

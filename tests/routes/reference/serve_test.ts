@@ -1,0 +1,64 @@
+// The document and the reference page as they are served: no key, no store, nothing from another host.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { makeApp } from "routes/app.ts";
+import { SCALAR_PATH } from "routes/reference/serve.ts";
+import type { Service } from "src/service.ts";
+import { document } from "tests/routes/reference/document.ts";
+
+// A process that is not the writer serves its reference all the same.
+const app = makeApp({ serving: null, state: "standby" } as Service, null);
+
+async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return await app.fetch(new Request(`http://service.test${path}`, { headers }));
+}
+
+Deno.test("the document is served without a key and again only when it has changed", async () => {
+  const response = await get("/api/openapi.json");
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("content-type"), "application/json; charset=UTF-8");
+  assert.equal(response.headers.get("x-content-type-options"), "nosniff");
+  assert.deepEqual(await response.json(), document);
+  const etag = response.headers.get("etag") as string;
+  for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+    const again = await get("/api/openapi.json", { "if-none-match": tag });
+    assert.equal(again.status, 304, tag);
+    assert.equal(await again.text(), "");
+  }
+  assert.equal((await get("/api/openapi.json", { "if-none-match": '"other"' })).status, 200);
+});
+
+Deno.test("the page loads its scripts from the service alone, and its policy allows nothing else", async () => {
+  const page = await get("/docs");
+  assert.equal(page.headers.get("content-type"), "text/html; charset=UTF-8");
+  assert.equal(page.headers.get("x-frame-options"), "DENY");
+  const policy = page.headers.get("content-security-policy") ?? "";
+  assert.ok(policy.includes("default-src 'none'") && policy.includes("frame-ancestors 'none'"));
+  assert.doesNotMatch(policy, /https?:|\*|'unsafe-eval'|script-src[^;]*'unsafe-inline'/);
+  const html = await page.text();
+  assert.doesNotMatch(html, /https?:|\/\/\w/);
+  const scripts = [...html.matchAll(/<script src="([^"]+)">/g)].map(([, path]) => path as string);
+  assert.equal(scripts.length, 2);
+  for (const path of scripts) {
+    const script = await get(path);
+    assert.equal(script.status, 200, path);
+    assert.equal(script.headers.get("content-type"), "text/javascript; charset=UTF-8");
+    await script.body?.cancel();
+  }
+});
+
+Deno.test("Scalar is the file of its package, with and without compression", async () => {
+  const sum = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+  const plain = await get(SCALAR_PATH);
+  assert.equal(plain.headers.get("content-encoding"), null);
+  const bytes = await plain.bytes();
+  // sha256 of dist/browser/standalone.js in @scalar/api-reference 1.72.1.
+  assert.equal(sum(bytes), "bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c");
+  const packed = await get(SCALAR_PATH, { "accept-encoding": "gzip, br" });
+  assert.equal(packed.headers.get("content-encoding"), "gzip");
+  assert.match(packed.headers.get("cache-control") ?? "", /immutable/);
+  const body = packed.body as ReadableStream<Uint8Array<ArrayBuffer>>;
+  const unpacked = new Response(body.pipeThrough(new DecompressionStream("gzip")));
+  assert.equal(sum(await unpacked.bytes()), sum(bytes));
+});

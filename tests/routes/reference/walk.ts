@@ -1,0 +1,164 @@
+// The way of the tour: which operations are called, in which order and with what. Each area builds on what the ones
+// before it made.
+
+import catalog from "src/demo/catalog.json" with { type: "json" };
+import type { Tour } from "tests/routes/reference/tour.ts";
+
+/** A catalog that fits on a page. */
+const SMALL_CATALOG = {
+  settings: { promptLogging: true },
+  plans: [{
+    id: "plan_starter",
+    name: "Starter",
+    rank: 1,
+    period: { type: "monthly", anchor: "subscription_start" },
+    onPlanChange: "carry",
+    limits: [{
+      id: "lg_images",
+      label: "Images a month",
+      unit: "count",
+      quota: 100,
+      matches: [{ event: "image.*" }],
+    }],
+  }],
+};
+
+/** Metering, usage, subscriptions, credits, customers, compose, events. */
+export async function walkProduct(tour: Tour): Promise<void> {
+  await tour.record("upsertSubscription", { body: { userId: "user_demo", planId: "Pro" } });
+  await walkMetering(tour);
+  await walkUsage(tour);
+  await walkCredits(tour);
+  await walkAliases(tour);
+  await walkCompose(tour);
+  await walkFeed(tour);
+}
+
+async function walkMetering({ record, refuse, app }: Tour): Promise<void> {
+  const body = { userId: "user_demo", event: "image.render" };
+  await refuse("reserve", "invalid_request", { body: { ...body, count: -1 } });
+  await refuse("reserve", "invalid_key", { body, key: null });
+  await refuse("reserve", "requires_secret_key", { body, key: app.publicLive });
+  const other = await record("reserve", { body });
+  await record("release", {
+    body: { reservationId: other.reservationId, reason: "The user closed the page", errorCode: "aborted" },
+  });
+  const { reservationId } = await record("reserve", {
+    body: { ...body, count: 2, metadata: { model: "flux-pro" }, prompt: "A lighthouse at dusk" },
+  });
+  await refuse("commit", "not_found", { body: { reservationId: "rsv_1_unknown" } });
+  await record("commit", {
+    body: { reservationId, actual: { count: 1 }, costCents: 4.2, response: "1.png" },
+  });
+  await refuse("commit", "reservation_not_pending", { body: { reservationId } });
+  await refuse("release", "reservation_not_pending", { body: { reservationId } });
+  const reply = { userId: "user_demo", event: "chat.reply", inputTokens: 4000 };
+  await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
+  await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
+  await record("canUse", { body: { ...body, count: 100 } });
+}
+
+async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
+  await refuse("upsertSubscription", "not_found", { body: { userId: "user_demo", planId: "plan_unknown" } });
+  await record("getUsage", { parameters: { userId: "user_demo", event: "image.render" } });
+  const headers = { "x-end-user-token": token("user_demo") };
+  await record("getMyUsage", { key: app.publicLive, headers });
+  await refuse("getMyUsage", "forbidden", { key: app.publicLive });
+  await record("getUser", { parameters: { userId: "user_demo" } });
+  await record("listPlans", { key: app.publicLive });
+  const body = { userId: "user_trial", planId: "plan_trial", provider: "stripe", externalId: "sub_123" };
+  await record("upsertSubscription", { body: { ...body, endsAt: "2026-02-15T00:00:00Z" } });
+  const parameters = {
+    userId: "user_trial",
+    provider: "stripe",
+    externalId: "sub_123",
+    reason: "Chose another",
+  };
+  await record("cancelSubscription", { parameters });
+  await refuse("cancelSubscription", "already_canceled", { parameters });
+}
+
+async function walkCredits({ record, refuse }: Tour): Promise<void> {
+  const body = { userId: "user_demo", packId: "Image Top-Up", externalRef: "order_1" };
+  const { balanceId } = await record("grantCredits", { body: { ...body, notes: "Spring sale" } });
+  await refuse("grantCredits", "credit_pack_not_found", { body: { ...body, packId: "cpk_unknown" } });
+  await record("listCredits", { parameters: { userId: "user_demo", event: "image.render" } });
+  await record("revokeCredits", { body: { balanceId, reason: "The order was refunded" } });
+  await refuse("revokeCredits", "credit_balance_not_found", { body: { balanceId: "crb_1_unknown" } });
+  await record("listLedger", { parameters: { userId: "user_demo", limit: "2" } });
+}
+
+async function walkAliases({ record, refuse }: Tour): Promise<void> {
+  const pair = { from: "anon_7f3a", to: "user_demo" };
+  await record("aliasCustomer", { body: { ...pair, consentGiven: true } });
+  await refuse("aliasCustomer", "alias_conflict", { body: { ...pair, to: "user_other" } });
+  await refuse("aliasCustomer", "alias_cycle", { body: { from: "user_demo", to: "user_demo" } });
+  const pairs = [{ from: "old_1", to: "user_1" }, { from: "user_2", to: "user_2" }];
+  await record("aliasCustomers", { body: { pairs, dryRun: true } });
+  await record("getCustomer", { parameters: { id: "anon_7f3a" } });
+}
+
+async function walkCompose({ record, refuse }: Tour): Promise<void> {
+  const body = { type: "usage-recap", userId: "user_demo" };
+  await record("compose", { body: { ...body, vars: { name: "Ada", language: "English" } } });
+  await refuse("compose", "invalid_request", { body });
+  await refuse("compose", "not_found", { body: { ...body, type: "unknown" } });
+}
+
+async function walkFeed({ record, refuse }: Tour): Promise<void> {
+  const parameters = { userId: "user_demo", eventType: "image.render", limit: "2" };
+  const { events } = await record("listEvents", { parameters });
+  await record("getEvent", { parameters: { eventId: events[0].id } });
+  await refuse("getEvent", "not_found", { parameters: { eventId: "evt_unknown" } });
+}
+
+/** People, consent, export, erasure, and the clock of test mode. */
+export async function walkPrivacy({ record, refuse, app }: Tour): Promise<void> {
+  const distinctId = "user_demo";
+  await record("capture", { body: { distinctId, event: "page.viewed", properties: { path: "/pricing" } } });
+  await record("identify", {
+    body: { distinctId, properties: { name: "Ada" }, propertiesOnce: { firstSeen: "2026-01-15" } },
+  });
+  await refuse("identify", "consent_required", { body: { distinctId, mergeAnonymousId: "anon_81c0" } });
+  await record("aliasPerson", { body: { distinctId, alias: "ada@example.com" } });
+  await refuse("aliasPerson", "alias_cycle", { body: { distinctId, alias: distinctId } });
+  await record("optOut", { body: { distinctId, scope: "ai_personalization" } });
+  await record("isOptedOut", { parameters: { distinctId, scope: "ai_personalization" } });
+  await record("optIn", { body: { distinctId, scope: "ai_personalization" } });
+  const { downloadUrl } = await record("exportPerson", { body: { distinctId } });
+  const token = new URL(downloadUrl).searchParams.get("token") ?? "";
+  await record("downloadExport", { parameters: { token }, key: null });
+  await refuse("downloadExport", "invalid_or_expired_token", { parameters: { token: "wrong" }, key: null });
+  const { jobId } = await record("deletePerson", { body: { distinctId: "user_gone" } });
+  await record("sweep");
+  await record("getDeletionStatus", { parameters: { jobId } });
+  await refuse("getDeletionStatus", "not_found", { parameters: { jobId: "job_unknown" } });
+  const key = app.secretTest;
+  await record("getTestClock", { key });
+  await record("moveTestClock", { key, body: { advanceSeconds: 86_400 } });
+  await refuse("moveTestClock", "forbidden", { body: { advanceSeconds: 86_400 } });
+}
+
+/** Workspaces, apps, keys, catalogs; the pages of the process. */
+export async function walkAdministration({ record, refuse, app }: Tour): Promise<void> {
+  await refuse("listWorkspaces", "invalid_key", { key: "wrong" });
+  const { workspaceId } = await record("createWorkspace", { body: { name: "Acme", operationCap: 100_000 } });
+  await record("changeWorkspace", { parameters: { workspaceId }, body: { aiBudgetCents: 5000 } });
+  await record("listWorkspaces");
+  const { appId } = await record("createApp", { body: { name: "shop", workspaceId } });
+  await record("listApps");
+  await record("getApp", { parameters: { appId } });
+  await refuse("getApp", "not_found", { parameters: { appId: "app_unknown" } });
+  const made = await record("createKey", { parameters: { appId }, body: { class: "public", mode: "test" } });
+  await record("revokeKey", { parameters: { appId, keyId: made.keyId } });
+  await record("listKeys", { parameters: { appId } });
+  const faulty = { ...SMALL_CATALOG, plans: [{ ...SMALL_CATALOG.plans[0], rank: "best" }] };
+  await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
+  await record("applyCatalog", { parameters: { appId, dryRun: "false" }, body: SMALL_CATALOG });
+  await record("getCatalog", { parameters: { appId } });
+  const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
+  await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
+  await record("moveHistory");
+  await record("getHealth", { key: null });
+  await record("getReadiness", { key: null });
+}

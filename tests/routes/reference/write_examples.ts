@@ -1,0 +1,7 @@
+// Writes the examples of the API reference anew: `deno task examples`.
+
+import { makeTour } from "tests/routes/reference/tour.ts";
+
+const FILE = new URL("../../../routes/reference/examples.json", import.meta.url);
+
+await Deno.writeTextFile(FILE, `${JSON.stringify(await makeTour(), null, 2)}\n`);

@@ -1,0 +1,111 @@
+// Answers: what a client was told was durable before it was told, is told again to whoever asks again, was done once, and
+// is there at the end.
+
+import { type Attempt, type Call, isFinal, type Reply } from "tests/simulation/history.ts";
+import { isModelled } from "tests/simulation/checks/linear.ts";
+import type { Turn } from "tests/simulation/recorder.ts";
+import { isGone } from "tests/simulation/traffic.ts";
+import type { Checker, Scene } from "tests/simulation/watch.ts";
+
+const DAY_MS = 24 * 3_600_000;
+/** Answers that no key keeps. */
+const NOT_KEPT: ReadonlySet<string> = new Set(["invalid_request", "idempotency_conflict", "internal_error"]);
+
+/** Compares every answer with what became durable. */
+export function answersChecker(): Checker {
+  return {
+    name: "answers",
+    atEnd(scene) {
+      const byKey = Map.groupBy(scene.calls.filter(({ key }) => key !== null), ({ key }) => key as string);
+      for (const call of scene.calls) {
+        for (const attempt of call.attempts) checkDurable(call, attempt);
+        if (call.answer !== null) checkKept(call, call.answer, scene);
+      }
+      // The first answers of somebody who was erased are erased, too.
+      for (const calls of byKey.values()) if (calls.every(isModelled)) checkOnce(calls);
+    },
+  };
+}
+
+/** An answer leaves after its turn, and after the changes of its turn are durable. */
+function checkDurable(call: Call, { turns, reply, repliedAt, sentAt }: Attempt): void {
+  if (reply === null || repliedAt === null || !isFinal(reply)) return;
+  for (const { order, batch } of turns) {
+    if (order < sentAt || order > repliedAt) throw new Error(`call ${call.no} ran outside of its time`);
+    if (batch === null || batch.durableAt !== null && batch.durableAt < repliedAt) continue;
+    throw new Error(`call ${call.no} (${call.request.op}) was answered before its changes were durable`);
+  }
+}
+
+/** Calls under one key are one call: done once, and answered alike. */
+function checkOnce(calls: readonly Call[]): void {
+  const attempts = calls.flatMap((call) => call.attempts.map((attempt) => ({ call, attempt })));
+  const done = attempts.flatMap(({ call, attempt }) => {
+    const turn = attempt.turns.at(-1);
+    return turn !== undefined && writes(turn) ? [{ call, turn }] : [];
+  });
+  const [first, ...more] = done.sort((a, b) => a.turn.order - b.turn.order);
+  for (const { call, turn } of more) {
+    // A first answer is forgotten after a day.
+    if (first === undefined || turn.now - first.turn.now >= DAY_MS) continue;
+    throw new Error(`call ${call.no} (${call.request.op}) was done twice under ${call.key}`);
+  }
+  const kept = attempts.filter(({ attempt: { reply } }) =>
+    reply !== null && isFinal(reply) && !NOT_KEPT.has(reply.model.code ?? "")
+  );
+  const origin = kept.find(({ attempt }) => attempt.reply?.isReplayed === false) ?? kept[0];
+  for (const { call, attempt } of kept) {
+    const { reply } = attempt;
+    if (reply?.isReplayed !== true || reply.body === origin?.attempt.reply?.body) continue;
+    if (
+      kept.some((other) =>
+        other.attempt.reply?.isReplayed === false && other.attempt.reply.body === reply.body
+      )
+    ) {
+      continue;
+    }
+    throw new Error(`call ${call.no} (${call.request.op}) was answered otherwise than ${call.key} at first`);
+  }
+  for (const { call, attempt } of kept) {
+    if (
+      attempt.reply?.isReplayed === true && call !== origin?.call && call.request !== origin?.call.request
+    ) {
+      throw new Error(`call ${call.no} was given the answer of call ${origin?.call.no}`);
+    }
+  }
+}
+
+function writes({ batch, changes }: Turn): boolean {
+  return batch !== null && batch.durableAt !== null && changes.some(({ table }) => TOLD.has(table));
+}
+
+/** Tables whose rows a call writes for itself; what fell due before it may be written by any call. */
+const TOLD: ReadonlySet<string> = new Set(["events", "merges", "idempotency"]);
+
+/** What a 200 answer names is there. */
+function checkKept({ no, request: { op, input } }: Call, { status, model }: Reply, scene: Scene): void {
+  const { server: { tables } } = scene;
+  if (status !== 200 || [input["userId"], input["from"], input["distinctId"]].some(isGone)) return;
+  const data = model.data ?? {};
+  const must = (table: string, id: unknown, isThere: (status: string) => boolean = () => true) => {
+    const [row] = tables.list(table, (each) => each.id === id);
+    if (row !== undefined && isThere(String(row.status))) return;
+    throw new Error(
+      `call ${no} (${op}) was told of ${id}, which is ${row === undefined ? "not there" : row.status}`,
+    );
+  };
+  if (op === "reserve" && data["reservationId"] !== undefined) must("reservations", data["reservationId"]);
+  if (op === "commit") {
+    must("reservations", input["reservationId"], (state) => state === "committed");
+    must("events", data["eventId"]);
+  }
+  if (op === "release") must("reservations", input["reservationId"], (state) => state === "released");
+  if (op === "track") must("events", data["eventId"]);
+  if (op === "subscribe") must("subscriptions", data["subscriptionId"]);
+  if (op === "grant") {
+    for (const { balanceId } of data["balances"] as { balanceId: string }[]) {
+      must("credit_balances", balanceId);
+    }
+  }
+  if (op === "alias" && data["mergeId"] !== null) must("merges", data["mergeId"]);
+}

@@ -1,0 +1,33 @@
+// The books: a counter is its holds and its events, a balance is its ledger and never below zero, an id is given out
+// once. The auditor of the domain keeps them, over every durable turn of all processes.
+
+import type { RowChange } from "actors/port.ts";
+import type { Change } from "domain/user.ts";
+import { Auditor } from "tests/domain/auditor.ts";
+import type { Turn } from "tests/simulation/recorder.ts";
+import type { Checker, Scene } from "tests/simulation/watch.ts";
+
+const OF_RUNTIME: ReadonlySet<string> = new Set(["idempotency", "operations", "credit_issues", "ai_spend"]);
+
+/** The user that a turn was about; null where it says nothing of one. */
+export function userOfTurn({ changes }: Turn): number | null {
+  for (const { table, row } of changes) {
+    if (table === "users") return row.key;
+    if ("userKey" in row && row.userKey !== null) return row.userKey;
+  }
+  return null;
+}
+
+/** Keeps the books of everybody but those who get erased. */
+export function booksChecker(): Checker {
+  const auditor = new Auditor();
+  const isOfUser = (change: RowChange): change is Change => !OF_RUNTIME.has(change.table);
+  return {
+    name: "books",
+    onTurn(turn, scene: Scene) {
+      const user = userOfTurn(turn);
+      if (user === null || scene.isGone(user)) return;
+      auditor.take(turn.changes.filter(isOfUser));
+    },
+  };
+}

@@ -1,0 +1,53 @@
+// No over-grant: whatever a reserve takes from a plan leaves the counter at or below its quota, and below the gate where a
+// percentage keeps a buffer; nobody's counter is ever above what its holds and events explain (`books`). This knows the
+// catalog and nothing of how the product decides.
+
+import type { CatalogDocument, LimitGroup, Plan } from "tests/model/document.ts";
+import { fromNumber } from "tests/model/decimal.ts";
+import type { Checker, Scene } from "tests/simulation/watch.ts";
+
+function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
+  return plans.find(({ id }) => id === planId);
+}
+
+/** The most that a group's counter may come to by reserving: for the best quota that one of the user's rows gives. */
+function gateOf({ catalog, expected }: Scene, userKey: number, planId: string, group: LimitGroup): bigint {
+  const custom = expected.subscriptions(userKey).filter((row) => row.planId === planId)
+    .map((row) => Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as bigint : null);
+  const quotas = [...custom.map((limit) => limit ?? fromNumber(group.quota)), fromNumber(group.quota)];
+  const quota = quotas.reduce((most, each) => each > most ? each : most);
+  const headroom = group.headroom ?? planOf(catalog, planId)?.headroom;
+  if (headroom?.mode !== "percent") return quota;
+  return quota * fromNumber(headroom.value) / fromNumber(100);
+}
+
+/** Looks at every hold as it is taken. */
+export function grantsChecker(): Checker {
+  return {
+    name: "no over-grant",
+    onTurn({ changes }, scene) {
+      for (const change of changes) {
+        if (change.table !== "reservations" || change.verb !== "append" || change.row.status !== "held") {
+          continue;
+        }
+        const { userKey, lines, id } = change.row;
+        for (const line of lines) {
+          if (line.taken <= 0n) continue;
+          const counter = changes.find(({ table, row }) =>
+            table === "counters" && row.planId === line.planId && row.groupId === line.groupId &&
+            row.windowStart === line.window.start
+          )?.row as { count: bigint } | undefined;
+          if (counter === undefined) {
+            throw new Error(`${id} took from ${line.groupId} and nothing was counted`);
+          }
+          const group = planOf(scene.catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
+          if (group === undefined) throw new Error(`${id} took from ${line.groupId}, which is in no plan`);
+          const gate = gateOf(scene, userKey, line.planId, group);
+          if (counter.count > gate) {
+            throw new Error(`${id} left ${line.groupId} at ${counter.count} of at most ${gate} millionths`);
+          }
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// Linearizability: there is one order of all calls, in which each takes effect between its sending and its answer, and
+// in which the independent model gives every answer that was given. The order in which turns ran is tried first;
+// where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
+// changes are not durable did not happen; one whose answer nobody heard happened all the same.
+
+import { compare } from "tests/model/compare.ts";
+import type { CatalogDocument, ModelReply, ModelRequest } from "tests/model/document.ts";
+import { Model } from "tests/model/model.ts";
+import { type Attempt, type Call, isFinal, type Reply } from "tests/simulation/history.ts";
+import { isGone } from "tests/simulation/traffic.ts";
+import type { Checker } from "tests/simulation/watch.ts";
+
+/** Something that happened: a call's execution, with the moments between which it did. */
+interface Entry {
+  readonly call: Call;
+  readonly order: number;
+  readonly now: number;
+  readonly from: number;
+  readonly until: number;
+  readonly reply: ModelReply | undefined;
+}
+
+/** Where an order stops to explain the answers. */
+interface Difference {
+  readonly call: Call;
+  readonly place: number;
+  readonly differences: readonly string[];
+}
+
+/** Orders that are tried before a difference counts as one. */
+const ORDERS_MAX = 60;
+
+/** Explains every answer by one order of calls. */
+export function linearChecker(): Checker {
+  return {
+    name: "linear",
+    atEnd({ calls, catalog }) {
+      const entries = calls.filter(isModelled).flatMap(entriesOf).sort((a, b) => a.order - b.order);
+      const found = search(entries, catalog);
+      if (found === null) return;
+      const { call } = found;
+      const { op, input } = call.request;
+      throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
+    },
+  };
+}
+
+/** Whether the model can be asked about a call. */
+export function isModelled({ request: { op, input } }: Call): boolean {
+  return !(op === "erase" || op === "optOut" || op === "optIn") &&
+    !["userId", "from", "to"].some((name) => isGone(input[name]));
+}
+
+/** The executions of a call that count: those that were answered, and those whose changes are durable. */
+function entriesOf(call: Call): Entry[] {
+  return call.attempts.flatMap((attempt) => {
+    const { reply, sentAt } = attempt;
+    const turn = attempt.turns.at(-1);
+    const isAnswer = reply !== null && isFinal(reply) && !reply.isReplayed &&
+      reply.model.code !== "idempotency_conflict";
+    const isDurable = turn?.batch != null && turn.batch.durableAt !== null;
+    if (!isAnswer && !isDurable) return [];
+    const answeredAt = attempt.repliedAt ?? Infinity;
+    // What was answered without a turn rests on what cannot change any more; its answer's time is as good as any.
+    const order = turn?.order ?? answeredAt;
+    const now = turn?.now ?? null;
+    if (now === null) return [];
+    return [{ call, order, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt)?.model }];
+  });
+}
+
+/** What an execution answered: by itself, or, where that was never said, as it was replayed. */
+function firstAnswer(call: Call, { reply }: Attempt): Reply | undefined {
+  if (reply !== null && isFinal(reply)) return reply;
+  return call.attempts.find((other) => other.reply?.isReplayed === true)?.reply ?? undefined;
+}
+
+/** Null when some order explains every answer; else where the order of turns stops to. */
+function search(entries: Entry[], catalog: CatalogDocument): Difference | null {
+  const first = replay(entries, catalog);
+  let best = first;
+  for (let tried = 0; best !== null && tried < ORDERS_MAX;) {
+    const failed = best.place;
+    let better: Difference | null = best;
+    for (const place of otherPlaces(entries, failed)) {
+      const moved = entries.slice();
+      const [entry] = moved.splice(failed, 1);
+      moved.splice(place, 0, entry as Entry);
+      better = replay(moved, catalog);
+      if (++tried >= ORDERS_MAX || better === null || better.place > failed) {
+        if (better === null || better.place > failed) entries = moved;
+        break;
+      }
+    }
+    if (better !== null && better.place <= failed) return first;
+    best = better;
+  }
+  return best === null ? null : first;
+}
+
+/** The other places that an entry's times allow, the nearest first. */
+function otherPlaces(entries: readonly Entry[], place: number): number[] {
+  const entry = entries[place] as Entry;
+  const places: number[] = [];
+  for (let to = place - 1; to >= 0 && (entries[to] as Entry).until > entry.from; to--) places.push(to);
+  for (let to = place + 1; to < entries.length && (entries[to] as Entry).from < entry.until; to++) {
+    places.push(to);
+  }
+  return places.sort((a, b) => Math.abs(a - place) - Math.abs(b - place));
+}
+
+function replay(entries: readonly Entry[], catalog: CatalogDocument): Difference | null {
+  const model = new Model(catalog);
+  let now = 0;
+  for (const [place, entry] of entries.entries()) {
+    now = Math.max(now, entry.now);
+    const predicted = model.handle(entry.call.request as ModelRequest, now, entry.reply);
+    const differences = entry.reply === undefined ? [] : compare(predicted, entry.reply);
+    if (differences.length > 0) return { call: entry.call, place, differences };
+  }
+  return null;
+}

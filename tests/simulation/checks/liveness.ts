@@ -1,0 +1,19 @@
+// Liveness: once faults are over, everything that was begun comes to its end: journal, holds, history moves, erasures.
+
+import type { Checker } from "tests/simulation/watch.ts";
+
+/** Looks for what has not ended. */
+export function livenessChecker(): Checker {
+  return {
+    name: "liveness",
+    atEnd({ server: { tables } }) {
+      if (tables.journal.size > 0) throw new Error(`${tables.journal.size} batches are left in the journal`);
+      const [hold] = tables.list("reservations", ({ status }) => status === "held");
+      if (hold !== undefined) throw new Error(`${hold.id} is still held`);
+      const [move] = tables.list("history_moves");
+      if (move !== undefined) throw new Error(`the history of user ${move.user_key} has not moved`);
+      const [job] = tables.list("erasure_jobs", ({ status }) => status !== "completed");
+      if (job !== undefined) throw new Error(`the erasure ${job.id} is ${job.status}`);
+    },
+  };
+}

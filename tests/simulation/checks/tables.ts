@@ -1,0 +1,76 @@
+// The tables at the end are what the durable turns come to, each written once and in order: nothing was lost on the way
+// from the journal, and nothing written twice. No row is left of a user who is no more.
+
+import type { Fields } from "tests/support/memory_store.ts";
+import type { SimTables } from "tests/simulation/database/tables.ts";
+import type { Checker } from "tests/simulation/watch.ts";
+
+/** Tables with the columns that tell their rows apart. The history move re-files some; sweeps remove first answers. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  users: ["key"],
+  subscriptions: ["id"],
+  subscription_events: ["id"],
+  counters: ["user_key", "plan_id", "group_id", "window_start_ms"],
+  reservations: ["id"],
+  events: ["id"],
+  credit_balances: ["id"],
+  credit_ledger: ["id"],
+  merges: ["id"],
+  operations: ["workspace_id", "mode", "month"],
+};
+const MOVED: ReadonlySet<string> = new Set(["events", "credit_ledger", "subscription_events"]);
+const OWNED = [
+  "subscriptions",
+  "subscription_events",
+  "counters",
+  "reservations",
+  "events",
+  "credit_balances",
+  "credit_ledger",
+  "idempotency",
+  "history_moves",
+];
+
+/** Compares tables with what they should be. */
+export function tablesChecker(): Checker {
+  return {
+    name: "tables",
+    atEnd({ server: { tables }, expected }) {
+      for (const [table, columns] of Object.entries(KEYS)) compareTable(table, columns, tables, expected);
+      checkOwners(tables);
+    },
+  };
+}
+
+function compareTable(
+  table: string,
+  columns: readonly string[],
+  tables: SimTables,
+  expected: SimTables,
+): void {
+  const aliases = new Set(expected.list("users", (row) => row.merged_into !== null).map(({ key }) => key));
+  const rowsOf = (from: SimTables) =>
+    new Map(
+      from.list(table, (row) => table !== "counters" || !aliases.has(row.user_key as number))
+        .map((row) => [columns.map((column) => row[column]).join(" "), show(table, row)]),
+    );
+  const [found, wanted] = [rowsOf(tables), rowsOf(expected)];
+  for (const key of new Set([...found.keys(), ...wanted.keys()])) {
+    if (found.get(key) === wanted.get(key)) continue;
+    throw new Error(`${table} ${key}: expected ${wanted.get(key)}, found ${found.get(key)}`);
+  }
+}
+
+function show(table: string, row: Fields): string {
+  return JSON.stringify(MOVED.has(table) ? { ...row, user_key: null } : row);
+}
+
+function checkOwners(tables: SimTables): void {
+  const users = new Set(tables.list("users").map(({ key }) => key));
+  for (const table of OWNED) {
+    for (const row of tables.list(table)) {
+      if (row.user_key === null || users.has(row.user_key as number)) continue;
+      throw new Error(`${table} ${row.id ?? row.key} belongs to user ${row.user_key}, who is no more`);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// Clients and the network between them and the processes. A client sends a call, waits, and sends it again under the
+// same idempotency key until it is answered or it gives up; the network delays, drops and doubles.
+
+import type { Random } from "tests/model/random.ts";
+import type { Faults } from "tests/simulation/faults.ts";
+import {
+  type Attempt,
+  type Call,
+  isFinal,
+  type Reply,
+  type SimRequest,
+  wireOfRequest,
+} from "tests/simulation/history.ts";
+import type { SimProcess } from "tests/simulation/process.ts";
+import type { Recorder } from "tests/simulation/recorder.ts";
+import { type VirtualTime, WORLD } from "tests/simulation/time.ts";
+
+/** What clients need of the world. */
+export interface ClientWorld {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly faults: Faults;
+  readonly recorder: Recorder;
+  readonly processes: readonly SimProcess[];
+  readonly calls: Call[];
+}
+
+/** Calls that only read need no key, and are sent once. */
+const READS: ReadonlySet<string> = new Set([
+  "canUse",
+  "usage",
+  "users",
+  "credits",
+  "ledger",
+  "customer",
+  "events",
+  "event",
+]);
+
+/** Makes a call and sees it through; resolves when it is answered or given up. */
+export async function perform(world: ClientWorld, request: SimRequest, sameKeyAs?: Call): Promise<Call> {
+  const { random, recorder, calls, time } = world;
+  const isRead = READS.has(request.op);
+  const no = calls.length + 1;
+  const key = isRead || random.chance(0.1) ? null : sameKeyAs?.key ?? `key-${no}`;
+  const call: Call = {
+    no,
+    request: structuredClone(request),
+    key,
+    calledAt: ++recorder.tick,
+    attempts: [],
+    answeredAt: null,
+    answer: null,
+    isGivenUp: false,
+    atMs: time.now,
+  };
+  calls.push(call);
+  const patience = random.chance(0.1) ? 1 : 40;
+  for (let sent = 0; sent < (key === null ? 1 : patience) || !mayGiveUp(world, key); sent++) {
+    const reply = await sendOnce(world, call);
+    if (reply !== null && isFinal(reply)) {
+      call.answer = reply;
+      call.answeredAt = ++recorder.tick;
+      return call;
+    }
+    await sleep(world, random.whole(20, 400) * (1 + Math.min(sent, 8)));
+  }
+  call.isGivenUp = true;
+  return call;
+}
+
+/** While faults come, clients may give up; once they are over, whoever can ask again gets an answer. */
+function mayGiveUp({ faults }: ClientWorld, key: string | null): boolean {
+  return !faults.isQuiet || key === null;
+}
+
+function sleep({ time }: ClientWorld, ms: number): Promise<void> {
+  return new Promise((resolve) => time.after(ms, WORLD, resolve));
+}
+
+/** Sends a call once; null where no answer came in time. */
+function sendOnce(world: ClientWorld, call: Call): Promise<Reply | null> {
+  const { time, random, faults } = world;
+  return new Promise((resolve) => {
+    time.after(random.pick([1_000, 5_000, 10_000]), WORLD, () => resolve(null));
+    const process = random.pick(world.processes);
+    deliver(world, call, process, resolve);
+    if (call.key !== null && !faults.isQuiet && random.chance(0.03)) {
+      faults.note("request doubled");
+      deliver(world, call, random.pick(world.processes), () => {});
+    }
+  });
+}
+
+function deliver(
+  { time, faults, recorder }: ClientWorld,
+  call: Call,
+  process: SimProcess,
+  answer: (reply: Reply | null) => void,
+): void {
+  const there = faults.way();
+  if (there === null) return;
+  const sentAt = ++recorder.tick;
+  time.after(there, WORLD, () => {
+    // Nobody listens: the client hears of it at once.
+    if (!process.isAlive || process.service === undefined) {
+      time.after(there, WORLD, () => answer(null));
+      return;
+    }
+    const attempt: Attempt = {
+      call,
+      process: process.owner.name,
+      sentAt,
+      turns: [],
+      reply: null,
+      repliedAt: null,
+    };
+    call.attempts.push(attempt);
+    recorder.attempts.push(attempt);
+    time.after(0, process.owner, () => {
+      void process.handle(attempt, wireOfRequest(call.request)).then((reply) => {
+        attempt.reply = reply;
+        attempt.repliedAt = ++recorder.tick;
+        const back = faults.way();
+        if (back !== null) time.after(back, WORLD, () => answer(reply));
+      });
+    });
+  });
+}

@@ -1,0 +1,46 @@
+// The statements that the simulated server understands: those of the product, known by how they begin. A statement that
+// nobody described here is an error that names it, so that a change of the product's SQL cannot go unseen.
+
+import type { Param } from "storage/database.ts";
+import { ERASURE } from "tests/simulation/database/statements_erasure.ts";
+import { LEASE } from "tests/simulation/database/statements_lease.ts";
+import { MERGES } from "tests/simulation/database/statements_merge.ts";
+import { READS } from "tests/simulation/database/statements_read.ts";
+import { VIEWS } from "tests/simulation/database/statements_views.ts";
+import type { Server, ServerSession } from "tests/simulation/database/server.ts";
+import type { SimTables } from "tests/simulation/database/tables.ts";
+import type { Fields } from "tests/support/memory_store.ts";
+
+/** What a writing statement does to tables; it may be done to a copy first. */
+export type Effect = (tables: SimTables) => Fields[];
+
+/** A statement by what it needs. */
+export type Statement =
+  | { readonly kind: "read"; run(tables: SimTables, params: readonly Param[]): Fields[] }
+  | { readonly kind: "write"; make(params: readonly Param[], session: ServerSession): Effect }
+  | {
+    readonly kind: "session";
+    run(server: Server, session: ServerSession, params: readonly Param[]): Fields[];
+  }
+  | {
+    readonly kind: "append";
+    /** The number of the batch that is in the journal now; null for none. */
+    run(tables: SimTables, session: ServerSession, params: readonly Param[]): number | null;
+  };
+
+const known = new Map<string, Statement>();
+
+/** The statement that a text is. */
+export function statementOf(text: string): Statement {
+  let statement = known.get(text);
+  if (statement === undefined) {
+    const plain = text.replaceAll(/\s+/g, " ").trim();
+    const found = [...LEASE, ...READS, ...MERGES, ...ERASURE, ...VIEWS].find(([start]) =>
+      plain.startsWith(start)
+    );
+    if (found === undefined) throw new Error(`The simulated server does not know: ${plain}`);
+    statement = found[1];
+    known.set(text, statement);
+  }
+  return statement;
+}

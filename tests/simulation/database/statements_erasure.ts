@@ -1,0 +1,170 @@
+// Statements of people, consents and erasures. No people are made in a simulation: every id is a person of its own.
+
+import type { Statement } from "tests/simulation/database/statements.ts";
+import { by, numbersOf, textsOf } from "tests/simulation/database/params.ts";
+import { HISTORY } from "storage/history_tables.ts";
+import type { SimTables } from "tests/simulation/database/tables.ts";
+import type { Param } from "storage/database.ts";
+import type { Fields } from "tests/support/memory_store.ts";
+
+type Entry = readonly [start: string, statement: Statement];
+
+function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
+  return [start, { kind: "read", run }];
+}
+
+function write(start: string, run: (tables: SimTables, params: readonly Param[]) => number | void): Entry {
+  return [start, {
+    kind: "write",
+    make: (params) => (tables) => Array.from({ length: run(tables, params) ?? 0 }, () => ({})),
+  }];
+}
+
+/** The canonical user behind an id. */
+function canonicalOf(tables: SimTables, realm: unknown, id: unknown): { own?: Fields; canonical?: Fields } {
+  const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
+  if (own === undefined) return {};
+  const [canonical] = tables.list("users", ({ key }) => key === (own.merged_into ?? own.key));
+  return canonical === undefined ? { own } : { own, canonical };
+}
+
+export const ERASURE: readonly Entry[] = [
+  read(
+    "select named.id from unnest($2::text::text[]) as named(id) union",
+    (_tables, [, ids]) => textsOf(ids).map((id) => ({ id })).sort(by("id")),
+  ),
+  read("with own as ( select person_id from person_ids", (tables, [realm, id]) => {
+    const { own, canonical } = canonicalOf(tables, realm, id);
+    return [{
+      person_id: null,
+      opted_out: (canonical?.opted_out ?? 0) as number,
+      erasing: own?.erasing === true || canonical?.erasing === true,
+    }];
+  }),
+  read("select c.opted_out, u.erasing or c.erasing", (tables, [realm, id]) => {
+    const { own, canonical } = canonicalOf(tables, realm, id);
+    if (own === undefined || canonical === undefined) return [];
+    const erasing = own.erasing === true || canonical.erasing === true;
+    return [{ opted_out: canonical.opted_out as number, erasing }];
+  }),
+  write("delete from pseudonyms", () => 0),
+  read("select distinct person_id from person_ids", () => []),
+  read("select person_id as id from person_ids", () => []),
+  read("select pg_advisory_xact_lock", () => []),
+  write("delete from analytics_events", () => 0),
+  write("insert into erasure_jobs", (tables, [id, realm, ids, at]) => {
+    tables.put("erasure_jobs", String(id), {
+      id: id as string,
+      realm: realm as number,
+      status: "queued",
+      distinct_ids: ids as string,
+      requested_at_ms: at as number,
+      started_at_ms: null,
+      completed_at_ms: null,
+      error_message: null,
+    });
+  }),
+  read(
+    "select id, realm, distinct_ids, status = 'queued' as queued",
+    (tables) =>
+      tables.list("erasure_jobs", ({ status }) => status === "queued" || status === "in_progress")
+        .sort(by("id")).sort(by("requested_at_ms"))
+        .map((row) => ({ ...row, queued: row.status === "queued" })),
+  ),
+  write("update erasure_jobs set status = 'in_progress'", (tables, [id, ids, at]) => {
+    const [job] = tables.list("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null);
+    if (job === undefined) return;
+    const started = (job.started_at_ms ?? at) as number;
+    const values = { status: "in_progress", distinct_ids: ids as string, started_at_ms: started };
+    tables.update("erasure_jobs", (row) => row.id === id, values);
+  }),
+  write("update erasure_jobs set status = $2", (tables, [id, status, at, message]) => {
+    const values = {
+      status: status as string,
+      distinct_ids: null,
+      completed_at_ms: at as number,
+      error_message: message as string | null,
+    };
+    tables.update("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null, values);
+  }),
+  read(
+    "select * from erasure_jobs where id = $1",
+    (tables, [id, realm]) => tables.list("erasure_jobs", (row) => row.id === id && row.realm === realm),
+  ),
+  read("select a.key, a.id from users u join users a", (tables, [realm, id]) => {
+    const { own } = canonicalOf(tables, realm, id);
+    if (own === undefined) return [];
+    const key = own.merged_into ?? own.key;
+    return tables.list("users", (row) => (row.merged_into ?? row.key) === key && row.realm === realm);
+  }),
+  read(
+    "select id from users where key = any",
+    (tables, [keys]) => tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)),
+  ),
+  ...HISTORY.map(({ table, key }) =>
+    write(`delete from ${table} where ${key} in ( select ${key} from ${table} where user_key = any`, (
+      tables,
+      [keys, limit],
+    ) => tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number), Number(limit)))
+  ),
+  write("delete from reservations where id in ( select id from reservations where id > $1", (
+    tables,
+    [after, before, limit],
+  ) =>
+    tables.remove(
+      "reservations",
+      ({ id, status }) =>
+        (id as string) > String(after) && (id as string) < String(before) && status !== "held",
+      Number(limit),
+    )),
+  write("delete from reservations where id > $1", (tables, [after, before]) => {
+    tables.remove(
+      "reservations",
+      ({ id }) => (id as string) > String(after) && (id as string) < String(before),
+    );
+  }),
+  ...["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"].map((table) =>
+    write(`delete from ${table} where user_key = any`, (tables, [keys]) => {
+      tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number));
+    })
+  ),
+  write("delete from merges where from_key = any", (tables, [keys]) => {
+    const gone = numbersOf(keys);
+    tables.remove(
+      "merges",
+      (row) => gone.includes(row.from_key as number) || gone.includes(row.to_key as number),
+    );
+  }),
+  write("delete from users where key = any", (tables, [keys]) => {
+    tables.remove("users", ({ key }) => numbersOf(keys).includes(key as number));
+    tables.onForgotten(numbersOf(keys));
+  }),
+  write("update consents set distinct_id = null", (tables, [realm, id, hash]) => {
+    const values = { distinct_id: null, id_hash: hash as string };
+    tables.update("consents", (row) => row.realm === realm && row.distinct_id === id, values);
+  }),
+  ...(["body", "key"] as const).map((column) =>
+    write(
+      `delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.${column})`,
+      (tables, [realm, ids]) => {
+        const named = textsOf(ids) as string[];
+        tables.remove("idempotency", (row) =>
+          row.realm === realm && row.user_key === null && named.some((id) =>
+            (row[column] as string).includes(id)
+          ));
+      },
+    )
+  ),
+  write(
+    "delete from idempotency where ctid in",
+    (tables, [before, limit]) =>
+      tables.remove("idempotency", (row) => (row.at_ms as number) <= Number(before), Number(limit)),
+  ),
+  write("delete from event_logs where event_id in ( select event_id from event_logs where realm", () => 0),
+  write("update reservations set prompt = null", () => 0),
+  write("update realms set clock_offset_ms", (tables, [realm, offset]) => {
+    const [row] = tables.list("realms", (each) => each.realm === realm);
+    const clockOffsetMs = Math.max(Number(row?.clockOffsetMs), Number(offset));
+    tables.update("realms", (each) => each.realm === realm, { clockOffsetMs });
+  }),
+];

@@ -1,0 +1,87 @@
+// Statements of merges and of the history move.
+
+import type { Statement } from "tests/simulation/database/statements.ts";
+import { by, numbersOf } from "tests/simulation/database/params.ts";
+import { HISTORY } from "storage/history_tables.ts";
+
+type Entry = readonly [start: string, statement: Statement];
+
+export const MERGES: readonly Entry[] = [
+  ["select * from counters where user_key = $1::bigint", {
+    kind: "read",
+    run: (tables, [key]) => tables.list("counters", (row) => row.user_key === key),
+  }],
+  ["select * from credit_balances where user_key = $1::bigint order by id", {
+    kind: "read",
+    run: (tables, [key]) => tables.list("credit_balances", (row) => row.user_key === key).sort(by("id")),
+  }],
+  ...HISTORY.map(({ table }): Entry => [
+    `select count(*)::int as rows from ( select 1 from ${table} where user_key`,
+    {
+      kind: "read",
+      run(tables, [keys, limit]) {
+        const owners = numbersOf(keys);
+        const rows = tables.list(table, (row) => owners.includes(row.user_key as number)).length;
+        return [{ rows: Math.min(rows, Number(limit)) }];
+      },
+    },
+  ]),
+  ["select count(*)::int as rows from ( select 1 from reservations where id > $1", {
+    kind: "read",
+    run(tables, [after, before, limit]) {
+      const rows = tables.list("reservations", ({ id, status }) =>
+        (id as string) > String(after) && (id as string) < String(before) && status !== "held").length;
+      return [{ rows: Math.min(rows, Number(limit)) }];
+    },
+  }],
+  ["select m.report, exists", {
+    kind: "read",
+    run(tables, [fromKey]) {
+      const [row] = tables.list("merges", (merge) => merge.from_key === fromKey).sort(by("at_ms"))
+        .toReversed();
+      if (row === undefined) return [];
+      const keys = JSON.parse(row.history_keys as string) as number[];
+      const pending = tables.list("history_moves", (move) =>
+        keys.includes(move.user_key as number)).length > 0;
+      return [{ report: row.report as string, pending }];
+    },
+  }],
+  ["select user_key as key from history_moves", {
+    kind: "read",
+    run: (tables, [limit]) =>
+      tables.list("history_moves").sort(by("at_ms")).slice(0, Number(limit))
+        .map((row) => ({ key: row.user_key as number })),
+  }],
+  ["select merged_into as canonical from users where key = $1::bigint for share", {
+    kind: "write",
+    make: ([key]) => (tables) =>
+      tables.list("users", (row) => row.key === key).map((row) => ({
+        canonical: row.merged_into as number | null,
+      })),
+  }],
+  ...HISTORY.map(({ table }): Entry => [`update ${table} set user_key = $2::bigint`, {
+    kind: "write",
+    make: ([alias, into, limit]) => (tables) => {
+      const isOf = (row: { user_key?: unknown }) => row.user_key === alias;
+      const moved = tables.update(table, isOf, { user_key: into as number }, Number(limit));
+      return Array.from({ length: moved }, () => ({}));
+    },
+  }]),
+  ["delete from counters where user_key = $1::bigint", {
+    kind: "write",
+    make: ([alias]) => (tables) => {
+      tables.remove("counters", (row) => row.user_key === alias);
+      return [];
+    },
+  }],
+  ["delete from history_moves where user_key = $1::bigint and not exists", {
+    kind: "write",
+    make: ([alias]) => (tables) => {
+      const left = HISTORY.some(({ table }) =>
+        tables.list(table, (row) => row.user_key === alias).length > 0
+      );
+      if (!left) tables.remove("history_moves", (row) => row.user_key === alias);
+      return [];
+    },
+  }],
+];

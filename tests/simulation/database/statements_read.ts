@@ -1,0 +1,137 @@
+// Statements that read what a term starts from, and the rows of users.
+
+import type { Statement } from "tests/simulation/database/statements.ts";
+import { by, numbersOf, textsOf } from "tests/simulation/database/params.ts";
+import type { SimTables } from "tests/simulation/database/tables.ts";
+import type { Param } from "storage/database.ts";
+import type { Fields } from "tests/support/memory_store.ts";
+
+type Entry = readonly [start: string, statement: Statement];
+
+function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
+  return [start, { kind: "read", run }];
+}
+
+/** All rows of a table that the administrator's side writes; their names are those that the statement gives them. */
+function registry(start: string, table: string): Entry {
+  return read(start, (tables) => tables.list(table));
+}
+
+/** The user that a row stands for: itself, or the one that it was merged into. */
+function canonicalOf(tables: SimTables, row: Fields): Fields | undefined {
+  return tables.list("users", ({ key }) => key === (row.merged_into ?? row.key))[0];
+}
+
+export const READS: readonly Entry[] = [
+  registry('select id as "workspaceId"', "workspaces"),
+  registry('select id as "appId"', "apps"),
+  registry('select id as "keyId"', "keys"),
+  registry('select app_id as "appId", version', "catalogs"),
+  registry('select realm, app_id as "appId"', "realms"),
+  read("select realm, issued from credit_issues", (tables) => tables.list("credit_issues")),
+  read(
+    'select workspace_id as "workspaceId", mode, month, used',
+    (tables, [month]) =>
+      tables.list("operations", (row) => row.month === month)
+        .map((row) => ({ ...row, workspaceId: row.workspace_id as string })),
+  ),
+  read(
+    'select workspace_id as "workspaceId", month, cents',
+    (tables, [month]) =>
+      tables.list("ai_spend", (row) => row.month === month)
+        .map((row) => ({ ...row, workspaceId: row.workspace_id as string })),
+  ),
+  read("select coalesce(max(key), 0) as key from users", (tables) => [{
+    key: Math.max(0, ...tables.list("users").map(({ key }) => key as number)),
+  }]),
+  read(
+    "select c.*, u.key as asked from users u",
+    (tables, [keys]) =>
+      tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)).flatMap((row) => {
+        const canonical = canonicalOf(tables, row);
+        return canonical === undefined ? [] : [{ ...canonical, asked: row.key as number }];
+      }),
+  ),
+  read("select c.*, r.id as asked from unnest", (tables, [realms, ids]) => {
+    const asked = numbersOf(realms).map((realm, place) => ({ realm, id: textsOf(ids)[place] as string }));
+    return asked.flatMap(({ realm, id }) =>
+      tables.list("users", (row) => row.realm === realm && row.id === id).flatMap((row) => {
+        const canonical = canonicalOf(tables, row);
+        return canonical === undefined ? [] : [{ ...canonical, asked: id }];
+      })
+    );
+  }),
+  read("select key, id, merged_into from users where merged_into = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list("users", (row) => wanted.includes(row.merged_into as number)).sort(by("key"));
+  }),
+  read("select * from subscriptions where user_key = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list("subscriptions", (row) => wanted.includes(row.user_key as number)).sort(by("id"));
+  }),
+  read("select * from counters where user_key = any", (tables, [keys, from]) => {
+    const wanted = numbersOf(keys);
+    const isOf = (row: Fields) => wanted.includes(row.user_key as number);
+    const holds = tables.list("reservations", (row) => isOf(row) && row.status === "held");
+    const oldest = Math.min(Number(from), ...holds.map((row) => row.created_at_ms as number));
+    return tables.list(
+      "counters",
+      (row) => isOf(row) && (row.window_end_ms === null || (row.window_end_ms as number) > oldest),
+    );
+  }),
+  read("select * from reservations where user_key = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list(
+      "reservations",
+      (row) => wanted.includes(row.user_key as number) && row.status === "held",
+    ).sort(by("id"));
+  }),
+  read(
+    "select * from credit_balances where user_key = any($1::text::bigint[]) and (held",
+    (tables, [keys, from]) => {
+      const wanted = numbersOf(keys);
+      return tables.list("credit_balances", (row) =>
+        wanted.includes(row.user_key as number) &&
+        (Number(row.held) > 0 || row.revoked_at_ms === null &&
+            (row.expires_at_ms === null || (row.expires_at_ms as number) > Number(from)))).sort(by("id"));
+    },
+  ),
+  read(
+    "select * from reservations where id = $1",
+    (tables, [id, owners]) =>
+      tables.list(
+        "reservations",
+        (row) => row.id === id && numbersOf(owners).includes(row.user_key as number),
+      ),
+  ),
+  read(
+    "select * from counters where user_key = $1::bigint and window_start_ms",
+    (tables, [key, starts]) =>
+      tables.list(
+        "counters",
+        (row) => row.user_key === key && numbersOf(starts).includes(row.window_start_ms as number),
+      ),
+  ),
+  ...["id", "external_ref"].map((column) =>
+    read(
+      `select * from credit_balances where user_key = $1::bigint and ${column} = $2`,
+      (tables, [key, value]) =>
+        tables.list("credit_balances", (row) => row.user_key === key && row[column] === value).sort(by("id")),
+    )
+  ),
+  read(
+    "select key from users where realm = $1::int and due_at_ms <=",
+    (tables, [realm, now, limit]) =>
+      tables.list(
+        "users",
+        (row) => row.realm === realm && row.due_at_ms !== null && (row.due_at_ms as number) <= Number(now),
+      )
+        .sort(by("due_at_ms")).slice(0, Number(limit)),
+  ),
+  read("select i.* from unnest", (tables, [realms, keys]) => {
+    const names = textsOf(keys);
+    return numbersOf(realms).flatMap((realm, place) =>
+      tables.list("idempotency", (row) => row.realm === realm && row.key === names[place])
+    );
+  }),
+];

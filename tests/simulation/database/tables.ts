@@ -1,0 +1,95 @@
+// The rows of the simulated database: the tables of the store in memory, with what SQL can do to them beside
+// writing encoded changes, and the tables that no journal reaches. A transaction works on a copy.
+
+import { type Fields, MemoryTables } from "tests/support/memory_store.ts";
+import { ownerOf } from "domain/ids.ts";
+import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "storage/rows.ts";
+
+/** Tables beside those that the journal reaches. */
+const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs"];
+
+/** All rows of a database at one moment. */
+export class SimTables extends MemoryTables {
+  journal = new Map<number, string>();
+  /** Terms so far. */
+  terms = 0;
+  /** Told of users whose rows are taken away; a copy tells nobody. */
+  onForgotten: (keys: readonly number[]) => void = () => {};
+
+  constructor() {
+    super();
+    for (const name of OTHERS) this.tables.set(name, new Map());
+  }
+
+  /** The same rows, to be changed apart from these. */
+  clone(): SimTables {
+    const copy = new SimTables();
+    for (const [name, rows] of this.tables) copy.tables.set(name, new Map(rows));
+    copy.journal = new Map(this.journal);
+    copy.terms = this.terms;
+    return copy;
+  }
+
+  /** Writes rows of one table as COPY has them: new ones, or new values of the mutable columns. */
+  copy(spec: TableSpec, lines: readonly string[], isNew: boolean): void {
+    if (lines.length === 0) return;
+    const mark = String.fromCharCode(FIRST_TABLE + TABLES.indexOf(spec)) + (isNew ? APPENDED : "=");
+    this.write(lines.map((line) => mark + line).join("\n"));
+    this.#checkUnique(spec.name);
+  }
+
+  /** Writes one row of a table that no journal reaches. */
+  put(table: string, key: string, row: Fields): void {
+    this.rows(table).set(key, row);
+  }
+
+  /** Gives rows new values; answers how many. */
+  update(table: string, isWanted: (row: Fields) => boolean, values: Fields, limit = Infinity): number {
+    let changed = 0;
+    for (const [key, row] of this.rows(table)) {
+      if (changed >= limit || !isWanted(row)) continue;
+      this.rows(table).set(key, { ...row, ...values });
+      changed += 1;
+    }
+    return changed;
+  }
+
+  /** Takes rows away; answers how many. */
+  remove(table: string, isWanted: (row: Fields) => boolean, limit = Infinity): number {
+    let removed = 0;
+    for (const [key, row] of this.rows(table)) {
+      if (removed >= limit || !isWanted(row)) continue;
+      this.rows(table).delete(key);
+      removed += 1;
+    }
+    return removed;
+  }
+
+  /** Takes everything of users away, as an erasure does. */
+  forget(keys: readonly number[]): void {
+    const isGone = (row: Fields) => keys.includes(row.user_key as number);
+    for (const { name } of TABLES) if (name !== "users") this.remove(name, isGone);
+    this.remove("reservations", ({ id }) => keys.includes(ownerOf("reservation", id as string) ?? 0));
+    this.remove(
+      "merges",
+      (row) => keys.includes(row.from_key as number) || keys.includes(row.to_key as number),
+    );
+    this.remove("users", ({ key }) => keys.includes(key as number));
+  }
+
+  /** The unique indexes that repeat an invariant of the product. */
+  #checkUnique(table: string): void {
+    const columns = UNIQUE[table];
+    if (columns === undefined) return;
+    const seen = new Set<string>();
+    for (const row of this.rows(table).values()) {
+      const values = columns.map((column) => row[column]);
+      if (values.includes(null)) continue;
+      const key = JSON.stringify(values);
+      if (seen.has(key)) throw new Error(`duplicate key in ${table}: ${key}`);
+      seen.add(key);
+    }
+  }
+}
+
+const UNIQUE: Readonly<Record<string, readonly string[]>> = { users: ["realm", "id"] };

@@ -1,0 +1,101 @@
+// What goes wrong, and how often: every answer comes from the one source of chance. In the liveness phase nothing
+// goes wrong any more.
+
+import type { Message } from "tests/simulation/database/server.ts";
+import { Random } from "tests/model/random.ts";
+import type { Owner, VirtualTime } from "tests/simulation/time.ts";
+
+/** How likely what is. */
+export interface FaultPlan {
+  /** A message to the database, or its answer, is lost with its connection. */
+  readonly message: number;
+  /** A message is slow. */
+  readonly slow: number;
+  /** A request or an answer is lost between client and process. */
+  readonly network: number;
+}
+
+/** Faults as they come. */
+export class Faults {
+  /** How many of each kind there were. */
+  readonly counts = new Map<string, number>();
+  isQuiet = false;
+  readonly #random: Random;
+  readonly #plan: FaultPlan;
+  readonly #time: VirtualTime;
+  readonly #cutUntil = new Map<Owner, number>();
+
+  readonly #onFault: (kind: string) => void;
+
+  constructor(random: Random, plan: FaultPlan, time: VirtualTime, onFault: (kind: string) => void) {
+    this.#onFault = onFault;
+    this.#random = random;
+    this.#plan = plan;
+    this.#time = time;
+  }
+
+  /** Counts a fault. */
+  note(kind: string): void {
+    this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1);
+    this.#onFault(kind);
+  }
+
+  /** Half a round trip to the database. */
+  latency(): number {
+    const random = this.#random;
+    if (!this.isQuiet && random.chance(this.#plan.slow)) return random.whole(20, 1500);
+    return 0.1 + random.next() * 1.5;
+  }
+
+  /** What becomes of a message to the database. */
+  fateOf(message: Message, _owner: Owner): "ok" | "lost" | "answer lost" {
+    if (this.isQuiet || !this.#random.chance(this.#plan.message)) return "ok";
+    const what = message.kind === "query" && message.text.startsWith("insert into journal")
+      ? "append"
+      : message.kind === "query"
+      ? "statement"
+      : message.kind;
+    const fate = this.#random.chance(0.5) ? "lost" : "answer lost";
+    this.note(`${what} ${fate}`);
+    return fate;
+  }
+
+  /** How many of the messages under way still arrive when their connection breaks. */
+  prefixOf(count: number): number {
+    return this.#random.whole(0, count);
+  }
+
+  /** How long the server takes to see that a connection is gone. */
+  sessionOutlives(): number {
+    const random = this.#random;
+    return random.pick([0, 1, random.whole(2, 100), random.whole(500, 9_000)]);
+  }
+
+  /** How long a process takes to see that a connection is gone. */
+  noticeMs(): number {
+    const random = this.#random;
+    return random.pick([0, 1, random.whole(2, 100), random.whole(200, 6_000)]);
+  }
+
+  /** Cuts a process off from the database for a while. */
+  cut(owner: Owner, ms: number): void {
+    this.#cutUntil.set(owner, this.#time.now + ms);
+  }
+
+  /** Whether a process cannot reach the database. */
+  isCut(owner: Owner): boolean {
+    return (this.#cutUntil.get(owner) ?? 0) > this.#time.now;
+  }
+
+  /** The way of a message between a client and a process: how long it takes, or null where it is lost. */
+  way(): number | null {
+    const random = this.#random;
+    if (this.isQuiet) return 0.2 + random.next();
+    if (random.chance(this.#plan.network)) {
+      this.note("message of a client lost");
+      return null;
+    }
+    if (random.chance(this.#plan.slow)) return random.whole(50, 4_000);
+    return 0.2 + random.next() * 4;
+  }
+}

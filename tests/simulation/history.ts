@@ -1,0 +1,62 @@
+// The history of a run: every call of a client with when it was made and answered, each time it was sent, and what
+// came back.
+
+import type { Input, ModelReply, ModelRequest } from "tests/model/document.ts";
+import { wireOf, type WireRequest } from "tests/model/wire.ts";
+import type { Turn } from "tests/simulation/recorder.ts";
+
+/** A request: one that the model knows, or one of privacy. */
+export type SimRequest = ModelRequest | { op: "erase" | "optOut" | "optIn"; input: Input };
+
+const PRIVACY = { erase: "/delete-person", optOut: "/opt-out", optIn: "/opt-in" } as const;
+
+/** The HTTP form of a request. */
+export function wireOfRequest(request: SimRequest): WireRequest {
+  const { op, input } = request;
+  if (op in PRIVACY) return { method: "POST", path: PRIVACY[op as keyof typeof PRIVACY], body: input };
+  return wireOf(request as ModelRequest);
+}
+
+/** An answer as a process gave it. */
+export interface Reply {
+  readonly status: number;
+  readonly body: string;
+  readonly isReplayed: boolean;
+  readonly model: ModelReply;
+}
+
+/** One time that a call was sent. */
+export interface Attempt {
+  readonly call: Call;
+  readonly process: string;
+  readonly sentAt: number;
+  /** Turns that ran for it; the last one answered. */
+  readonly turns: Turn[];
+  /** What the process answered, whether or not the client heard it. */
+  reply: Reply | null;
+  /** When the process answered. */
+  repliedAt: number | null;
+}
+
+/** A call as its client sees it. */
+export interface Call {
+  readonly no: number;
+  readonly request: SimRequest;
+  /** Its idempotency key. */
+  readonly key: string | null;
+  /** The place in the order of calls, turns and answers. */
+  readonly calledAt: number;
+  readonly attempts: Attempt[];
+  /** When the client heard an answer that ends the call. */
+  answeredAt: number | null;
+  answer: Reply | null;
+  /** The client has stopped to ask. */
+  isGivenUp: boolean;
+  /** Virtual milliseconds of the first sending. */
+  readonly atMs: number;
+}
+
+/** Whether an answer ends a call: anything but a fault that may pass. */
+export function isFinal({ status }: Reply): boolean {
+  return status !== 503;
+}

@@ -1,0 +1,191 @@
+// The look inside: which turn of which process served which request, when, on what clock, and which batch its changes
+// left with. It hooks the gate and the realm's clock; the product knows nothing of it. What it notes is a hint for the
+// checkers, and what they hold the answers against; an order of turns is never believed without its reasons.
+
+import { type Batch, Gate } from "actors/gate.ts";
+import type { RowChange } from "actors/port.ts";
+import type { Millis } from "domain/period.ts";
+import type { Merge, User } from "domain/user.ts";
+import { AppRealm, type Caller, type Registry } from "src/registry.ts";
+import type { Message } from "tests/simulation/database/server.ts";
+import type { Attempt } from "tests/simulation/history.ts";
+import type { Owner, VirtualTime } from "tests/simulation/time.ts";
+
+/** One turn, or one other step that wrote. */
+export interface Turn {
+  /** Its place among all that was noted. */
+  readonly order: number;
+  /** The realm's clock. */
+  readonly now: Millis;
+  readonly process: Owner;
+  readonly attempt: Attempt | null;
+  changes: readonly RowChange[];
+  batch: NotedBatch | null;
+}
+
+/** A batch with its turns and what became of it. */
+export interface NotedBatch {
+  readonly turns: Turn[];
+  /** When it became durable; null while it is not. */
+  durableAt: number | null;
+}
+
+/** Notes turns while it is installed. */
+export class Recorder {
+  /** Counts everything that has an order: calls, turns, returns. */
+  tick = 0;
+  /** Every sending of a call. */
+  readonly attempts: Attempt[] = [];
+  /** Told of each batch as it becomes durable, in order. */
+  onDurable: (batch: NotedBatch, payload: string) => void = () => {};
+  readonly #time: VirtualTime;
+  readonly #batches = new WeakMap<Batch, NotedBatch>();
+  /** What each gate has not sent yet, oldest first, by process; a process has one gate at a time. */
+  readonly #unsent = new Map<Owner, { gate: Gate; batches: NotedBatch[] }>();
+  readonly #flying = new Map<number, NotedBatch>();
+  #last: Turn | null = null;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  /** The caller of a request, with a realm that notes when its clock is read. */
+  callerFor(caller: Caller, attempt: Attempt): Caller {
+    const { realm } = caller;
+    const note = (now: Millis) => this.#noteTurn(attempt, now);
+    const noting = Object.create(realm, {
+      realm: { value: realm.realm },
+      mode: { value: realm.mode },
+      catalog: { get: () => realm.catalog },
+      caps: { get: () => realm.caps },
+      now: {
+        value: () => {
+          const now = realm.now();
+          note(now);
+          return now;
+        },
+      },
+    }) as AppRealm;
+    return { ...caller, realm: noting };
+  }
+
+  /** Looks on until the returned function is called. */
+  install(): () => void {
+    const { add } = Gate.prototype;
+    // deno-lint-ignore no-this-alias -- the gate's method needs both
+    const recorder = this;
+    Gate.prototype.add = function (this: Gate, changes) {
+      const batch = add.call(this, changes);
+      recorder.#noteChanges(this, batch, changes);
+      return batch;
+    };
+    // A turn that no request asked for reads the clock of its realm, too.
+    const { now } = AppRealm.prototype;
+    AppRealm.prototype.now = function (this: AppRealm) {
+      recorder.#last = null;
+      return now.call(this);
+    };
+    return () => {
+      Gate.prototype.add = add;
+      AppRealm.prototype.now = now;
+    };
+  }
+
+  /** A process sends a message to the database; an append takes the oldest of its batches that are not sent yet. */
+  sees(message: Message, process: Owner): void {
+    if (message.kind !== "query" || !message.text.startsWith("insert into journal")) return;
+    const seq = Number(message.params[0]);
+    const batch = this.#unsent.get(process)?.batches.shift();
+    if (batch === undefined) throw new Error("An append without a batch");
+    this.#flying.set(seq, batch);
+  }
+
+  /** A batch is in the journal. */
+  durable(seq: number, payload: string): void {
+    const batch = this.#flying.get(seq);
+    if (batch === undefined) throw new Error("A batch in the journal that nobody sent");
+    batch.durableAt = ++this.tick;
+    this.onDurable(batch, payload);
+  }
+
+  /** The request that asked for a merge: it reads the clock once, when its users begin to stand still. */
+  #mergeOf(changes: readonly RowChange[]): Attempt | null {
+    const merge = changes.find((change) => change.table === "merges");
+    if (merge === undefined) return null;
+    // Whoever becomes an alias was no alias before, so the call named it by this id.
+    const from = changes.find(({ table, row }) =>
+      table === "users" && (row as User).key === (merge.row as Merge).fromKey
+    )?.row as User | undefined;
+    const isAsking = ({ call: { request: { op, input } }, turns, reply }: Attempt) =>
+      op === "alias" && input["from"] === from?.id && turns.length > 0 && reply === null;
+    const attempt = this.attempts.findLast((each) =>
+      each.process === this.#time.current.name && isAsking(each)
+    );
+    if (attempt === undefined) throw new Error("A merge that nobody asked for");
+    return attempt;
+  }
+
+  #noteTurn(attempt: Attempt, now: Millis): void {
+    const process = this.#time.current;
+    const turn: Turn = { order: ++this.tick, now, process, attempt, changes: [], batch: null };
+    attempt.turns.push(turn);
+    this.#last = turn;
+  }
+
+  #noteChanges(gate: Gate, batch: Batch, changes: readonly RowChange[]): void {
+    const process = this.#time.current;
+    let noted = this.#batches.get(batch);
+    if (noted === undefined) {
+      noted = { turns: [], durableAt: null };
+      this.#batches.set(batch, noted);
+      let unsent = this.#unsent.get(process);
+      if (unsent?.gate !== gate) {
+        unsent = { gate, batches: [] };
+        this.#unsent.set(process, unsent);
+      }
+      unsent.batches.push(noted);
+    }
+    const merging = this.#mergeOf(changes);
+    if (merging !== null) {
+      const turn = merging.turns.at(-1) as Turn;
+      turn.batch = noted;
+      noted.turns.push({ ...turn, changes: changes.slice() });
+      return;
+    }
+    const isOfTurn = changes.some(({ table }) => table !== "idempotency");
+    const last = isOfTurn ? this.#last : null;
+    this.#last = null;
+    // What fell due before a merge is no part of it.
+    if (last !== null && last.attempt?.call.request.op !== "alias") {
+      last.changes = changes.slice();
+      last.batch = noted;
+      noted.turns.push(last);
+      return;
+    }
+    const now = this.#time.calendar();
+    noted.turns.push({
+      order: ++this.tick,
+      now,
+      process,
+      attempt: null,
+      changes: changes.slice(),
+      batch: noted,
+    });
+  }
+}
+
+/** A registry that answers `callerFor` in place of the caller itself. */
+export function observedRegistry(registry: Registry, observe: (caller: Caller) => Caller): Registry {
+  return new Proxy(registry, {
+    get(target, name) {
+      if (name === "authenticate") {
+        return (key: string) => {
+          const caller = target.authenticate(key);
+          return caller === null ? null : observe(caller);
+        };
+      }
+      const value = Reflect.get(target, name, target) as unknown;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}

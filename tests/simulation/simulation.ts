@@ -1,0 +1,226 @@
+// One run: a world made of a seed, a phase in which everything goes wrong that may, a phase in which nothing does any
+// more, and the checkers' verdict. The same seed and number of steps give the same run, event by event.
+
+import { createHash } from "node:crypto";
+import { catalogs } from "tests/model/catalogs.ts";
+import { Random } from "tests/model/random.ts";
+import { answersChecker } from "tests/simulation/checks/answers.ts";
+import { booksChecker } from "tests/simulation/checks/books.ts";
+import { grantsChecker } from "tests/simulation/checks/grants.ts";
+import { holdsChecker } from "tests/simulation/checks/holds.ts";
+import { linearChecker } from "tests/simulation/checks/linear.ts";
+import { livenessChecker } from "tests/simulation/checks/liveness.ts";
+import { tablesChecker } from "tests/simulation/checks/tables.ts";
+import { type ClientWorld, perform } from "tests/simulation/clients.ts";
+import { type Message, Server } from "tests/simulation/database/server.ts";
+import { Faults } from "tests/simulation/faults.ts";
+import type { Call, SimRequest } from "tests/simulation/history.ts";
+import { SimProcess } from "tests/simulation/process.ts";
+import { Recorder } from "tests/simulation/recorder.ts";
+import { seedApp } from "tests/simulation/seeding.ts";
+import type { Note } from "tests/simulation/story.ts";
+import { type Owner, VirtualTime, WORLD } from "tests/simulation/time.ts";
+import { Traffic } from "tests/simulation/traffic.ts";
+import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "tests/simulation/troubles.ts";
+import { type Violation, Watch } from "tests/simulation/watch.ts";
+
+const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
+const DAY_MS = 24 * 3_600_000;
+
+/** How bad a world is: now and then a quiet one, in which only the order of things differs. */
+const PLANS = [
+  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
+  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500 },
+];
+
+/** What a run is made of. */
+export interface RunOptions {
+  readonly seed: number;
+  readonly steps: number;
+}
+
+/** What a run was. */
+export interface Outcome {
+  readonly calls: readonly Call[];
+  readonly notes: readonly Note[];
+  readonly faults: ReadonlyMap<string, number>;
+  readonly virtualMs: number;
+  /** How far the calendar went. */
+  readonly calendarMs: number;
+  readonly events: number;
+  /** A hash of everything that happened. */
+  readonly trace: string;
+  readonly violation: Violation | null;
+}
+
+/** Runs a simulation. */
+export async function simulate(options: RunOptions): Promise<Outcome> {
+  return await new Simulation(options).run();
+}
+
+class Simulation {
+  readonly #options: RunOptions;
+  readonly #random: Random;
+  readonly #time = new VirtualTime(STARTS_AT);
+  readonly #recorder = new Recorder(this.#time);
+  readonly #world: ClientWorld & TroubleWorld;
+  readonly #watch: Watch;
+  readonly #traffic: Traffic;
+  readonly #hash = createHash("sha256");
+  readonly #notes: Note[] = [];
+  readonly #troubleMs: number;
+  #events = 0;
+  #arrived = 0;
+  #open = 0;
+
+  constructor(options: RunOptions) {
+    this.#options = options;
+    const random = this.#random = new Random(options.seed);
+    const catalog = catalogs[random.pick(["example", "tiny", "ladder"] as const)];
+    const plan = random.pick(PLANS);
+    const time = this.#time;
+    const recorder = this.#recorder;
+    const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
+    const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
+    seedApp(server.tables, catalog, STARTS_AT);
+    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
+    const line = { time, server, faults, onSend };
+    const processes = ["a", "b"].map((name) => new SimProcess(name, line, recorder));
+    const calls: Call[] = [];
+    this.#world = { time, random, faults, recorder, server, processes, calls };
+    const checkers = [
+      booksChecker(),
+      holdsChecker(),
+      grantsChecker(),
+      answersChecker(),
+      tablesChecker(),
+      livenessChecker(),
+      linearChecker(),
+    ];
+    this.#watch = new Watch(checkers, catalog, server, calls);
+    recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
+    this.#traffic = new Traffic(random, catalog);
+    this.#troubleMs = plan.troubleMs;
+  }
+
+  async run(): Promise<Outcome> {
+    const undo = [this.#time.install(this.#random), this.#recorder.install(), this.#listen()];
+    try {
+      for (const process of this.#world.processes) process.start();
+      this.#scheduleArrival();
+      scheduleTrouble(this.#world, this.#troubleMs);
+      await this.#until(() => this.#arrived >= this.#options.steps || this.#watch.violation !== null);
+      if (this.#watch.violation === null) await this.#calmDown();
+      return this.#outcome();
+    } finally {
+      for (const each of undo.reverse()) each();
+    }
+  }
+
+  /** Lets time pass until something is the case; whether it became so within a limit. */
+  async #until(isDone: () => boolean, limitMs = Infinity): Promise<boolean> {
+    const end = this.#time.now + limitMs;
+    while (!isDone() && this.#time.next <= end) {
+      await this.#time.step();
+      this.#events += 1;
+    }
+    return isDone();
+  }
+
+  /** Steps are arrivals: each is the next request, and now and then a leap of the calendar. */
+  #scheduleArrival(): void {
+    if (this.#arrived >= this.#options.steps) return;
+    this.#time.after(this.#random.next() * 60, WORLD, () => {
+      this.#time.jump(this.#traffic.leap(this.#time.calendar()));
+      this.#arrived += 1;
+      this.#ask(this.#traffic.next(this.#time.calendar()));
+      this.#scheduleArrival();
+    });
+  }
+
+  #ask(request: SimRequest): void {
+    this.#open += 1;
+    void perform(this.#world, request).then((call) => {
+      this.#open -= 1;
+      this.#hash.update(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}\n`);
+      if (call.answer !== null) this.#traffic.observe(request, call.answer.model);
+    });
+  }
+
+  /** Faults stop; everything that was begun comes to its end, and is then read once more. */
+  async #calmDown(): Promise<void> {
+    this.#world.faults.isQuiet = true;
+    if (!await this.#until(() => this.#open === 0, 300_000)) {
+      return this.#fail(`${this.#open} calls have no answer`);
+    }
+    this.#time.jump(45 * DAY_MS);
+    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    for (const userId of this.#traffic.ids) {
+      for (const op of ["usage", "customer", "users"] as const) this.#ask({ op, input: { userId } });
+      this.#ask({ op: "credits", input: { userId, includeExpired: "true" } });
+      this.#ask({ op: "ledger", input: { userId, limit: 500 } });
+      this.#ask({ op: "events", input: { userId, limit: 100 } });
+      if (!await this.#until(() => this.#open === 0, 60_000)) return this.#fail("reads have no answer");
+    }
+    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    this.#watch.end();
+  }
+
+  /** Runs every sweep of whoever serves, twice: the second finds nothing new. */
+  async #sweepAll(): Promise<boolean> {
+    let swept = 0;
+    let isAsking = false;
+    return await this.#until(() => {
+      const writer = this.#world.processes.find(({ serving }) => serving !== null);
+      if (writer !== undefined && !isAsking && swept < 2) {
+        isAsking = true;
+        inProcess(this.#world, writer, () =>
+          void sweep(writer).then(async (hasEnded) => {
+            await writer.serving?.term.flush();
+            isAsking = false;
+            if (hasEnded) swept += 1;
+          }));
+      }
+      return swept === 2;
+    }, 120_000);
+  }
+
+  #note(text: string): void {
+    this.#notes.push({ order: ++this.#recorder.tick, text: `${this.#time.now.toFixed(0)} ms ${text}` });
+  }
+
+  #fail(message: string): void {
+    this.#watch.report("liveness", message);
+  }
+
+  /** The product's log goes nowhere; what it calls an error is one. */
+  #listen(): () => void {
+    const { writeSync } = Deno.stderr;
+    const decoder = new TextDecoder();
+    Deno.stderr.writeSync = (bytes) => {
+      const line = decoder.decode(bytes);
+      const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
+      if (level === "error") this.#watch.report("no error", line);
+      this.#note(`${this.#time.current.name}: ${message} ${error}`);
+      return bytes.length;
+    };
+    return () => {
+      Deno.stderr.writeSync = writeSync;
+    };
+  }
+
+  #outcome(): Outcome {
+    return {
+      calls: this.#world.calls,
+      notes: this.#notes,
+      faults: this.#world.faults.counts,
+      virtualMs: this.#time.now,
+      calendarMs: this.#time.calendar() - STARTS_AT,
+      events: this.#events,
+      trace: this.#hash.digest("hex"),
+      violation: this.#watch.violation,
+    };
+  }
+}

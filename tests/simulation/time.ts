@@ -1,0 +1,180 @@
+// Virtual time: one queue of events, ordered by their moment and then by when they were made. Between two events all
+// microtasks run, so a run is a pure function of its seed. The globals that the product takes time and chance from
+// (timers, performance.now, Date.now, random bytes) lead here while a simulation runs.
+
+import { Random } from "tests/model/random.ts";
+
+const realImmediate = globalThis.setImmediate;
+
+/** Who an event belongs to; what a dead owner still had to do never happens, and a paused one does it later. */
+export interface Owner {
+  readonly name: string;
+  isAlive: boolean;
+  pausedUntil: number;
+}
+
+/** Owns what no process owns: network, database server, clients. */
+export const WORLD: Owner = { name: "world", isAlive: true, pausedUntil: 0 };
+
+interface Event {
+  at: number;
+  readonly no: number;
+  readonly owner: Owner;
+  run: (() => void) | null;
+  /** For intervals. */
+  readonly everyMs: number | null;
+}
+
+/** The queue of a simulation. */
+export class VirtualTime {
+  /** Milliseconds since the start. */
+  now = 0;
+  /** Moves of the calendar beside the passing of time. */
+  #jumpedMs = 0;
+  /** The owner of the event that is running. */
+  current: Owner = WORLD;
+  readonly #startsAt: number;
+  readonly #timers = new Map<number, Event>();
+  #heap: Event[] = [];
+  #made = 0;
+
+  constructor(startsAt: number) {
+    this.#startsAt = startsAt;
+  }
+
+  /** The wall clock: passes with time, and jumps. */
+  calendar(): number {
+    return this.#startsAt + this.#jumpedMs + Math.floor(this.now);
+  }
+
+  /** Sets the wall clock ahead; nobody's timers notice. */
+  jump(ms: number): void {
+    this.#jumpedMs += ms;
+  }
+
+  /** Runs something later. */
+  after(ms: number, owner: Owner, run: () => void): () => void {
+    const event = this.#add(ms, owner, run, null);
+    return () => {
+      event.run = null;
+    };
+  }
+
+  /** Runs the next event and everything that follows from it at once; false when there is none. */
+  async step(): Promise<boolean> {
+    const event = this.#pop();
+    if (event === null) return false;
+    this.now = Math.max(this.now, event.at);
+    const { owner, run, everyMs } = event;
+    if (run === null || !owner.isAlive) return true;
+    if (owner.pausedUntil > this.now) {
+      event.at = owner.pausedUntil;
+      this.#push(event);
+      return true;
+    }
+    this.current = owner;
+    run();
+    await new Promise<void>((resolve) => realImmediate(() => resolve()));
+    this.current = WORLD;
+    if (everyMs !== null && event.run !== null) {
+      event.at = this.now + everyMs;
+      this.#push(event);
+    }
+    return true;
+  }
+
+  /** The moment of the next event. */
+  get next(): number {
+    return this.#heap[0]?.at ?? Infinity;
+  }
+
+  /** Leads the globals here until the returned function is called. */
+  install(random: Random): () => void {
+    const real = {
+      setTimeout: globalThis.setTimeout,
+      clearTimeout: globalThis.clearTimeout,
+      setInterval: globalThis.setInterval,
+      clearInterval: globalThis.clearInterval,
+      setImmediate: globalThis.setImmediate,
+    };
+    const { performance: { now: realNow }, Date: { now: realDate }, crypto } = globalThis;
+    const { getRandomValues, randomUUID } = crypto;
+    const timer = (everyMs: boolean) => (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
+      const event = this.#add(
+        Math.max(1, ms),
+        this.current,
+        () => run(...args),
+        everyMs ? Math.max(1, ms) : null,
+      );
+      this.#timers.set(event.no, event);
+      return event.no;
+    };
+    const clear = (id: unknown) => {
+      const event = this.#timers.get(id as number);
+      if (event !== undefined) event.run = null;
+      this.#timers.delete(id as number);
+    };
+    Object.assign(globalThis, {
+      setTimeout: timer(false),
+      setInterval: timer(true),
+      clearTimeout: clear,
+      clearInterval: clear,
+      setImmediate: (run: () => void) => void this.#add(0, this.current, run, null),
+    });
+    performance.now = () => this.now;
+    Date.now = () => this.calendar();
+    crypto.getRandomValues = ((bytes: Uint8Array) => {
+      for (let index = 0; index < bytes.length; index++) bytes[index] = random.whole(0, 255);
+      return bytes;
+    }) as typeof crypto.getRandomValues;
+    let uuids = 0;
+    crypto.randomUUID = () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, "0")}` as const;
+    return () => {
+      Object.assign(globalThis, real);
+      performance.now = realNow;
+      Date.now = realDate;
+      Object.assign(crypto, { getRandomValues, randomUUID });
+    };
+  }
+
+  #add(ms: number, owner: Owner, run: () => void, everyMs: number | null): Event {
+    const event = { at: this.now + ms, no: ++this.#made, owner, run, everyMs };
+    this.#push(event);
+    return event;
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let place = heap.push(event) - 1;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (!isBefore(event, heap[parent] as Event)) break;
+      heap[place] = heap[parent] as Event;
+      place = parent;
+    }
+    heap[place] = event;
+  }
+
+  #pop(): Event | null {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (first === undefined || last === undefined) return null;
+    if (heap.length === 0) return first;
+    let place = 0;
+    while (true) {
+      let child = place * 2 + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child += 1;
+      if (!isBefore(heap[child] as Event, last)) break;
+      heap[place] = heap[child] as Event;
+      place = child;
+    }
+    heap[place] = last;
+    return first;
+  }
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  return a.at < b.at || a.at === b.at && a.no < b.no;
+}

@@ -1,0 +1,84 @@
+// What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
+// each had been written at once. A checker that finds something says so by throwing.
+
+import type { CatalogDocument } from "tests/model/document.ts";
+import { SimTables } from "tests/simulation/database/tables.ts";
+import type { Server } from "tests/simulation/database/server.ts";
+import type { Call } from "tests/simulation/history.ts";
+import type { NotedBatch, Turn } from "tests/simulation/recorder.ts";
+import { isGone } from "tests/simulation/traffic.ts";
+
+/** What was found, by whom. */
+export interface Violation {
+  readonly checker: string;
+  readonly message: string;
+}
+
+/** A run as checkers see it. */
+export interface Scene {
+  readonly catalog: CatalogDocument;
+  readonly server: Server;
+  /** The tables if every durable batch had been written at once. */
+  readonly expected: SimTables;
+  readonly calls: readonly Call[];
+  /** Whether a user's number is of somebody who gets erased. */
+  isGone(userKey: number): boolean;
+}
+
+/** A checker; both are optional. */
+export interface Checker {
+  readonly name: string;
+  /** Sees each turn as it becomes durable. */
+  onTurn?(turn: Turn, scene: Scene): void;
+  /** Looks at the end of a run. */
+  atEnd?(scene: Scene): void;
+}
+
+/** Shows a run to checkers and keeps the first thing that one of them finds. */
+export class Watch {
+  violation: Violation | null = null;
+  readonly scene: Scene;
+  readonly #checkers: readonly Checker[];
+  readonly #gone = new Map<number, boolean>();
+
+  constructor(
+    checkers: readonly Checker[],
+    catalog: CatalogDocument,
+    server: Server,
+    calls: readonly Call[],
+  ) {
+    this.#checkers = checkers;
+    const expected = new SimTables();
+    this.scene = { catalog, server, expected, calls, isGone: (key) => this.#gone.get(key) === true };
+    server.tables.onForgotten = (keys) => expected.forget(keys);
+  }
+
+  /** Takes a batch that is in the journal now. */
+  take(batch: NotedBatch, payload: string): void {
+    this.#try("tables", () => this.scene.expected.write(payload));
+    for (const turn of batch.turns) {
+      for (const { table, row } of turn.changes) {
+        if (table === "users") this.#gone.set(row.key, isGone(row.id));
+      }
+      for (const checker of this.#checkers) this.#try(checker.name, () => checker.onTurn?.(turn, this.scene));
+    }
+  }
+
+  /** Asks every checker at the end. */
+  end(): void {
+    for (const checker of this.#checkers) this.#try(checker.name, () => checker.atEnd?.(this.scene));
+  }
+
+  /** Notes something that was found. */
+  report(checker: string, message: string): void {
+    this.violation ??= { checker, message };
+  }
+
+  #try(checker: string, look: () => void): void {
+    try {
+      look();
+    } catch (error) {
+      this.report(checker, error instanceof Error ? error.message : String(error));
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// Holds answers against the API reference: what an operation answers must have exactly the members that its schema
+// says, and a refusal must carry a code that the reference lists for it. Every answer that passes through `send` is
+// looked at, so the whole suite proves the reference.
+
+import assert from "node:assert/strict";
+import type { z } from "zod";
+import { SURFACE } from "routes/app.ts";
+import { STATUS } from "routes/errors.ts";
+import { adminErrorsOf, errorsOf } from "routes/reference/errors.ts";
+import type { RefusalCode } from "domain/refusal.ts";
+
+/** An operation as the reference knows it. */
+export interface Documented {
+  readonly id: string;
+  readonly method: string;
+  /** The whole path, with `:name` for path members. */
+  readonly path: string;
+  readonly pattern: RegExp;
+  readonly answer: z.ZodType;
+  readonly errors: readonly RefusalCode[];
+  readonly isRaw: boolean;
+}
+
+const { operations, admin, pages } = SURFACE;
+
+/** Every operation of the reference. */
+export const DOCUMENTED: readonly Documented[] = [
+  ...operations.map((operation) => ({
+    ...common(operation.method, `/api${operation.path}`, operation.doc),
+    errors: errorsOf(operation),
+  })),
+  ...admin.map(({ method, path, doc }) => ({
+    ...common(method, `/api/admin/v1${path}`, doc),
+    errors: adminErrorsOf(method, doc.errors),
+  })),
+  ...pages.map(({ path, doc, mediaType }) => ({
+    ...common("GET", path, doc),
+    errors: doc.errors,
+    isRaw: mediaType !== null,
+  })),
+];
+
+/** The operation that a call is for, or null: a fixed path before one with members. */
+function documentedOf(method: string, url: string): Documented | null {
+  const [path = ""] = url.split("?");
+  const found = DOCUMENTED.filter((one) => one.method === method && one.pattern.test(path));
+  return found.find((one) => one.path === path) ?? found[0] ?? null;
+}
+
+/** Fails where an answer is not what the reference says of its operation. */
+export function assertDocumented(method: string, url: string, status: number, body: unknown): void {
+  const operation = documentedOf(method, url);
+  if (operation === null || typeof body !== "object" || body === null) return;
+  const note = () => `${method} ${url} answered what the reference does not say: ${JSON.stringify(body)}`;
+  if (status !== 200) {
+    const { code } = (body as { error: { code: RefusalCode } }).error;
+    assert.ok(operation.errors.includes(code), note());
+    assert.equal(status, STATUS[code], note());
+    return;
+  }
+  const data = operation.isRaw ? body : (body as { data: unknown }).data;
+  const { error } = operation.answer.safeParse(data);
+  assert.ok(error === undefined, `${note()}: ${JSON.stringify(error?.issues)}`);
+}
+
+function common(method: string, path: string, doc: { readonly id: string; readonly answer: z.ZodType }) {
+  const source = path.replaceAll(".", "\\.").replace(/:\w+/g, "[^/]+");
+  return { id: doc.id, method, path, pattern: new RegExp(`^${source}$`), answer: doc.answer, isRaw: false };
+}
