@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { bookFaults, changedTables, digestOf } from "tests/fuzz/books.ts";
 import { faultsOf, type FuzzAnswer } from "tests/fuzz/oracle.ts";
 import { type FuzzRequest, type Route, routesOf } from "tests/fuzz/requests.ts";
-import { send } from "tests/fuzz/run.ts";
+import { breathe, send } from "tests/fuzz/run.ts";
 import { type FuzzScene, openScene } from "tests/fuzz/scene.ts";
 import { ADMIN_TOKEN } from "tests/support/test_service.ts";
 
@@ -171,6 +171,7 @@ Deno.test("forbidden characters in any member, and bodies that are none, are ref
         new Request(`http://service.test${request.path}`, init),
       );
       const answer = { status: response.status, headers: response.headers, text: await response.text() };
+      await breathe();
       assert.deepEqual(faultsOf(request, answer, scene()), [], `${route.path}: ${what}`);
       assert.equal(answer.status, expected, `${route.path}: ${what}: ${answer.text.slice(0, 300)}`);
     }
