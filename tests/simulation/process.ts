@@ -70,8 +70,7 @@ export class SimProcess {
   /** Ends this life at once. The server sees its connections go, or only their silence. */
   crash(isSilent: boolean): void {
     this.owner.isAlive = false;
-    const { faults } = this.#line;
-    this.database?.breakAll(() => isSilent ? faults.sessionOutlives() + 8_000 : faults.latency());
+    this.database?.breakAll(isSilent);
   }
 
   /** Stops in good order, and starts again after a while. */

@@ -58,10 +58,10 @@ function makeTrouble(world: TroubleWorld): void {
       return;
     case "cut":
       faults.cut(process.owner, random.whole(10, 12_000));
-      process.database?.breakAll(() => random.whole(0, 9_000));
+      process.database?.breakAll(true);
       return;
     case "connections":
-      process.database?.breakAll(() => random.whole(0, 9_000));
+      process.database?.breakAll(false);
       return;
     case "restart":
       server.crash(random.whole(1, 3_000));

@@ -10,6 +10,7 @@ import { Term } from "actors/term.ts";
 import { ExpiryQueue } from "domain/expiry_queue.ts";
 import { TRANSITIONS } from "domain/reservation.ts";
 import { type Change, UserState } from "domain/user.ts";
+import { LEASE_LIMITS } from "src/limits.ts";
 import { Server } from "tests/simulation/database/server.ts";
 import { SimDatabase } from "tests/simulation/database/connection.ts";
 import { SimTables } from "tests/simulation/database/tables.ts";
@@ -111,7 +112,13 @@ export const PLANTED: readonly PlantedBug[] = [
         "run",
         (run) =>
           function <T>(this: Mailbox, turn: () => T, prefetch: (() => Promise<void> | null) | null = null) {
-            if (prefetch === null || String(turn) !== "() => {}") return run.call(this, turn, prefetch);
+            if (prefetch === null || String(turn).replaceAll(" ", "") !== "()=>{}") {
+              return run.call(
+                this,
+                turn,
+                prefetch,
+              );
+            }
             return Promise.resolve(prefetch()).then(turn);
           } as Mailbox["run"],
       ),
@@ -132,13 +139,25 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: "the lease is not looked at before an answer",
-    plant: () =>
-      replace(SimProcess.prototype, "handle", (handle) =>
-        function (this: SimProcess, attempt, request) {
-          const lease = this.service.serving?.lease;
-          if (lease !== undefined) Object.assign(lease, { isHeld: () => true });
-          return handle.call(this, attempt, request);
-        }),
+    plant() {
+      const limits = LEASE_LIMITS as { beatEveryMs: number };
+      const { beatEveryMs } = limits;
+      limits.beatEveryMs = 3_600_000;
+      const look = replace(
+        SimProcess.prototype,
+        "handle",
+        (handle) =>
+          function (this: SimProcess, attempt, request) {
+            const lease = this.service.serving?.lease;
+            if (lease !== undefined) Object.assign(lease, { isHeld: () => true });
+            return handle.call(this, attempt, request);
+          },
+      );
+      return () => {
+        limits.beatEveryMs = beatEveryMs;
+        look();
+      };
+    },
   },
   {
     name: "the lease is given to everybody",
