@@ -125,6 +125,7 @@ class Simulation {
     while (!isDone() && this.#time.next <= end) {
       await this.#time.step();
       this.#events += 1;
+      this.#hash.update(`${this.#time.now}\n`);
     }
     return isDone();
   }
