@@ -380,3 +380,14 @@ Deno.test("a user whose state broke is unavailable to merges that wait, and come
   assert.equal(typeof outcome, "object");
   end();
 });
+
+Deno.test("a hold that lapses while a merge reads is in its report like all others", async () => {
+  const { store, runtime, end } = await withUsers("from", "to");
+  store.beforeWhole = () => {
+    runtime.advance(3_600_000);
+    return Promise.resolve();
+  };
+  const report = await merge(store, runtime, "from", "to") as MergeReport;
+  assert.equal(report.moved.reservations, 1);
+  end();
+});

@@ -37,12 +37,24 @@ const READS: ReadonlySet<string> = new Set([
   "event",
 ]);
 
-/** Makes a call and sees it through; resolves when it is answered or given up. */
-export async function perform(world: ClientWorld, request: SimRequest, sameKeyAs?: Call): Promise<Call> {
+const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);
+
+/**
+ * Makes a call and sees it through; resolves when it is answered or given up.
+ *
+ * @param takenKey a key that another call has already
+ */
+export async function perform(
+  world: ClientWorld,
+  request: SimRequest,
+  takenKey: string | null,
+): Promise<Call> {
   const { random, recorder, calls, time } = world;
   const isRead = READS.has(request.op);
   const no = calls.length + 1;
-  const key = isRead || random.chance(0.1) ? null : sameKeyAs?.key ?? `key-${no}`;
+  // Some settle without a key: nothing else comes of doing that twice.
+  const isLoose = KEYLESS.has(request.op) && random.chance(0.15);
+  const key = isRead || isLoose ? null : takenKey ?? `key-${no}`;
   const call: Call = {
     no,
     request: structuredClone(request),

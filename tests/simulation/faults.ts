@@ -65,16 +65,19 @@ export class Faults {
     return this.#random.whole(0, count);
   }
 
-  /** How long the server takes to see that a connection is gone. */
-  sessionOutlives(): number {
-    const random = this.#random;
-    return random.pick([0, 1, random.whole(2, 100), random.whole(500, 9_000)]);
+  /** Whether a connection breaks without a word to either side. */
+  isSilent(): boolean {
+    return this.#random.chance(0.3);
   }
 
-  /** How long a process takes to see that a connection is gone. */
-  noticeMs(): number {
-    const random = this.#random;
-    return random.pick([0, 1, random.whole(2, 100), random.whole(200, 6_000)]);
+  /** How long a side takes to see that a connection was reset. */
+  resetMs(): number {
+    return this.#random.pick([0, 1, this.#random.whole(2, 100)]);
+  }
+
+  /** How long a side takes to see that nothing comes any more. */
+  silenceMs(): number {
+    return this.#random.whole(1_000, 30_000);
   }
 
   /** Cuts a process off from the database for a while. */

@@ -1,6 +1,9 @@
-// The simulator's command line: `--seed N --steps M` repeats one run, `--minutes N` searches seed after seed.
+// The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
+// searches seed after seed, `--planted` shows that planted bugs are found.
 
-import { simulate } from "tests/simulation/simulation.ts";
+import { PLANTED } from "tests/simulation/planted/bugs.ts";
+import { hunt } from "tests/simulation/planted/hunt.ts";
+import { type Outcome, simulate } from "tests/simulation/simulation.ts";
 import { storyOf } from "tests/simulation/story.ts";
 
 /** The value of an option, or what stands in for it. */
@@ -11,12 +14,91 @@ function option(name: string, otherwise: number): number {
   return value;
 }
 
-const seed = option("seed", 1);
-const steps = option("steps", 300);
-const outcome = await simulate({ seed, steps });
-console.log(`seed ${seed}, ${steps} steps, ${outcome.events} events, trace ${outcome.trace.slice(0, 16)}`);
-if (outcome.violation !== null) {
-  console.log(`${outcome.violation.checker}: ${outcome.violation.message}`);
-  for (const line of storyOf(outcome.calls, outcome.notes, outcome.violation.message)) console.log(line);
-  Deno.exit(1);
+const STEPS = 300;
+const SEEDS_A_BUG = 60;
+
+/** Runs one seed and tells what happened. */
+async function runOne(seed: number, steps: number): Promise<boolean> {
+  const outcome = await simulate({ seed, steps });
+  const { events, trace, violation } = outcome;
+  console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
+  if (violation === null) return true;
+  console.log(`${violation.checker}: ${violation.message}`);
+  for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
+  console.log(`Again: deno task sim --seed ${seed} --steps ${steps}`);
+  return false;
 }
+
+/** Adds up what runs were. */
+class Summary {
+  seeds = 0;
+  steps = 0;
+  #virtualMs = 0;
+  #calendarMs = 0;
+  readonly #faults = new Map<string, number>();
+  readonly #answers = new Map<string, number>();
+
+  add({ calls, faults, virtualMs, calendarMs }: Outcome): void {
+    this.seeds += 1;
+    this.steps += calls.length;
+    this.#virtualMs += virtualMs;
+    this.#calendarMs += calendarMs;
+    for (const [kind, times] of faults) this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + times);
+    for (const { request: { op }, answer } of calls) {
+      const what = `${op} ${answer === null ? "unknown" : answer.model.code ?? "ok"}`;
+      this.#answers.set(what, (this.#answers.get(what) ?? 0) + 1);
+    }
+  }
+
+  get line(): string {
+    const hours = (this.#virtualMs / 3_600_000).toFixed(1);
+    const days = (this.#calendarMs / 86_400_000).toFixed(0);
+    return `${this.seeds} seeds, ${this.steps} calls, ${hours} virtual hours, ${days} days of calendar`;
+  }
+
+  print(): void {
+    console.log(this.line);
+    for (const [title, counts] of [["Faults", this.#faults], ["Calls", this.#answers]] as const) {
+      const sorted = [...counts].sort(([a], [b]) => a < b ? -1 : 1);
+      console.log(`${title}: ${sorted.map(([kind, times]) => `${kind} ${times}`).join(", ")}`);
+    }
+  }
+}
+
+async function search(minutes: number, first: number, steps: number): Promise<boolean> {
+  const summary = new Summary();
+  const failed: number[] = [];
+  const end = performance.now() + minutes * 60_000;
+  for (let seed = first; performance.now() < end; seed++) {
+    const outcome = await simulate({ seed, steps });
+    summary.add(outcome);
+    if (outcome.violation !== null) {
+      failed.push(seed);
+      console.log(`seed ${seed}: ${outcome.violation.checker}: ${outcome.violation.message}`);
+    }
+    if (summary.seeds % 25 === 0) console.log(`${summary.line}, ${failed.length} failed`);
+  }
+  summary.print();
+  console.log(failed.length === 0 ? "Nothing was found" : `Failed: ${failed.join(", ")}`);
+  return failed.length === 0;
+}
+
+async function huntAll(): Promise<boolean> {
+  let missed = 0;
+  for (const bug of PLANTED) {
+    const found = await hunt(bug, SEEDS_A_BUG, STEPS);
+    if (found === null) missed += 1;
+    const told = found === null
+      ? `not found in ${SEEDS_A_BUG} seeds`
+      : `seed ${found.seed}, ${found.checker}: ${found.message.split("\n")[0]}`;
+    console.log(`${bug.name}: ${told}`);
+  }
+  return missed === 0;
+}
+
+const isFine = Deno.args.includes("--planted")
+  ? await huntAll()
+  : Deno.args.includes("--minutes")
+  ? await search(option("minutes", 1), option("seed", 1), option("steps", STEPS))
+  : await runOne(option("seed", 1), option("steps", STEPS));
+if (!isFine) Deno.exit(1);

@@ -12,7 +12,7 @@ import type { WireRequest } from "tests/model/wire.ts";
 import { type Line, SimDatabase } from "tests/simulation/database/connection.ts";
 import type { Attempt, Reply } from "tests/simulation/history.ts";
 import { observedRegistry, type Recorder } from "tests/simulation/recorder.ts";
-import type { Owner } from "tests/simulation/time.ts";
+import { type Owner, WORLD } from "tests/simulation/time.ts";
 
 /** The secret live key of the one app. */
 export const SECRET_KEY = "sk_live_simulation0000000000000000000000";
@@ -43,8 +43,9 @@ export class SimProcess {
     this.owner = { name, isAlive: false, pausedUntil: 0 };
   }
 
-  /** Starts a life. */
+  /** Starts a life, unless one is under way. */
   start(): void {
+    if (this.isAlive) return;
     const { time } = this.#line;
     this.owner = { name: `${this.name}.${++this.#lives}`, isAlive: true, pausedUntil: 0 };
     const { owner } = this;
@@ -69,8 +70,18 @@ export class SimProcess {
   /** Ends this life at once. The server sees its connections go, or only their silence. */
   crash(isSilent: boolean): void {
     this.owner.isAlive = false;
-    const { faults } = this.#line;
-    this.database?.breakAll(() => isSilent ? faults.sessionOutlives() + 8_000 : faults.latency());
+    this.database?.breakAll(isSilent);
+  }
+
+  /** Stops in good order, and starts again after a while. */
+  stop(restartMs: number): void {
+    const { owner } = this;
+    const { time } = this.#line;
+    void this.service?.stop().then(() => {
+      if (!owner.isAlive) return;
+      this.crash(false);
+      time.after(restartMs, WORLD, () => this.start());
+    });
   }
 
   /** Stops for a while; what was due meanwhile comes afterwards. */

@@ -149,7 +149,8 @@ export class Recorder {
     if (merging !== null) {
       const turn = merging.turns.at(-1) as Turn;
       turn.batch = noted;
-      noted.turns.push({ ...turn, changes: changes.slice() });
+      turn.changes = changes.slice();
+      noted.turns.push(turn);
       return;
     }
     const isOfTurn = changes.some(({ table }) => table !== "idempotency");

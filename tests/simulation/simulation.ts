@@ -29,10 +29,10 @@ const DAY_MS = 24 * 3_600_000;
 
 /** How bad a world is: now and then a quiet one, in which only the order of things differs. */
 const PLANS = [
-  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000 },
-  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500 },
+  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000, paceMs: 30 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000, paceMs: 60 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 4_000, paceMs: 300 },
+  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
 ];
 
 /** What a run is made of. */
@@ -63,14 +63,14 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 class Simulation {
   readonly #options: RunOptions;
   readonly #random: Random;
-  readonly #time = new VirtualTime(STARTS_AT);
-  readonly #recorder = new Recorder(this.#time);
+  readonly #time: VirtualTime;
+  readonly #recorder: Recorder;
   readonly #world: ClientWorld & TroubleWorld;
   readonly #watch: Watch;
   readonly #traffic: Traffic;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
-  readonly #troubleMs: number;
+  readonly #plan: (typeof PLANS)[number];
   #events = 0;
   #arrived = 0;
   #open = 0;
@@ -80,8 +80,8 @@ class Simulation {
     const random = this.#random = new Random(options.seed);
     const catalog = catalogs[random.pick(["example", "tiny", "ladder"] as const)];
     const plan = random.pick(PLANS);
-    const time = this.#time;
-    const recorder = this.#recorder;
+    const time = this.#time = new VirtualTime(STARTS_AT, random);
+    const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     seedApp(server.tables, catalog, STARTS_AT);
@@ -102,15 +102,15 @@ class Simulation {
     this.#watch = new Watch(checkers, catalog, server, calls);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#traffic = new Traffic(random, catalog);
-    this.#troubleMs = plan.troubleMs;
+    this.#plan = plan;
   }
 
   async run(): Promise<Outcome> {
-    const undo = [this.#time.install(this.#random), this.#recorder.install(), this.#listen()];
+    const undo = [this.#time.install(), this.#recorder.install(), this.#listen()];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
-      scheduleTrouble(this.#world, this.#troubleMs);
+      scheduleTrouble(this.#world, this.#plan.troubleMs);
       await this.#until(() => this.#arrived >= this.#options.steps || this.#watch.violation !== null);
       if (this.#watch.violation === null) await this.#calmDown();
       return this.#outcome();
@@ -125,6 +125,7 @@ class Simulation {
     while (!isDone() && this.#time.next <= end) {
       await this.#time.step();
       this.#events += 1;
+      this.#hash.update(`${this.#time.now}\n`);
     }
     return isDone();
   }
@@ -132,8 +133,10 @@ class Simulation {
   /** Steps are arrivals: each is the next request, and now and then a leap of the calendar. */
   #scheduleArrival(): void {
     if (this.#arrived >= this.#options.steps) return;
-    this.#time.after(this.#random.next() * 60, WORLD, () => {
-      this.#time.jump(this.#traffic.leap(this.#time.calendar()));
+    // Calls come in bursts, and those about users who are being merged come at once.
+    const isBurst = this.#traffic.isChasing || this.#random.chance(0.3);
+    this.#time.after(this.#random.next() * (isBurst ? 4 : 2 * this.#plan.paceMs), WORLD, () => {
+      if (!isBurst) this.#time.jump(this.#traffic.leap(this.#time.calendar()));
       this.#arrived += 1;
       this.#ask(this.#traffic.next(this.#time.calendar()));
       this.#scheduleArrival();
@@ -142,7 +145,9 @@ class Simulation {
 
   #ask(request: SimRequest): void {
     this.#open += 1;
-    void perform(this.#world, request).then((call) => {
+    // Now and then a client takes a key that another call has.
+    const other = this.#random.chance(0.02) ? this.#world.calls.at(-this.#random.whole(1, 10)) : undefined;
+    void perform(this.#world, request, other?.key ?? null).then((call) => {
       this.#open -= 1;
       this.#hash.update(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}\n`);
       if (call.answer !== null) this.#traffic.observe(request, call.answer.model);

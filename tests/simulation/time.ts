@@ -23,6 +23,7 @@ interface Event {
   run: (() => void) | null;
   /** For intervals. */
   readonly everyMs: number | null;
+  readonly isTimer: boolean;
 }
 
 /** The queue of a simulation. */
@@ -34,12 +35,14 @@ export class VirtualTime {
   /** The owner of the event that is running. */
   current: Owner = WORLD;
   readonly #startsAt: number;
+  readonly #random: Random;
   readonly #timers = new Map<number, Event>();
   #heap: Event[] = [];
   #made = 0;
 
-  constructor(startsAt: number) {
+  constructor(startsAt: number, random: Random) {
     this.#startsAt = startsAt;
+    this.#random = random;
   }
 
   /** The wall clock: passes with time, and jumps. */
@@ -54,7 +57,7 @@ export class VirtualTime {
 
   /** Runs something later. */
   after(ms: number, owner: Owner, run: () => void): () => void {
-    const event = this.#add(ms, owner, run, null);
+    const event = this.#add(ms, owner, run, null, false);
     return () => {
       event.run = null;
     };
@@ -68,7 +71,8 @@ export class VirtualTime {
     const { owner, run, everyMs } = event;
     if (run === null || !owner.isAlive) return true;
     if (owner.pausedUntil > this.now) {
-      event.at = owner.pausedUntil;
+      // Who wakes finds messages and timers waiting, and not always the timers first.
+      event.at = owner.pausedUntil + (event.isTimer ? this.#random.whole(0, 3) : 0);
       this.#push(event);
       return true;
     }
@@ -89,7 +93,8 @@ export class VirtualTime {
   }
 
   /** Leads the globals here until the returned function is called. */
-  install(random: Random): () => void {
+  install(): () => void {
+    const random = this.#random;
     const real = {
       setTimeout: globalThis.setTimeout,
       clearTimeout: globalThis.clearTimeout,
@@ -137,8 +142,8 @@ export class VirtualTime {
     };
   }
 
-  #add(ms: number, owner: Owner, run: () => void, everyMs: number | null): Event {
-    const event = { at: this.now + ms, no: ++this.#made, owner, run, everyMs };
+  #add(ms: number, owner: Owner, run: () => void, everyMs: number | null, isTimer = true): Event {
+    const event = { at: this.now + ms, no: ++this.#made, owner, run, everyMs, isTimer };
     this.#push(event);
     return event;
   }

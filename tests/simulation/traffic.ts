@@ -41,7 +41,7 @@ const OPERATIONS: Record<Exclude<Operation, "users" | "ledger" | "events" | "eve
     grant: 6,
     revoke: 1.5,
     credits: 2,
-    alias: 1.5,
+    alias: 2.5,
     customer: 1,
   };
 
@@ -56,6 +56,8 @@ export class Traffic {
   readonly #ids: string[] = [];
   readonly #canonical = new Map<string, string>();
   readonly #rooms = new Map<string, number[]>();
+  /** Users who are being merged, for the calls that come next. */
+  #chased: { readonly ids: readonly string[]; left: number } | null = null;
   #arrived = 0;
 
   constructor(random: Random, catalog: CatalogDocument) {
@@ -69,6 +71,11 @@ export class Traffic {
   /** Every id that was ever used. */
   get ids(): readonly string[] {
     return this.#ids;
+  }
+
+  /** Whether the next request is about users who are being merged. */
+  get isChasing(): boolean {
+    return this.#chased !== null;
   }
 
   /** How far the calendar leaps before the next request. */
@@ -102,13 +109,28 @@ export class Traffic {
   /** The next request at a moment of the calendar. */
   next(nowMs: number): SimRequest {
     const random = this.#random;
+    const chasing = this.#chase(nowMs);
+    if (chasing !== null) return chasing;
     if (random.chance(0.05)) return this.#ofGone(nowMs);
     const place = this.#arrived++;
     if (place < USERS - 1) {
       return { op: "subscribe", input: this.#upsert(this.#ids[place] as string, nowMs, true) };
     }
     const op = random.weighted(OPERATIONS);
-    return { op, input: this.#input(op, this.#user(), nowMs) };
+    const input = this.#input(op, this.#user(), nowMs);
+    if (op === "alias") {
+      this.#chased = { ids: [String(input["from"]), String(input["to"])], left: random.whole(2, 8) };
+    }
+    return { op, input };
+  }
+
+  /** A call about users who are being merged: it should run before the merge or after it, and never within. */
+  #chase(nowMs: number): SimRequest | null {
+    const chased = this.#chased;
+    if (chased === null) return null;
+    if (--chased.left === 0) this.#chased = null;
+    const op = this.#random.pick(["reserve", "reserve", "track", "usage", "commit", "grant"] as const);
+    return { op, input: this.#input(op, this.#random.pick(chased.ids), nowMs) };
   }
 
   /** Tells what a request was answered. */

@@ -52,14 +52,16 @@ function makeTrouble(world: TroubleWorld): void {
       time.after(random.whole(1, 5_000), WORLD, () => process.start());
       return;
     case "pause":
-      process.pause(random.pick([random.whole(10, 1_000), random.whole(1_000, 20_000)]));
+      process.pause(
+        random.pick([random.whole(10, 1_000), random.whole(1_000, 8_000), random.whole(8_000, 20_000)]),
+      );
       return;
     case "cut":
       faults.cut(process.owner, random.whole(10, 12_000));
-      process.database?.breakAll(() => random.whole(0, 9_000));
+      process.database?.breakAll(true);
       return;
     case "connections":
-      process.database?.breakAll(() => random.whole(0, 9_000));
+      process.database?.breakAll(false);
       return;
     case "restart":
       server.crash(random.whole(1, 3_000));
@@ -73,12 +75,7 @@ function makeTrouble(world: TroubleWorld): void {
       inProcess(world, process, () => void sweep(process));
       return;
     case "stop":
-      inProcess(world, process, () => {
-        void process.service?.stop().then(() => {
-          process.crash(false);
-          time.after(random.whole(1, 3_000), WORLD, () => process.start());
-        });
-      });
+      inProcess(world, process, () => process.stop(random.whole(1, 3_000)));
       return;
   }
 }

@@ -3,10 +3,16 @@
 // where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
 // changes are not durable did not happen; one whose answer nobody heard happened all the same.
 
+import type { IdempotencyRow } from "actors/port.ts";
 import { compare } from "tests/model/compare.ts";
-import type { CatalogDocument, ModelReply, ModelRequest } from "tests/model/document.ts";
+import {
+  type CatalogDocument,
+  type ModelReply,
+  type ModelRequest,
+  replyFromWire,
+} from "tests/model/document.ts";
 import { Model } from "tests/model/model.ts";
-import { type Attempt, type Call, isFinal, type Reply } from "tests/simulation/history.ts";
+import { type Attempt, type Call, isFinal } from "tests/simulation/history.ts";
 import { isGone } from "tests/simulation/traffic.ts";
 import type { Checker } from "tests/simulation/watch.ts";
 
@@ -65,14 +71,22 @@ function entriesOf(call: Call): Entry[] {
     const order = turn?.order ?? answeredAt;
     const now = turn?.now ?? null;
     if (now === null) return [];
-    return [{ call, order, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt)?.model }];
+    return [{ call, order, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt) }];
   });
 }
 
-/** What an execution answered: by itself, or, where that was never said, as it was replayed. */
-function firstAnswer(call: Call, { reply }: Attempt): Reply | undefined {
-  if (reply !== null && isFinal(reply)) return reply;
-  return call.attempts.find((other) => other.reply?.isReplayed === true)?.reply ?? undefined;
+/** What an execution answered; where nobody ever said it, as it was written down with the changes. */
+function firstAnswer(call: Call, { reply, turns }: Attempt): ModelReply | undefined {
+  if (reply !== null && isFinal(reply)) return reply.model;
+  const kept = turns.at(-1)?.changes.find(({ table }) => table === "idempotency")?.row as
+    | IdempotencyRow
+    | undefined;
+  if (kept !== undefined) return replyFromWire(kept.status, JSON.parse(kept.body));
+  // Another execution answered for itself: this one's answer was forgotten after a day.
+  if (call.attempts.some((other) => other.reply?.isReplayed === false && isFinal(other.reply))) {
+    return undefined;
+  }
+  return call.attempts.find((other) => other.reply?.isReplayed === true)?.reply?.model;
 }
 
 /** Null when some order explains every answer; else where the order of turns stops to. */

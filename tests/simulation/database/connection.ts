@@ -33,6 +33,7 @@ class Connection {
   readonly #line: Line;
   readonly #session: ServerSession;
   readonly #pending = new Set<Pending>();
+  #noticedAt = 0;
   #deliverAt = 0;
   #replyAt = 0;
   readonly #onBroken: () => void;
@@ -53,8 +54,9 @@ class Connection {
     const { time, server, faults, owner } = this.#line;
     this.#line.onSend(message, owner);
     return new Promise((resolve, reject) => {
-      if (this.isBroken || faults.isCut(owner)) {
-        time.after(1, owner, () => reject(lost()));
+      if (this.isBroken) {
+        // Who does not know yet that nobody listens waits until it does.
+        time.after(Math.max(1, this.#noticedAt - time.now), owner, () => reject(lost()));
         return;
       }
       const fate = faults.fateOf(message, owner);
@@ -63,14 +65,14 @@ class Connection {
       const arrive = () => {
         pending.isDelivered = true;
         server.receive(this.#session, message, onReply);
-        if (fate === "answer lost") this.#break(faults.sessionOutlives());
+        if (fate === "answer lost") this.#break(faults.isSilent());
       };
       const cancel = time.after(this.#deliverAt - time.now, WORLD, arrive);
       const pending: Pending = { cancel, isDelivered: false, reject };
       this.#pending.add(pending);
       if (fate === "lost") {
         cancel();
-        time.after(this.#deliverAt - time.now, WORLD, () => this.breakOff(faults.sessionOutlives(), 0));
+        time.after(this.#deliverAt - time.now, WORLD, () => this.breakOff(faults.isSilent(), 0));
       }
     });
   }
@@ -102,11 +104,11 @@ class Connection {
   }
 
   /** Breaks the connection from outside: of what is under way a prefix may still arrive. */
-  breakOff(endsAfterMs: number, arriving?: number): void {
+  breakOff(isSilent: boolean, arriving?: number): void {
     const flying = [...this.#pending].filter(({ isDelivered }) => !isDelivered);
     const prefix = arriving ?? this.#line.faults.prefixOf(flying.length);
     for (const pending of flying.slice(prefix)) pending.cancel();
-    this.#break(endsAfterMs);
+    this.#break(isSilent);
   }
 
   #transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
@@ -170,22 +172,38 @@ class Connection {
     });
   }
 
-  #break(endsAfterMs: number): void {
+  /**
+   * Breaks the connection. With a reset both sides know soon. In silence the server ends the session when it has
+   * been idle for as long as it may be, or when nothing has been heard of it for very long.
+   */
+  #break(isSilent: boolean): void {
     if (this.isBroken) return;
-    const { time, server, faults, owner } = this.#line;
-    this.isBroken = true;
-    const left = [...this.#pending];
-    this.#pending.clear();
-    time.after(faults.noticeMs(), owner, () => {
-      for (const { reject } of left) reject(lost());
-      this.#onBroken();
-    });
-    time.after(endsAfterMs, WORLD, () => server.end(this.#session));
+    const { time, server, faults } = this.#line;
+    this.#lose(isSilent ? faults.silenceMs() : faults.resetMs());
+    const isWatched = isSilent && this.#session.idleMs !== null;
+    if (!isWatched) {
+      const endsAfterMs = isSilent ? faults.silenceMs() : faults.resetMs();
+      time.after(endsAfterMs, WORLD, () => server.end(this.#session));
+    }
   }
 
   /** The server ended the session. */
   #hearOfEnd(): void {
-    this.#break(0);
+    const { faults, owner } = this.#line;
+    if (!this.isBroken) this.#lose(faults.isCut(owner) ? faults.silenceMs() : faults.resetMs());
+  }
+
+  /** From now on nothing arrives any more; the process learns of it later. */
+  #lose(noticeMs: number): void {
+    const { time, owner } = this.#line;
+    this.isBroken = true;
+    this.#noticedAt = time.now + noticeMs;
+    const left = [...this.#pending];
+    this.#pending.clear();
+    time.after(noticeMs, owner, () => {
+      for (const { reject } of left) reject(lost());
+      this.#onBroken();
+    });
   }
 }
 
@@ -241,8 +259,8 @@ export class SimDatabase implements Database {
   }
 
   /** Breaks every connection. */
-  breakAll(endsAfterMs: () => number): void {
-    for (const connection of this.#connections) connection.breakOff(endsAfterMs());
+  breakAll(isSilent: boolean): void {
+    for (const connection of this.#connections) connection.breakOff(isSilent);
     this.#connections.clear();
   }
 

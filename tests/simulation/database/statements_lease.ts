@@ -77,8 +77,7 @@ export const LEASE: readonly (readonly [start: string, statement: Statement])[] 
   }],
   ["delete from journal where seq = any", {
     kind: "write",
-    make: ([seqs]) => ({ journal }) =>
-      numbersOf(seqs).filter((seq) => journal.delete(seq)).map((seq) => ({ seq })),
+    make: ([seqs]) => (tables) => tables.takeFromJournal(numbersOf(seqs)).map((seq) => ({ seq })),
   }],
   ...TABLES.filter(({ mutable }) => mutable.length > 0).map((spec) => upsert(spec)),
 ];

@@ -30,6 +30,11 @@ export class SimTables extends MemoryTables {
     return copy;
   }
 
+  /** Takes batches out of the journal; answers those that were there. */
+  takeFromJournal(seqs: readonly number[]): number[] {
+    return seqs.filter((seq) => this.journal.delete(seq));
+  }
+
   /** Writes rows of one table as COPY has them: new ones, or new values of the mutable columns. */
   copy(spec: TableSpec, lines: readonly string[], isNew: boolean): void {
     if (lines.length === 0) return;

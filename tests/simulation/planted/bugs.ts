@@ -1,0 +1,214 @@
+// Bugs to plant, one at a time: each changes a piece of the product from outside, at a seam, and takes the change back.
+// The product has no switch for any of them. A simulator that does not find them proves nothing by finding nothing.
+
+import { Actor } from "actors/actor.ts";
+import { Gate } from "actors/gate.ts";
+import { Idempotency, type WireAnswer } from "actors/idempotency.ts";
+import { Mailbox } from "actors/mailbox.ts";
+import type { RowChange } from "actors/port.ts";
+import { Term } from "actors/term.ts";
+import { ExpiryQueue } from "domain/expiry_queue.ts";
+import { TRANSITIONS } from "domain/reservation.ts";
+import { type Change, UserState } from "domain/user.ts";
+import { LEASE_LIMITS } from "src/limits.ts";
+import { Server } from "tests/simulation/database/server.ts";
+import { SimDatabase } from "tests/simulation/database/connection.ts";
+import { SimTables } from "tests/simulation/database/tables.ts";
+import { SimProcess } from "tests/simulation/process.ts";
+
+/** A bug, and how to take it out again. */
+export interface PlantedBug {
+  readonly name: string;
+  plant(): () => void;
+}
+
+/** Puts another method in place of one until the returned function is called. */
+function replace<Owner extends object, Name extends keyof Owner>(
+  owner: Owner,
+  name: Name,
+  make: (original: Owner[Name]) => Owner[Name],
+): () => void {
+  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
+  Object.defineProperty(owner, name, { ...found, value: make(found.value as Owner[Name]) });
+  return () => Object.defineProperty(owner, name, found);
+}
+
+/** The same for a getter. */
+function replaceGetter<Owner extends object, Name extends keyof Owner>(
+  owner: Owner,
+  name: Name,
+  get: (this: Owner) => Owner[Name],
+): () => void {
+  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
+  Object.defineProperty(owner, name, { ...found, get });
+  return () => Object.defineProperty(owner, name, found);
+}
+
+export const PLANTED: readonly PlantedBug[] = [
+  {
+    name: "an answer leaves before its changes are appended",
+    plant: () =>
+      replace(Gate.prototype, "add", (add) =>
+        function (this: Gate, changes) {
+          const batch = add.call(this, changes);
+          batch.open();
+          return batch;
+        }),
+  },
+  {
+    name: "a batch is drained again after a takeover",
+    plant() {
+      const keep = replace(SimTables.prototype, "takeFromJournal", () =>
+        function (this: SimTables, seqs) {
+          return seqs.filter((seq) => this.journal.has(seq));
+        });
+      const ignore = replace(SimTables.prototype, "copy", (copy) =>
+        function (this: SimTables, spec, lines) {
+          copy.call(this, spec, lines, false);
+        });
+      return () => {
+        keep();
+        ignore();
+      };
+    },
+  },
+  {
+    name: "holds never lapse",
+    plant: () => replace(ExpiryQueue.prototype, "due", () => () => []),
+  },
+  {
+    name: "a load leaves out the running window",
+    plant: () =>
+      replace(
+        SimDatabase.prototype,
+        "query",
+        (query) =>
+          async function (this: SimDatabase, text: string, params: never) {
+            const rows = await query.call(this, text, params);
+            return text.startsWith("select * from counters") ? [] : rows;
+          } as SimDatabase["query"],
+      ),
+  },
+  {
+    name: "refunds go to balances in the wrong order",
+    plant: () =>
+      replace(
+        UserState.prototype,
+        "apply",
+        (apply) =>
+          function (this: UserState, changes: readonly Change[]) {
+            for (const change of changes) {
+              if (change.table === "reservations") (change.row.credits as unknown[]).reverse();
+            }
+            apply.call(this, changes);
+          },
+      ),
+  },
+  {
+    name: "users do not stand still while they are merged",
+    plant: () =>
+      replace(
+        Mailbox.prototype,
+        "run",
+        (run) =>
+          function <T>(this: Mailbox, turn: () => T, prefetch: (() => Promise<void> | null) | null = null) {
+            if (prefetch === null || String(turn).replaceAll(" ", "") !== "()=>{}") {
+              return run.call(
+                this,
+                turn,
+                prefetch,
+              );
+            }
+            return Promise.resolve(prefetch()).then(turn);
+          } as Mailbox["run"],
+      ),
+  },
+  {
+    name: "an idempotency key answers whoever brings it",
+    plant() {
+      const known = new Map<string, WireAnswer>();
+      return replace(Idempotency.prototype, "run", (run) =>
+        async function (this: Idempotency, call, first) {
+          const answer = known.get(call.key);
+          if (answer !== undefined) return { kind: "replayed", answer };
+          const outcome = await run.call(this, call, first);
+          if (outcome.kind === "first" && outcome.answer.status === 200) known.set(call.key, outcome.answer);
+          return outcome;
+        });
+    },
+  },
+  {
+    name: "the lease is not looked at before an answer",
+    plant() {
+      const limits = LEASE_LIMITS as { beatEveryMs: number };
+      const { beatEveryMs } = limits;
+      limits.beatEveryMs = 3_600_000;
+      const look = replace(
+        SimProcess.prototype,
+        "handle",
+        (handle) =>
+          function (this: SimProcess, attempt, request) {
+            const lease = this.service.serving?.lease;
+            if (lease !== undefined) Object.assign(lease, { isHeld: () => true });
+            return handle.call(this, attempt, request);
+          },
+      );
+      return () => {
+        limits.beatEveryMs = beatEveryMs;
+        look();
+      };
+    },
+  },
+  {
+    name: "the lease is given to everybody",
+    plant: () =>
+      replace(Server.prototype, "receive", (receive) =>
+        function (this: Server, session, message, reply) {
+          if (message.kind === "query" && message.text.startsWith("select pg_try_advisory_lock")) {
+            this.leaseHolder = session;
+          }
+          receive.call(this, session, message, reply);
+        }),
+  },
+  {
+    name: "first answers are not kept",
+    plant: () =>
+      replace(Gate.prototype, "add", (add) =>
+        function (this: Gate, changes: readonly RowChange[]) {
+          const others = changes.filter(({ table }) => table !== "idempotency");
+          return add.call(this, others.length > 0 ? others : changes);
+        }),
+  },
+  {
+    name: "actors leave memory before the tables have their changes",
+    plant: () =>
+      replaceGetter(Actor.prototype, "isIdle", function (this: Actor) {
+        return this.mailbox.isIdle;
+      }),
+  },
+  {
+    name: "a released hold can be committed",
+    plant() {
+      const released = TRANSITIONS.released as { commit: unknown };
+      const { commit } = released;
+      released.commit = { next: "committed", effect: "recharge" };
+      return () => {
+        released.commit = commit;
+      };
+    },
+  },
+  {
+    name: "a term goes on after a failed write",
+    plant: () => replace(Term.prototype, "fail", () => () => {}),
+  },
+  {
+    name: "the drain loses a row now and then",
+    plant() {
+      let copied = 0;
+      return replace(SimTables.prototype, "copy", (copy) =>
+        function (this: SimTables, spec, lines, isNew) {
+          copy.call(this, spec, lines.filter(() => ++copied % 50 !== 0), isNew);
+        });
+    },
+  },
+];
