@@ -41,6 +41,8 @@ const CODES: Readonly<Record<string, number>> = {
   unavailable: 503,
 };
 
+/** Where answers have the envelope; other paths are pages, a document, or speak a protocol of their own. */
+const ENVELOPED = /^\/(api\/v1|api\/admin\/v1|healthz|readyz)(\/|$)/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 /** Traces of the inside in a refusal. */
 const INSIDE =
@@ -50,7 +52,8 @@ const INSIDE =
 export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzScene): string[] {
   const faults = headerFaults(answer);
   const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
-  const isRaw = answer.status === 200 && /\/(metrics|export-download)$/.test(request.route.path);
+  const isRaw = !ENVELOPED.test(request.route.path) ||
+    (answer.status === 200 && request.route.path.endsWith("/export-download"));
   if (answer.status >= 500 && !EXCUSED.has(answer.status)) faults.push(`status ${answer.status}`);
   if (isRaw) return [...faults, ...leaks(request, answer, scene)];
   if (!isJson) faults.push("no JSON");
