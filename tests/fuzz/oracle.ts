@@ -41,24 +41,19 @@ const CODES: Readonly<Record<string, number>> = {
   unavailable: 503,
 };
 
+/** Where answers have the envelope; other paths are pages, a document, or speak a protocol of their own. */
+const ENVELOPED = /^\/(api\/v1|api\/admin\/v1|healthz|readyz)(\/|$)/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 /** Traces of the inside in a refusal. */
 const INSIDE =
   /\bat .+:\d+:\d+|\.ts:\d|node_modules|ext:\w|file:\/\/|postgres|pglite|syntax error|duplicate key|violates|relation "|\b(select|insert|update|delete)\b.+\b(from|into|set)\b|TypeError|RangeError/i;
 
-/** Pages and documents that have no envelope. */
-const RAW = /\/(metrics|export-download|openapi\.json)$|^\/docs/;
-
-/** The tool server's own answers have the envelope of its protocol. */
-function isOfTools({ route }: FuzzRequest, { text }: FuzzAnswer): boolean {
-  return route.path === "/mcp" && text.startsWith('{"') && JSON.parse(text).jsonrpc === "2.0";
-}
-
 /** What is wrong with an answer; empty where nothing is. */
 export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzScene): string[] {
   const faults = headerFaults(answer);
   const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
-  const isRaw = answer.status === 200 && RAW.test(request.route.path) || isOfTools(request, answer);
+  const isRaw = !ENVELOPED.test(request.route.path) ||
+    (answer.status === 200 && request.route.path.endsWith("/export-download"));
   if (answer.status >= 500 && !EXCUSED.has(answer.status)) faults.push(`status ${answer.status}`);
   if (isRaw) return [...faults, ...leaks(request, answer, scene)];
   if (!isJson) faults.push("no JSON");

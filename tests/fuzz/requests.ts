@@ -107,10 +107,10 @@ export class Requests {
       return this.#random.pick(["%00", "%ff", "..%2f..%2fx", "%2e%2e", "a%20b", "%F0%9F%98%80"]);
     }
     if (this.#random.chance(0.1) && name === "eventId") return this.#random.pick(this.#scene.foreignIds);
-    // What changes an app changes another one than that which the calls go to.
-    const isChange = name === "appId" && route.method !== "GET";
-    const known = isChange ? "playgroundId" : name === "id" ? "customerId" : name;
-    const text = known === "playgroundId" ? this.#scene.playground.appId : this.#values.named(known) ?? "x";
+    // Only reads may name the app under test: the fuzzing changes the playground's keys and catalog alone.
+    const isPlayground = name === "appId" && route.method !== "GET";
+    const known = name === "id" ? "customerId" : name;
+    const text = isPlayground ? this.#scene.playground.appId : this.#values.named(known) ?? "x";
     return encodeURIComponent(text);
   }
 
