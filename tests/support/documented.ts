@@ -40,11 +40,15 @@ export const DOCUMENTED: readonly Documented[] = [
   })),
 ];
 
+/** Tests send thousands of calls without a pause: a fixed path is found at once, others by their patterns. */
+const FIXED = new Map(DOCUMENTED.map((one) => [`${one.method} ${one.path}`, one]));
+const PATTERNED = DOCUMENTED.filter(({ path }) => path.includes(":"));
+
 /** The operation that a call is for, or null: a fixed path before one with members. */
 function documentedOf(method: string, url: string): Documented | null {
-  const [path = ""] = url.split("?");
-  const found = DOCUMENTED.filter((one) => one.method === method && one.pattern.test(path));
-  return found.find((one) => one.path === path) ?? found[0] ?? null;
+  const [path = ""] = url.split("?", 1);
+  const fixed = FIXED.get(`${method} ${path}`);
+  return fixed ?? PATTERNED.find((one) => one.method === method && one.pattern.test(path)) ?? null;
 }
 
 /** Fails where an answer is not what the reference says of its operation. */
