@@ -25,7 +25,7 @@ export interface ClientWorld {
   readonly calls: Call[];
 }
 
-/** Calls that only read need no key, and are sent once. */
+/** Calls that only read need no key to be sent again. */
 const READS: ReadonlySet<string> = new Set([
   "canUse",
   "usage",
@@ -40,7 +40,8 @@ const READS: ReadonlySet<string> = new Set([
 const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);
 
 /**
- * Makes a call and sees it through; resolves when it is answered or given up.
+ * Makes a call and sees it through; resolves when it is answered or given up. While faults come, clients may give
+ * up; once they are over, whoever can ask again gets an answer.
  *
  * @param takenKey a key that another call has already
  */
@@ -49,7 +50,7 @@ export async function perform(
   request: SimRequest,
   takenKey: string | null,
 ): Promise<Call> {
-  const { random, recorder, calls, time } = world;
+  const { random, recorder, calls, time, faults } = world;
   const isRead = READS.has(request.op);
   const no = calls.length + 1;
   // Some settle without a key: nothing else comes of doing that twice.
@@ -68,7 +69,7 @@ export async function perform(
   };
   calls.push(call);
   const patience = random.chance(0.1) ? 1 : 40;
-  for (let sent = 0; sent < (key === null ? 1 : patience) || !mayGiveUp(world, key); sent++) {
+  for (let sent = 0; isLoose ? sent < 1 : sent < patience || faults.isQuiet; sent++) {
     const reply = await sendOnce(world, call);
     if (reply !== null && isFinal(reply)) {
       call.answer = reply;
@@ -79,11 +80,6 @@ export async function perform(
   }
   call.isGivenUp = true;
   return call;
-}
-
-/** While faults come, clients may give up; once they are over, whoever can ask again gets an answer. */
-function mayGiveUp({ faults }: ClientWorld, key: string | null): boolean {
-  return !faults.isQuiet || key === null;
 }
 
 function sleep({ time }: ClientWorld, ms: number): Promise<void> {

@@ -26,7 +26,9 @@ export function storyOf(calls: readonly Call[], notes: readonly Note[], message:
     ...notes.map(({ order, text }) => ({ order, text: `      -- ${text}` })),
     ...calls.filter(isOf).flatMap((each) => linesOf(each)),
   ];
-  const end = Math.max(...call?.attempts.map(({ repliedAt }) => repliedAt ?? 0) ?? []) || Infinity;
+  const end = call === undefined
+    ? Infinity
+    : Math.max(0, ...call.attempts.map(({ repliedAt }) => repliedAt ?? 0));
   const told = lines.filter(({ order }) => order <= end).sort((a, b) => a.order - b.order);
   return told.slice(-LINES_MAX).map(({ order, text }) => `${String(order).padStart(6)} ${text}`);
 }

@@ -116,7 +116,8 @@ export class Traffic {
     if (place < USERS - 1) {
       return { op: "subscribe", input: this.#upsert(this.#ids[place] as string, nowMs, true) };
     }
-    const op = random.weighted(OPERATIONS);
+    const drawn = random.weighted(OPERATIONS);
+    const op = (drawn === "commit" || drawn === "release") && this.#holds.length === 0 ? "reserve" : drawn;
     const input = this.#input(op, this.#user(), nowMs);
     if (op === "alias") {
       this.#chased = { ids: [String(input["from"]), String(input["to"])], left: random.whole(2, 8) };

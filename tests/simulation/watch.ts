@@ -1,6 +1,7 @@
 // What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
 // each had been written at once. A checker that finds something says so by throwing.
 
+import { encodeChange, FIRST_TABLE, TABLES } from "storage/rows.ts";
 import type { CatalogDocument } from "tests/model/document.ts";
 import { SimTables } from "tests/simulation/database/tables.ts";
 import type { Server } from "tests/simulation/database/server.ts";
@@ -34,6 +35,8 @@ export interface Checker {
   atEnd?(scene: Scene): void;
 }
 
+const TOTALS: ReadonlySet<string> = new Set(["operations", "credit_issues", "ai_spend"]);
+
 /** Shows a run to checkers and keeps the first thing that one of them finds. */
 export class Watch {
   violation: Violation | null = null;
@@ -55,13 +58,19 @@ export class Watch {
 
   /** Takes a batch that is in the journal now. */
   take(batch: NotedBatch, payload: string): void {
-    this.#try("tables", () => this.scene.expected.write(payload));
+    const { expected } = this.scene;
     for (const turn of batch.turns) {
+      this.#try("tables", () => expected.write(turn.changes.map(encodeChange).join("\n")));
       for (const { table, row } of turn.changes) {
         if (table === "users") this.#gone.set(row.key, isGone(row.id));
       }
       for (const checker of this.#checkers) this.#try(checker.name, () => checker.onTurn?.(turn, this.scene));
     }
+    // Totals leave with a batch and with no turn.
+    const totals = payload.split("\n").filter((line) =>
+      TOTALS.has(TABLES[line.charCodeAt(0) - FIRST_TABLE]?.name ?? "")
+    );
+    if (totals.length > 0) this.#try("tables", () => expected.write(totals.join("\n")));
   }
 
   /** Asks every checker at the end. */

@@ -10,6 +10,7 @@ import { Term } from "actors/term.ts";
 import { ExpiryQueue } from "domain/expiry_queue.ts";
 import { TRANSITIONS } from "domain/reservation.ts";
 import { type Change, UserState } from "domain/user.ts";
+import { Registry } from "src/registry.ts";
 import { LEASE_LIMITS } from "src/limits.ts";
 import { Server } from "tests/simulation/database/server.ts";
 import { SimDatabase } from "tests/simulation/database/connection.ts";
@@ -210,5 +211,17 @@ export const PLANTED: readonly PlantedBug[] = [
           copy.call(this, spec, lines.filter(() => ++copied % 50 !== 0), isNew);
         });
     },
+  },
+  {
+    name: "a quota counts twice",
+    plant: () =>
+      replace(Registry.prototype, "setCatalog", (setCatalog) =>
+        function (this: Registry, applied) {
+          const plans = (applied.document.plans ?? []).map((plan) => ({
+            ...plan,
+            limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })),
+          }));
+          setCatalog.call(this, { ...applied, document: { ...applied.document, plans } });
+        }),
   },
 ];
