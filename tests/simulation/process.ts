@@ -86,7 +86,8 @@ export class SimProcess {
 
   /** Stops for a while; what was due meanwhile comes afterwards. */
   pause(ms: number): void {
-    this.owner.pausedUntil = this.#line.time.now + ms;
+    // One that ended an earlier pause would let later messages overtake those that wait for it.
+    this.owner.pausedUntil = Math.max(this.owner.pausedUntil, this.#line.time.now + ms);
   }
 
   /** Handles a request; runs in an event of this process. */
