@@ -15,8 +15,9 @@ const PACK_ID = "cpk_bench";
 const TEMPLATE = "template";
 /** Prompts are kept for 30 days, and a twentieth of the logs is older. */
 const KEPT_DAYS = 30;
-/** Users, or rows, that a sweep finds due; the same in every size, so that its steps can be compared. */
-export const DUE_ROWS = 2_000;
+/** Users that are due, and rows past their time; the same in every size, so that steps of sweeps can be compared. */
+const DUE_ROWS = 2_000;
+const OLD_ROWS = 4_000;
 /** Types of events; a user has one in a thousand of the last one. */
 export const EVENT_TYPES = { common: "image.render", rare: "video.render" } as const;
 
@@ -246,13 +247,13 @@ function copiesOf(size: Size, now: number): Copy[] {
     many("event_logs", logs, template, {
       event_id: unique("evt_0", "n * 20 - 1"),
       user_key: ownerOf(size, "(n * 20 - 1)"),
-      at_ms: `${now} - case when n <= ${DUE_ROWS} then ${KEPT_DAYS + 1} else ${
+      at_ms: `${now} - case when n <= ${OLD_ROWS} then ${KEPT_DAYS + 1} else ${
         KEPT_DAYS - 1
       } end * ${DAY_MS}::bigint`,
     }),
     many("idempotency", Math.floor(events / 10), template, {
       key: "'key-' || n",
-      at_ms: `${now} - case when n <= ${DUE_ROWS} then 25 else 1 end * 3600000::bigint`,
+      at_ms: `${now} - case when n <= ${OLD_ROWS} then 25 else 1 end * 3600000::bigint`,
     }),
   ];
 }
