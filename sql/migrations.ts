@@ -7,6 +7,7 @@ import aliases from "sql/0003_aliases.sql" with { type: "text" };
 import logs from "sql/0004_logs.sql" with { type: "text" };
 import people from "sql/0005_people.sql" with { type: "text" };
 import compose from "sql/0006_compose.sql" with { type: "text" };
+import largeTables from "sql/0007_large_tables.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -21,4 +22,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0004_logs", sql: logs },
   { name: "0005_people", sql: people },
   { name: "0006_compose", sql: compose },
+  { name: "0007_large_tables", sql: largeTables },
 ];

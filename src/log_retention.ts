@@ -21,12 +21,12 @@ export async function sweepLogs({ term, database, registry }: Serving): Promise<
 }
 
 const DELETE_LOGS = `delete from event_logs where event_id in (
-    select event_id from event_logs where realm = $1::int and at_ms <= $2::bigint limit $3::int
-    for update skip locked)
+    select event_id from event_logs where realm = $1::int and at_ms <= $2::bigint
+    order by at_ms limit $3::int for update skip locked)
   returning 1`;
 
 const FORGET_PROMPTS = `update reservations set prompt = null where id in (
     select r.id from reservations r join users u on u.key = r.user_key
     where u.realm = $1::int and r.prompt is not null and r.status = 'expired' and r.expires_at_ms <= $2::bigint
-    limit $3::int for update of r skip locked)
+    order by r.expires_at_ms limit $3::int for update of r skip locked)
   returning 1`;

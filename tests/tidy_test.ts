@@ -298,6 +298,7 @@ Deno.test("landed migrations are never edited", () => {
     "0004_logs": "b09558bb9962605e337facf331d2f388ec37f0307ba01cdeef65310508015879",
     "0005_people": "9e0076e9a7134799c4f764ac23cba34e2715c83492c49c4c99c2395387684f17",
     "0006_compose": "f346fc648722a33b172c6fab1e3f4206a956257c5bd831734c68f345529e2b5c",
+    "0007_large_tables": "2c38a00dbb25475dc8ade7f04b8013205c3246a2ad13dbfe4e77b89cde2c1355",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

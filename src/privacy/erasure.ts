@@ -33,6 +33,9 @@ import {
   startJob,
 } from "storage/erasure_store.ts";
 
+/** History rows that one statement removes. */
+const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;
+
 /** Asks for the erasure of a person: hidden from now on, and erased soon. Answers the job, an open one if there is. */
 export async function requestErasure(serving: Serving, realm: Realm, distinctId: string): Promise<string> {
   const jobId = await inTurn(serving, () => makeJob(serving, realm, distinctId));
@@ -120,10 +123,11 @@ async function eraseCaptured(
   realm: number,
   ids: readonly string[],
 ): Promise<void> {
-  const limit = SWEEP_LIMITS.stepRowsMax * 10;
   while (term.isServing) {
-    const removed = await database.transaction((session) => erasePeopleEvents(session, realm, ids, limit));
-    if (removed < limit) break;
+    const removed = await database.transaction((session) =>
+      erasePeopleEvents(session, realm, ids, HISTORY_STEP_ROWS)
+    );
+    if (removed < HISTORY_STEP_ROWS) break;
   }
 }
 
@@ -146,9 +150,7 @@ async function erase(serving: Serving, realm: Realm, id: string, secret: string)
   if (users.length === 0) return;
   const keys = users.map(({ key }) => key);
   while (term.isServing) {
-    const removed = await database.transaction((session) =>
-      deleteHistory(session, keys, SWEEP_LIMITS.stepRowsMax * 10)
-    );
+    const removed = await database.transaction((session) => deleteHistory(session, keys, HISTORY_STEP_ROWS));
     if (removed === 0) break;
   }
   const step: ErasureStep = async (canonicalKeys) => {
@@ -168,7 +170,7 @@ async function eraseRest(
   secret: string,
 ): Promise<void> {
   const names = await idsOfUsers(session, keys);
-  while (await deleteHistory(session, keys, Number.MAX_SAFE_INTEGER) > 0);
+  while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);
   await deleteUsers(session, keys);
   await eraseTraces(session, realm, names, secret);
 }

@@ -6,8 +6,9 @@ import type { Millis } from "domain/period.ts";
 import { END, newestFirst, type Place } from "src/privacy/newest_first.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
 import { idsOfPeople, type PersonRow, readPerson } from "src/privacy/person_rows.ts";
-import { type EventRecord, type LogView, PREVIEW_LENGTH, selectFrom, showListed } from "src/read/feed.ts";
-import { arrayText, type Database, type Param } from "storage/database.ts";
+import { type EventRecord, type LogView, PREVIEWS, selectFrom, showListed } from "src/read/feed.ts";
+import { newestOf, queryInOrder } from "src/read/user_keys.ts";
+import { arrayText, type Database } from "storage/database.ts";
 
 /** Whose document, and what it says of itself. */
 export interface ExportQuery {
@@ -21,9 +22,6 @@ export interface ExportQuery {
 
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
 const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
-
-/** The document shows previews of prompts; a page of whole texts would be large. */
-const TEXTS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;
 
 /** The document, piece by piece. Callers have waited for the drain. */
 export async function* exportDocument(database: Database, query: ExportQuery): AsyncGenerator<string> {
@@ -59,17 +57,6 @@ async function* listed<Row>(
   }
 }
 
-/**
- * Reads rows in the order of an index. The planner knows users by their average: for every page it would fetch all rows
- * of one with a million, and sort them.
- */
-function queryInOrder<Row>(database: Database, text: string, params: readonly Param[]): Promise<Row[]> {
-  return database.transaction(async (session) => {
-    await session.query("select set_config('enable_bitmapscan', 'off', true)");
-    return await session.query<Row>(text, params);
-  });
-}
-
 interface AnalyticsRecord extends Place {
   readonly event: string;
   readonly properties: string;
@@ -100,8 +87,14 @@ async function* meteringEvents(
   realm: number,
   ids: readonly string[],
 ): AsyncGenerator<EventRecord[]> {
-  const older = "(created_at_ms, id) < ($3::bigint, $4::text)";
-  const order = `order by created_at_ms desc, id desc limit ${PAGE_ROWS}`;
+  const rows = newestOf({
+    table: "events",
+    time: "created_at_ms",
+    columns: "*",
+    owners: "select key from owners",
+    after: "$3::bigint, $4::text",
+    limit: `${PAGE_ROWS}`,
+  });
   const text = `with canonical as (
       select coalesce(merged_into, key) as key from users where realm = $1::int and id = any($2::text::text[])
     ), owners as (
@@ -109,10 +102,8 @@ async function* meteringEvents(
       select a.key from canonical join users a on a.merged_into = canonical.key
       join history_moves h on h.user_key = a.key
     ), page as (
-      select found.* from owners cross join lateral (
-        select * from events where user_key = owners.key and ${older} ${order}
-      ) found ${order}
-    ) ${selectFrom("page", TEXTS)} order by e.created_at_ms desc, e.id desc`;
+      ${rows} order by created_at_ms desc, id desc limit ${PAGE_ROWS}
+    ) ${selectFrom("page", PREVIEWS)} order by e.created_at_ms desc, e.id desc`;
   let { at_ms, id } = END;
   while (true) {
     const page = await queryInOrder<EventRecord>(database, text, [realm, arrayText(ids), at_ms, id]);

@@ -20,10 +20,11 @@ export async function listAllBalances(
   const records = await readOfUser(
     database,
     userKey,
-    (user) =>
-      database.query<BalanceRecord>(`select * from credit_balances where user_key ${user.sql(1)}`, [
-        user.param,
-      ]),
+    (owners) =>
+      database.query<BalanceRecord>(
+        "select * from credit_balances where user_key = any($1::text::bigint[])",
+        [owners],
+      ),
   );
   const rows = listBalances(records.map(decodeBalance), filter, now);
   return rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));

@@ -3,9 +3,10 @@
 
 import { numberOf, parseAmount } from "domain/amount.ts";
 import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
+import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import { SCOPE_BITS } from "domain/user.ts";
-import { readOfUser, type UserCondition } from "src/read/user_keys.ts";
+import { newestOf, readOfUser } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 import { decodeLines } from "storage/metering_rows.ts";
 
@@ -52,48 +53,80 @@ export function selectFrom(rows: string, texts = "l.prompt, l.response"): string
     left join event_logs l on l.event_id = e.id`;
 }
 
-const SELECT = selectFrom("events");
-
 /** Users who opted out of personalization, or wait for an erasure, are in no feed. */
-const SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing and not u.erasing`;
+const IS_SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing`;
+const SHOWN = `${IS_SHOWN} and not u.erasing`;
 
-async function canonicalKey(database: Database, realm: number, userId: string): Promise<number | null> {
+const NEWEST_FIRST = "order by e.created_at_ms desc, e.id desc";
+
+/** Characters of a prompt that a list shows. */
+export const PREVIEW_LENGTH = 200;
+
+/** A list shows previews of prompts: a page of whole texts would be large. */
+export const PREVIEWS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;
+
+/** A page of events, newest first; of equal times the later written first. */
+export async function listEvents(database: Database, query: FeedQuery) {
+  const { realm, logs, userId } = query;
+  if (userId === null) return (await pageOfRealm(database, query)).map((record) => showListed(record, logs));
+  const key = await shownKey(database, realm, userId);
+  if (key === null) return [];
+  const records = await readOfUser(database, key, (owners) => pageOfUser(database, query, owners));
+  return records.map((record) => showListed(record, logs));
+}
+
+/** The user behind an id; null where the feed shows nobody. */
+async function shownKey(database: Database, realm: number, userId: string): Promise<UserKey | null> {
   const [row] = await database.query<{ key: number }>(
-    "select coalesce(merged_into, key) as key from users where realm = $1::int and id = $2",
+    `select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.realm = $1::int and u.id = $2 and ${IS_SHOWN}`,
     [realm, userId],
   );
   return row?.key ?? null;
 }
 
-/** A page of events, newest first; of equal times the later written first. */
-export async function listEvents(database: Database, query: FeedQuery) {
-  const { realm, logs, userId } = query;
-  let records: EventRecord[] = [];
-  if (userId === null) {
-    records = await pageOf(database, query, { sql: (place) => `e.realm = $${place}::int`, param: realm });
-  } else {
-    const key = await canonicalKey(database, realm, userId);
-    if (key === null) return [];
-    records = await readOfUser(
-      database,
-      key,
-      (user) =>
-        pageOf(database, query, { sql: (place) => `e.user_key ${user.sql(place)}`, param: user.param }),
-    );
-  }
-  return records.map((record) => showListed(record, logs));
+function pageOfRealm(
+  database: Database,
+  { realm, eventType, limit, offset }: FeedQuery,
+): Promise<EventRecord[]> {
+  const params: Param[] = [limit, offset, realm];
+  const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
+  // Row by row, not as a join: the planner takes what few are hidden for nearly all, and would join whole tables.
+  const isShown = `(select ${SHOWN} from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.key = e.user_key)`;
+  return readPage(
+    database,
+    `select e.id from events e where e.realm = $3::int${ofType} and ${isShown}`,
+    params,
+  );
 }
 
-function pageOf(
+function pageOfUser(
   database: Database,
   { eventType, limit, offset }: FeedQuery,
-  whose: UserCondition,
+  owners: string,
 ): Promise<EventRecord[]> {
-  const params: Param[] = [limit, offset, whose.param];
-  const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
+  const params: Param[] = [limit, offset, owners];
+  const ids = newestOf({
+    table: "events",
+    time: "created_at_ms",
+    columns: "id, created_at_ms",
+    owners: `select u.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
+      where u.key = any($3::text::bigint[]) and ${SHOWN}`,
+    where: eventType === null ? "true" : `type = $${params.push(eventType)}`,
+    limit: "$1::int + $2::int",
+  });
+  return readPage(database, `select e.id from (${ids}) e`, params);
+}
+
+/**
+ * Reads the page of those ids: the limit is $1, the offset $2. What is passed over for a deep offset is ids alone, and
+ * those of one user stand in an index. An array, so that nothing is joined before the page is known.
+ */
+function readPage(database: Database, ids: string, params: readonly Param[]): Promise<EventRecord[]> {
+  const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;
   return database.query<EventRecord>(
-    `${SELECT} where ${whose.sql(3)}${ofType} and ${SHOWN}
-     order by e.created_at_ms desc, e.id desc limit $1::int offset $2::int`,
+    `${selectFrom(`(select * from events where id = any(array(${page})))`, PREVIEWS)} ${NEWEST_FIRST}`,
     params,
   );
 }
@@ -101,7 +134,7 @@ function pageOf(
 /** One event with its details, or null when the realm shows none with this id. */
 export async function getEvent(database: Database, realm: number, id: string, logs: LogView) {
   const [record] = await database.query<EventRecord>(
-    `${SELECT} where e.id = $1 and e.realm = $2::int and ${SHOWN}`,
+    `${selectFrom("events")} where e.id = $1 and e.realm = $2::int and ${SHOWN}`,
     [id, realm],
   );
   if (record === undefined) return null;
@@ -128,9 +161,6 @@ function isKept(at: Millis, { isOn, keptFrom }: LogView): boolean {
 function hasLog(record: EventRecord, logs: LogView): boolean {
   return record.log_at_ms !== null && isKept(record.log_at_ms, logs);
 }
-
-/** Characters of a prompt that a list shows. */
-export const PREVIEW_LENGTH = 200;
 
 /** An event as the list shows it. */
 export function showListed(record: EventRecord, logs: LogView) {

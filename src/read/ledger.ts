@@ -6,7 +6,7 @@ import { numberOf } from "domain/amount.ts";
 import type { LedgerEntry } from "domain/credit.ts";
 import type { UserKey } from "domain/ids.ts";
 import { decodeLedgerEntry, type LedgerRecord } from "storage/credit_rows.ts";
-import { readOfUser, type UserCondition } from "src/read/user_keys.ts";
+import { newestOf, queryInOrder, readOfUser } from "src/read/user_keys.ts";
 import type { Database, Param } from "storage/database.ts";
 
 /** The place of an entry: its time, then its id. */
@@ -43,11 +43,11 @@ export async function hasBalance(database: Database, userKey: UserKey, balanceId
   const rows = await readOfUser(
     database,
     userKey,
-    (user) =>
-      database.query(`select 1 from credit_balances where id = $1 and user_key ${user.sql(2)}`, [
-        balanceId,
-        user.param,
-      ]),
+    (owners) =>
+      database.query(
+        "select 1 from credit_balances where id = $1 and user_key = any($2::text::bigint[])",
+        [balanceId, owners],
+      ),
   );
   return rows.length > 0;
 }
@@ -55,7 +55,7 @@ export async function hasBalance(database: Database, userKey: UserKey, balanceId
 /** A page of the ledger with the cursor of the next one, null at the end. */
 export async function listLedger(database: Database, query: LedgerQuery) {
   const { limit } = query;
-  const records = await readOfUser(database, query.userKey, (user) => pageOf(database, query, user));
+  const records = await readOfUser(database, query.userKey, (owners) => pageOf(database, query, owners));
   const entries = records.slice(0, limit).map(decodeLedgerEntry);
   const last = entries.at(-1);
   const nextCursor = records.length > limit && last !== undefined ? cursorOf(last) : null;
@@ -66,19 +66,26 @@ export async function listLedger(database: Database, query: LedgerQuery) {
 function pageOf(
   database: Database,
   { balanceId, after, limit }: LedgerQuery,
-  user: UserCondition,
+  owners: string,
 ): Promise<LedgerRecord[]> {
-  const params: Param[] = [user.param, limit + 1];
-  let where = `user_key ${user.sql(1)}`;
-  if (balanceId !== null) where += ` and balance_id = $${params.push(balanceId)}`;
-  if (after !== null) {
-    where += ` and (at_ms, id) < ($${params.push(after.at)}::bigint, $${params.push(after.id)})`;
+  const params: Param[] = [owners, limit + 1];
+  const place = after === null ? null : `$${params.push(after.at)}::bigint, $${params.push(after.id)}::text`;
+  let rows = newestOf(place === null ? OF_USER : { ...OF_USER, after: place });
+  if (balanceId !== null) {
+    rows = `select * from credit_ledger
+      where balance_id = $${params.push(balanceId)} and user_key = any($1::text::bigint[])
+      ${place === null ? "" : `and (at_ms, id) < (${place})`}`;
   }
-  return database.query<LedgerRecord>(
-    `select * from credit_ledger where ${where} order by at_ms desc, id desc limit $2::int`,
-    params,
-  );
+  return queryInOrder<LedgerRecord>(database, `${rows} order by at_ms desc, id desc limit $2::int`, params);
 }
+
+const OF_USER = {
+  table: "credit_ledger",
+  time: "at_ms",
+  columns: "*",
+  owners: "select unnest($1::text::bigint[])",
+  limit: "$2::int",
+} as const;
 
 function showEntry(entry: LedgerEntry) {
   const { id, balanceId, packId, delta, reason, eventId, reservationId, notes, at } = entry;

@@ -1,7 +1,7 @@
 // The history of a user's subscriptions, newest first. Section 4 of the decisions.
 
 import type { UserKey } from "domain/ids.ts";
-import { readOfUser } from "src/read/user_keys.ts";
+import { newestOf, readOfUser } from "src/read/user_keys.ts";
 import type { Database } from "storage/database.ts";
 
 interface HistoryRecord {
@@ -14,14 +14,22 @@ interface HistoryRecord {
   at_ms: number;
 }
 
+const ROWS = newestOf({
+  table: "subscription_events",
+  time: "at_ms",
+  columns: "*",
+  owners: "select unnest($1::text::bigint[])",
+  limit: "$2::int",
+});
+
 /** The newest history rows of a user. */
 export async function listSubscriptionHistory(database: Database, userKey: UserKey, limit: number) {
-  const records = await readOfUser(database, userKey, (user) =>
-    database.query<HistoryRecord>(
-      `select * from subscription_events where user_key ${user.sql(1)}
-       order by at_ms desc, id desc limit $2::int`,
-      [user.param, limit],
-    ));
+  const records = await readOfUser(
+    database,
+    userKey,
+    (owners) =>
+      database.query<HistoryRecord>(`${ROWS} order by at_ms desc, id desc limit $2::int`, [owners, limit]),
+  );
   return records.map((record) => ({
     id: record.id,
     type: record.type,

@@ -3,7 +3,7 @@
 import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import { arrayText, type Session } from "storage/database.ts";
-import { HISTORY, reservationIdsOf } from "storage/history_tables.ts";
+import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "storage/history_tables.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -88,9 +88,11 @@ export async function findUsers(
   id: string,
 ): Promise<{ key: UserKey; id: string }[]> {
   return await reader.query<{ key: UserKey; id: string }>(
-    `select a.key, a.id from users u join users a
-       on coalesce(a.merged_into, a.key) = coalesce(u.merged_into, u.key)
-     where u.realm = $1::int and u.id = $2 and a.realm = u.realm`,
+    `with canonical as (
+       select coalesce(merged_into, key) as key from users where realm = $1::int and id = $2
+     )
+     select key, id from users where key = (select key from canonical)
+     union all select key, id from users where merged_into = (select key from canonical)`,
     [realm, id],
   );
 }
@@ -111,10 +113,11 @@ export async function deleteHistory(
   limit: number,
 ): Promise<number> {
   let removed = 0;
-  for (const { table, key } of HISTORY) {
+  for (const history of HISTORY) {
     const rows = await session.query(
-      `delete from ${table} where ${key} in (
-         select ${key} from ${table} where user_key = any($1::text::bigint[]) limit $2::bigint) returning 1`,
+      `delete from ${history.table} where ${history.key} = any(array(${
+        someRowsOf(history, "$2::bigint")
+      })) returning 1`,
       [arrayText(keys), limit],
     );
     removed += rows.length;
@@ -122,8 +125,7 @@ export async function deleteHistory(
   // Settled ones are found by their owner's part of the id; open ones go with the user.
   for (const key of keys) {
     const rows = await session.query(
-      `delete from reservations where id in (
-         select id from reservations where id > $1 and id < $2 and status <> 'held' limit $3::bigint) returning 1`,
+      `delete from reservations where id = any(array(${someSettled("$3::bigint")})) returning 1`,
       [...reservationIdsOf(key), limit],
     );
     removed += rows.length;

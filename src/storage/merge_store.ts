@@ -7,7 +7,7 @@ import type { HistoryCounts } from "domain/merge_report.ts";
 import type { OlderRows } from "domain/user.ts";
 import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
 import { arrayText, type Session } from "storage/database.ts";
-import { HISTORY, reservationIdsOf } from "storage/history_tables.ts";
+import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "storage/history_tables.ts";
 import { type CounterRecord, decodeCounter } from "storage/rows.ts";
 
 type Reader = Pick<Session, "query">;
@@ -31,13 +31,12 @@ export async function countHistory(
 ): Promise<HistoryCounts | null> {
   const counts: Record<string, number> = {};
   let left = limit;
-  for (const { table } of HISTORY) {
+  for (const history of HISTORY) {
     const [row] = await reader.query<{ rows: number }>(
-      `select count(*)::int as rows from (
-         select 1 from ${table} where user_key = any($1::text::bigint[]) limit $2::int) as found`,
+      `select count(*)::int as rows from (${someRowsOf(history, "$2::int")}) as found`,
       [arrayText(owners), left + 1],
     );
-    left -= counts[table] = row?.rows ?? 0;
+    left -= counts[history.table] = row?.rows ?? 0;
     if (left < 0) return null;
   }
   const reservations = await countSettled(reader, owners, left + 1);
@@ -56,8 +55,7 @@ async function countSettled(reader: Reader, owners: readonly UserKey[], limit: n
   let settled = 0;
   for (const owner of owners) {
     const [row] = await reader.query<{ rows: number }>(
-      `select count(*)::int as rows from (
-         select 1 from reservations where id > $1 and id < $2 and status <> 'held' limit $3::int) as found`,
+      `select count(*)::int as rows from (${someSettled("$3::int")}) as found`,
       [...reservationIdsOf(owner), limit],
     );
     settled += row?.rows ?? 0;
@@ -99,13 +97,13 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   );
   if (row === undefined || row.canonical === null) return 0;
   let moved = 0;
-  for (const { table, key } of HISTORY) {
+  for (const history of HISTORY) {
     if (moved >= limit) return moved;
+    const { table, key } = history;
     const rows = await session.query(
-      `update ${table} set user_key = $2::bigint where ${key} in (
-         select ${key} from ${table} where user_key = $1::bigint limit $3::int for update skip locked)
-       returning 1`,
-      [alias, row.canonical, limit - moved],
+      `update ${table} set user_key = $2::bigint
+       where ${key} = any(array(${someRowsOf(history, "$3::int", "for update skip locked")})) returning 1`,
+      [arrayText([alias]), row.canonical, limit - moved],
     );
     moved += rows.length;
   }

@@ -30,13 +30,15 @@ export interface ReservationRecord {
 /** The line of a reservation. It is built in one piece: every reserve writes one. */
 export function encodeReservation(row: Reservation): string {
   const { count, tokens, seconds, cents } = row.amounts;
-  return `${row.id}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${copyText(row.metadata)}\t${
-    amountCell(row.quantity)
-  }\t${amountCell(row.count)}\t[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${
-    decimalOf(cents)
-  }]\t${row.perUnit ? "t" : "f"}\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${
-    row.settledAt ?? NULL
-  }\t${copyText(encodeCredits(row.credits))}\t${copyText(row.prompt)}`;
+  return `${copyText(row.id)}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${
+    copyText(row.metadata)
+  }\t${amountCell(row.quantity)}\t${amountCell(row.count)}\t[${decimalOf(count)},${decimalOf(tokens)},${
+    decimalOf(seconds)
+  },${decimalOf(cents)}]\t${row.perUnit ? "t" : "f"}\t${
+    copyText(encodeLines(row.lines))
+  }\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${copyText(encodeCredits(row.credits))}\t${
+    copyText(row.prompt)
+  }`;
 }
 
 function amountCell(amount: Amount | null): string {
@@ -71,11 +73,13 @@ export function decodeReservation(record: ReservationRecord): Reservation {
 
 /** The line of a metering event. */
 export function encodeEvent(row: MeteringEvent): string {
-  return `${row.id}\t${row.userKey}\t${row.realm}\t${copyText(row.type)}\t${decimalOf(row.quantity)}\t${
-    decimalOf(row.costCents)
-  }\t${row.matchStatus}\t${row.createdAt}\t${copyText(row.metadata)}\t${row.reservationId ?? NULL}\t${
-    copyText(row.reason)
-  }\t${copyText(row.errorCode)}\t${copyText(encodeLines(row.lines))}\t${encodeUncovered(row.uncovered)}`;
+  return `${copyText(row.id)}\t${row.userKey}\t${row.realm}\t${copyText(row.type)}\t${
+    decimalOf(row.quantity)
+  }\t${decimalOf(row.costCents)}\t${row.matchStatus}\t${row.createdAt}\t${copyText(row.metadata)}\t${
+    copyText(row.reservationId)
+  }\t${copyText(row.reason)}\t${copyText(row.errorCode)}\t${copyText(encodeLines(row.lines))}\t${
+    encodeUncovered(row.uncovered)
+  }`;
 }
 
 function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {

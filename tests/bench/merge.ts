@@ -3,9 +3,10 @@
 import postgres from "postgres";
 import { parseArgs } from "node:util";
 import { type CallReport, userId, USERS } from "./load_plan.ts";
-import { Child, Cleanup, freePort, messageOf, ROOT, TEMP } from "./processes.ts";
+import { Cleanup, messageOf } from "./processes.ts";
 import { measure, type Scenario } from "./schedule.ts";
 import { makeScratch } from "./scratch.ts";
+import { type Client, makeApp, sleep, startService } from "./service.ts";
 
 const USAGE = `deno task bench:merge [options]
   --merges N        merges alone, and as many under load (7)
@@ -14,8 +15,6 @@ const USAGE = `deno task bench:merge [options]
   --connections N   connections of other users, one reserve in flight on each (8)
   --database URL    default: DATABASE_URL, else postgres@127.0.0.1:5432`;
 
-const READY_MS = 30_000;
-const CALL_MS = 60_000;
 const SEED_CONNECTIONS = 64;
 const SMALL_MERGES = 20;
 const GOAL_MS = 50;
@@ -66,97 +65,27 @@ interface Row {
   readonly cells: readonly string[];
 }
 
-/** A running service and how to call it. */
-class Client {
-  readonly base: string;
-  readonly adminToken: string;
-  key = "";
-
-  constructor(base: string, adminToken: string) {
-    this.base = base;
-    this.adminToken = adminToken;
+/** Milliseconds that a merge took; its history must be left to the background, or not. */
+async function merge(client: Client, { from, to }: Pair, isLarge: boolean): Promise<number> {
+  const start = performance.now();
+  const report = await client.call("POST", "v1/customers/alias", { from, to });
+  const ms = performance.now() - start;
+  if (report.alreadyMerged || report.historyPending !== isLarge) {
+    throw new Error(`An unexpected report: ${JSON.stringify(report)}`);
   }
+  return ms;
+}
 
-  /** The `data` of an answer, or an error with what the service said. */
-  // deno-lint-ignore no-explicit-any -- a benchmark looks at whatever came back
-  async call(method: string, path: string, body?: object): Promise<any> {
-    const token = path.startsWith("admin/") ? this.adminToken : this.key;
-    const answer = await fetch(`${this.base}/api/${path}`, {
-      method,
-      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(CALL_MS),
-    });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text.slice(0, 300)}`);
-    return JSON.parse(text).data;
-  }
-
-  /** Milliseconds that a merge took; its history must be left to the background, or not. */
-  async merge({ from, to }: Pair, isLarge: boolean): Promise<number> {
-    const start = performance.now();
-    const report = await this.call("POST", "v1/customers/alias", { from, to });
-    const ms = performance.now() - start;
-    if (report.alreadyMerged || report.historyPending !== isLarge) {
-      throw new Error(`An unexpected report: ${JSON.stringify(report)}`);
+/** Subscribes users with a grant and an event each. */
+async function populate(client: Client, users: readonly string[]): Promise<void> {
+  const queue = users.values();
+  await Promise.all(Array.from({ length: SEED_CONNECTIONS }, async () => {
+    for (const user of queue) {
+      await client.call("POST", "v1/subscriptions", { userId: user, planId: PLAN_ID });
+      await client.call("POST", "v1/credits/grant", { userId: user, packId: "cpk_bench", quantity: 100 });
+      await client.call("POST", "v1/track", { userId: user, event: "other.x" });
     }
-    return ms;
-  }
-
-  /** Subscribes users with a grant and an event each. */
-  async populate(users: readonly string[]): Promise<void> {
-    const queue = users.values();
-    await Promise.all(Array.from({ length: SEED_CONNECTIONS }, async () => {
-      for (const user of queue) {
-        await this.call("POST", "v1/subscriptions", { userId: user, planId: PLAN_ID });
-        await this.call("POST", "v1/credits/grant", { userId: user, packId: "cpk_bench", quantity: 100 });
-        await this.call("POST", "v1/track", { userId: user, event: "other.x" });
-      }
-    }));
-  }
-}
-
-async function startService(databaseUrl: string, cleanup: Cleanup): Promise<Client> {
-  const folder = await Deno.makeTempDir({ dir: TEMP, prefix: "holdfast_bench_data_" });
-  cleanup.add(`remove ${folder}`, () => Deno.remove(folder, { recursive: true }));
-  const client = new Client(`http://127.0.0.1:${freePort()}`, crypto.randomUUID());
-  const permissions = ["net=127.0.0.1,localhost", "env", "sys", "read", `write=${folder}`];
-  const args = [
-    "run",
-    "--quiet",
-    "--no-prompt",
-    "--unstable-cron",
-    ...permissions.map((name) => `--allow-${name}`),
-  ];
-  const child = Child.start(cleanup, "holdfast", "deno", [...args, new URL("src/main.ts", ROOT).pathname], {
-    PORT: new URL(client.base).port,
-    HOLDFAST_HOST: "127.0.0.1",
-    DATABASE_URL: databaseUrl,
-    HOLDFAST_ADMIN_TOKEN: client.adminToken,
-    HOLDFAST_DATA_DIR: folder,
-  });
-  child.drainStdout();
-  const deadline = Date.now() + READY_MS;
-  while (!await isReady(client.base)) {
-    if (child.ended || Date.now() > deadline) throw new Error(`The service did not start:\n${child.tail}`);
-    await sleep(100);
-  }
-  const { workspaceId } = await client.call("POST", "admin/v1/workspaces", { name: "Bench" });
-  const { appId, keys } = await client.call("POST", "admin/v1/apps", { name: "Bench", workspaceId });
-  await client.call("PUT", `admin/v1/apps/${appId}/catalog`, CATALOG);
-  client.key =
-    keys.find((key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live").key;
-  return client;
-}
-
-async function isReady(base: string): Promise<boolean> {
-  try {
-    const answer = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(2000) });
-    await answer.body?.cancel();
-    return answer.ok;
-  } catch {
-    return false;
-  }
+  }));
 }
 
 /** Repeats the one event that each user has, as the service has written it; events of nothing are in no counter. */
@@ -184,6 +113,7 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Row[]> {
   const { merges, events, seconds, connections } = options;
   const scratch = await makeScratch(options.databaseUrl, cleanup);
   const client = await startService(scratch.url, cleanup);
+  await makeApp(client, CATALOG);
   const pairsOf = (name: string, count: number): Pair[] =>
     Array.from(
       { length: count },
@@ -196,8 +126,8 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Row[]> {
   ] as const;
   const large = [...quiet, ...loaded].flatMap(({ from, to }) => [from, to]);
   progress(`${USERS} other users`);
-  await client.populate(Array.from({ length: USERS }, (_, place) => userId(place)));
-  await client.populate([...large, ...small.flatMap(({ from, to }) => [from, to])]);
+  await populate(client, Array.from({ length: USERS }, (_, place) => userId(place)));
+  await populate(client, [...large, ...small.flatMap(({ from, to }) => [from, to])]);
   await client.call("GET", "v1/events?limit=1");
   progress(`${large.length} users with ${events} events each`);
   await repeatEvents(scratch.url, large, events);
@@ -210,7 +140,7 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Row[]> {
   const mergeAll = async (pairs: readonly Pair[], isLarge: boolean, pauseMs = 0) => {
     const times: number[] = [];
     for (const pair of pairs) {
-      times.push(await client.merge(pair, isLarge));
+      times.push(await merge(client, pair, isLarge));
       await sleep(pauseMs);
     }
     return times;
@@ -279,10 +209,6 @@ function callsOf({ requestsPerSecond, p50Ms, p99Ms, maxMs }: CallReport): string
 
 function progress(text: string): void {
   console.error(`bench: ${text}`);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function readOptions(args: string[]): Options | null {

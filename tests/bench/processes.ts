@@ -92,6 +92,11 @@ export class Child {
     return child;
   }
 
+  /** Its number in the system. */
+  get pid(): number {
+    return this.#process.pid;
+  }
+
   /** The last output, for messages. */
   get tail(): string {
     return this.#tail;

@@ -1,0 +1,97 @@
+// What a page or a step reads does not grow with the rows of its user: pages of the tables are counted, for a user who
+// has nearly all rows, and no time is measured.
+
+import assert from "node:assert/strict";
+import { listEvents } from "src/read/feed.ts";
+import { listLedger } from "src/read/ledger.ts";
+import type { Database } from "storage/database.ts";
+import { deleteHistory } from "storage/erasure_store.ts";
+import { countHistory, moveHistory } from "storage/merge_store.ts";
+import { explaining, pagesOf, type Plan } from "tests/bench/table_plans.ts";
+import { openTestStore } from "tests/support/test_store.ts";
+
+const ROWS = 12_000;
+const HEAVY = 1;
+const ALIAS = 2;
+/** A user's own rows are far more pages than this; a page or a step of twenty rows is far fewer. */
+const PAGES_MAX = 300;
+const STEP_PAGES_MAX = 500;
+
+async function fill(database: Database): Promise<void> {
+  await database.script(`
+    insert into users (key, realm, id, merged_into)
+      select n, 1, 'u' || n, case n when ${ALIAS} then ${HEAVY} end from generate_series(1, 300) n;
+    insert into history_moves values (${ALIAS}, 0);
+    insert into events select 'evt_' || lpad(n::text, 20, '0'), case when n % 40 = 0 then 3 + n % 290 else 1 + n % 2 end,
+      1, 'image.x', 1, 0, 'matched', n, repeat('m', 200), null, null, null, '[]', '[]'
+      from generate_series(1, ${ROWS}) n;
+    insert into credit_ledger select 'cle_' || lpad(n::text, 20, '0'), 1 + n % 2, 'crb', 'cpk', 1, 'grant', null, null,
+      repeat('m', 200), n from generate_series(1, ${ROWS}) n;
+    insert into subscription_events select 'sbe_' || n, n, 'created', 's', 'p', null, null, n
+      from generate_series(3, 300) n;`);
+  // Of its own: no transaction may hold it.
+  await database.query("vacuum analyze events");
+  await database.query("vacuum analyze credit_ledger");
+  await database.query("vacuum analyze users");
+}
+
+Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of a user with many rows", async () => {
+  const store = await openTestStore();
+  try {
+    await fill(store.database);
+    const plans: Plan[] = [];
+    const database = explaining(store.database, (plan) => plans.push(plan));
+    const few = async (what: string, work: () => Promise<unknown>, pagesMax = PAGES_MAX) => {
+      plans.length = 0;
+      await work();
+      assert.ok(plans.length > 0, what);
+      for (const plan of plans) {
+        const pages = pagesOf(plan);
+        assert.ok(pages <= pagesMax, `${what}: ${pages} pages\n${plan.statement}\n${plan.lines.join("\n")}`);
+      }
+    };
+    const logs = { isOn: true, keptFrom: 0 };
+    const query = { realm: 1, logs, userId: "u1", eventType: null, limit: 20, offset: 0 };
+    await few("feed of a user", () => listEvents(database, query));
+    await few("feed of a user, no such type", () => listEvents(database, { ...query, eventType: "none" }));
+    await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
+    await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
+    const ledger = { userKey: HEAVY, balanceId: null, limit: 20 };
+    const after = { at: ROWS / 2, id: "cle_" };
+    await few("ledger", () => listLedger(database, { ...ledger, after: null }));
+    await few("ledger from a cursor on", () => listLedger(database, { ...ledger, after }));
+    await few("size of a history", () => countHistory(database, [HEAVY, ALIAS], 100));
+    const step = (work: () => Promise<unknown>, what: string) => few(what, work, STEP_PAGES_MAX);
+    await step(() => database.transaction((session) => moveHistory(session, ALIAS, 20)), "history move");
+    await step(() => database.transaction((session) => deleteHistory(session, [HEAVY], 20)), "erasure");
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("a merged user's pages are those of all its rows, moved or not", async () => {
+  const store = await openTestStore();
+  try {
+    await fill(store.database);
+    const logs = { isOn: true, keptFrom: 0 };
+    const query = { realm: 1, logs, userId: "u2", eventType: null, limit: 100, offset: 0 };
+    const expected = (await store.database.query<{ id: string }>(
+      "select id from events where user_key in (1, 2) order by created_at_ms desc, id desc limit 300",
+    )).map(({ id }) => id);
+    const pages = async () => {
+      const ids: string[] = [];
+      for (const offset of [0, 100, 200]) {
+        const page = await listEvents(store.database, { ...query, offset });
+        ids.push(...page.map(({ id }) => id));
+      }
+      return ids;
+    };
+    assert.deepEqual(await pages(), expected);
+    for (let step = 0; step < 3; step++) {
+      await store.database.transaction((session) => moveHistory(session, ALIAS, 500));
+      assert.deepEqual(await pages(), expected);
+    }
+  } finally {
+    await store.close();
+  }
+});
