@@ -8,8 +8,8 @@ import { authorizeAdmin } from "routes/auth.ts";
 import { readBody } from "routes/body.ts";
 import { Refused } from "routes/errors.ts";
 import { invalid, success } from "routes/operation.ts";
-import { respond, respondTo } from "routes/respond.ts";
 import { textOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+import { RouteWatch } from "routes/watch.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -20,11 +20,10 @@ import {
   listWorkspaces,
   revokeKey,
 } from "src/admin/admin.ts";
-import { moveAllHistory } from "src/history.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import type { ApiKey, App } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
-import { sweepAll } from "src/sweeps.ts";
+import { runSweep, sweepAll } from "src/sweeps.ts";
 
 type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
 
@@ -39,8 +38,10 @@ const newKey = z.object({ class: z.enum(["secret", "public"]), mode: z.enum(["li
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
 export function adminRoutes(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
-  const on = (method: string, path: string, handler: AdminHandler) =>
-    app.on(method, path, (context) => run(context, service, adminToken, handler));
+  const on = (method: string, path: string, handler: AdminHandler) => {
+    const watch = new RouteWatch(service, method, `/api/admin/v1${path}`);
+    app.on(method, path, (context) => run(context, service, adminToken, handler, watch));
+  };
 
   on("GET", "/workspaces", (world) => success(listWorkspaces(world)));
   on("POST", "/workspaces", async (world, context) => {
@@ -81,7 +82,7 @@ export function adminRoutes(service: Service, adminToken: string | null): Hono {
     return success(result);
   });
   on("POST", "/sweep", async (world) => success(await sweepAll(world)));
-  on("POST", "/move-history", async (world) => success({ historyRows: await moveAllHistory(world) }));
+  on("POST", "/move-history", async (world) => success({ historyRows: await runSweep(world, "history") }));
   return app;
 }
 
@@ -90,14 +91,16 @@ async function run(
   service: Service,
   adminToken: string | null,
   handler: AdminHandler,
+  watch: RouteWatch,
 ): Promise<Response> {
+  const startedAt = watch.starts();
   try {
     const { serving } = service;
     if (serving === null) throw new Unavailable("This process is not the writer");
     authorizeAdmin(context.req.raw, adminToken);
-    return respond(context.req.raw, await handler(serving, context));
+    return watch.answered(startedAt, context.req.raw, await handler(serving, context));
   } catch (error) {
-    return respondTo(context.req.raw, error);
+    return watch.threw(startedAt, context.req.raw, error);
   }
 }
 

@@ -14,11 +14,12 @@ import { METERING } from "routes/metering.ts";
 import { handle, type Operation } from "routes/operation.ts";
 import { PEOPLE } from "routes/people.ts";
 import { PRIVACY } from "routes/privacy.ts";
-import { refuse, respondTo } from "routes/respond.ts";
+import { Refused } from "routes/errors.ts";
+import { respondTo } from "routes/respond.ts";
 import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
 import { TEST_CLOCK } from "routes/test_clock.ts";
 import { USERS } from "routes/users.ts";
-import { refusal } from "domain/refusal.ts";
+import { NO_ROUTE, RouteWatch } from "routes/watch.ts";
 import type { Service } from "src/service.ts";
 
 /** Every operation of the API. */
@@ -40,17 +41,22 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
 export function makeApp(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
   for (const definition of OPERATIONS) {
-    app.on(definition.method, `/api${definition.path}`, (context) => handle(context, definition, service));
+    const path = `/api${definition.path}`;
+    const watch = new RouteWatch(service, definition.method, path);
+    app.on(definition.method, path, (context) => handle(context, definition, service, watch));
   }
-  app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
+  const download = `/api${DOWNLOAD_PATH}`;
+  const downloads = new RouteWatch(service, "GET", download);
+  app.get(download, (context) => exportDownload(context, service, downloads));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.
   const paths = new Hono();
+  const strays = new RouteWatch(service, "any", NO_ROUTE);
   for (const path of new Set(app.routes.map((route) => route.path))) {
-    paths.all(path, (context) => refuseRoute(context, service, adminToken, true));
+    paths.all(path, (context) => refuseRoute(context, service, adminToken, strays, true));
   }
-  paths.notFound((context) => refuseRoute(context, service, adminToken, false));
+  paths.notFound((context) => refuseRoute(context, service, adminToken, strays, false));
   app.notFound((context) => paths.fetch(context.req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
@@ -61,8 +67,10 @@ function refuseRoute(
   { req }: Context,
   service: Service,
   adminToken: string | null,
+  watch: RouteWatch,
   isKnownPath: boolean,
 ): Response {
+  const startedAt = watch.starts();
   try {
     if (req.path.startsWith("/api/admin/")) {
       if (service.serving === null) throw new Unavailable("This process is not the writer");
@@ -72,8 +80,8 @@ function refuseRoute(
     }
     const code = isKnownPath ? "method_not_allowed" : "not_found";
     const message = isKnownPath ? `The path does not answer ${req.method}` : "Nothing answers at this path";
-    return refuse(req.raw, refusal(code, message));
+    throw new Refused(code, message);
   } catch (error) {
-    return respondTo(req.raw, error);
+    return watch.threw(startedAt, req.raw, error);
   }
 }

@@ -9,8 +9,9 @@ import { type Mode, Unavailable } from "actors/port.ts";
 import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
-import { headersOf, requestId, respondTo } from "routes/respond.ts";
+import { headersOf, requestId } from "routes/respond.ts";
 import { endUserId, timeText } from "routes/schemas/fields.ts";
+import type { RouteWatch } from "routes/watch.ts";
 import { exportDocument } from "src/privacy/export.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
 import { equalsSecret } from "src/registry.ts";
@@ -85,8 +86,13 @@ function signatureOf(secret: string, first: string): string {
 }
 
 /** `GET /v1/export-download`: the document, made while it is sent. */
-export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
+export async function exportDownload(
+  { req }: Context,
+  service: Service,
+  watch: RouteWatch,
+): Promise<Response> {
   const request = req.raw;
+  const startedAt = watch.starts();
   try {
     const { serving } = service;
     if (serving === null) throw new Unavailable("This process is not the writer");
@@ -106,9 +112,9 @@ export async function exportDownload({ req }: Context, service: Service): Promis
       "content-disposition": 'attachment; filename="person-export.json"',
       "cache-control": "no-store",
     };
-    return new Response(streamOf(first, pieces), { headers });
+    return watch.ended(startedAt, "ok", new Response(streamOf(first, pieces), { headers }));
   } catch (error) {
-    return respondTo(request, error);
+    return watch.threw(startedAt, request, error);
   }
 }
 

@@ -15,7 +15,7 @@ import { unknownBalance } from "domain/revoke.ts";
 import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
 import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
-import { respond, respondTo } from "routes/respond.ts";
+import type { RouteWatch } from "routes/watch.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { type Caller, hashOf } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
@@ -122,8 +122,10 @@ export async function handle(
   context: Context,
   definition: Operation<unknown>,
   service: Service,
+  watch: RouteWatch,
 ): Promise<Response> {
   const request = context.req.raw;
+  const startedAt = watch.starts();
   try {
     const { serving, caller } = authenticate(request, service);
     const endUser = authorize(request, definition.access, caller, serving.clock.now());
@@ -133,10 +135,13 @@ export async function handle(
     if (!parsed.success) throw invalid(parsed.error);
     const ready = { serving, caller, endUser, input: parsed.data, url: request.url };
     const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
-    if (key !== null) return await handleOnce(request, definition, ready, key, input.text);
-    return respond(request, await definition.handle({ ...ready, firstAnswer: null }));
+    if (key !== null) {
+      const { answer, isReplayed } = await handleOnce(definition, ready, key, input.text);
+      return watch.answered(startedAt, request, answer, isReplayed);
+    }
+    return watch.answered(startedAt, request, await definition.handle({ ...ready, firstAnswer: null }));
   } catch (error) {
-    return respondTo(request, error);
+    return watch.threw(startedAt, request, error);
   }
 }
 
@@ -170,12 +175,11 @@ export function invalid(error: z.ZodError): Refused {
 }
 
 async function handleOnce(
-  request: Request,
   definition: Operation<unknown>,
   ready: Omit<OperationRequest<unknown>, "firstAnswer">,
   key: string,
   bodyText: string,
-): Promise<Response> {
+): Promise<{ answer: WireAnswer; isReplayed: boolean }> {
   if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw new Refused("invalid_request", "Idempotency-Key: must have 1 to 200 characters");
   }
@@ -198,7 +202,7 @@ async function handleOnce(
   if (outcome.kind === "conflict") {
     throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
   }
-  return respond(request, outcome.answer, outcome.kind === "replayed");
+  return { answer: outcome.answer, isReplayed: outcome.kind === "replayed" };
 }
 
 function isKeepable(result: Result<unknown>): boolean {

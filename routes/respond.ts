@@ -49,7 +49,8 @@ export function refuse(request: Request, refusal: Refusal, id = requestId(reques
   return respond(request, { status: STATUS[refusal.code], body: errorBody(refusal) }, false, id);
 }
 
-function refusalOf(requestId: string, thrown: unknown): Refusal {
+/** The refusal of what a request threw; a bug is logged. */
+export function refusalOf(requestId: string, thrown: unknown): Refusal {
   if (thrown instanceof Refused) return thrown.refusal;
   if (thrown instanceof Unavailable) {
     return refusal("unavailable", "The service cannot answer right now: try again");

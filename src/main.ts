@@ -10,7 +10,8 @@ import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
 import type { Features } from "src/features.ts";
 import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
-import { log, messageOf } from "src/log.ts";
+import { log, messageOf, setLogLevel, setLogTrace } from "src/log.ts";
+import { openSpans } from "src/observability/spans.ts";
 import { Service } from "src/service.ts";
 import { openStore } from "src/store.ts";
 import { FolderError } from "storage/embedded_folder.ts";
@@ -26,9 +27,12 @@ const CALLS_MS = 4_000;
 
 async function main(): Promise<void> {
   const config = readConfig(Deno.env.toObject());
+  setLogLevel(config.logLevel);
+  const spans = openSpans();
+  if (spans !== null) setLogTrace(() => spans.traceId());
   const { database } = await openStore(config);
   const clock = systemClock();
-  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
+  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), spans);
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
   const server = listen(config, makeApp(service, adminToken).fetch);
   void service.start();
@@ -71,7 +75,8 @@ async function greet(service: Service, config: Config, origin: string): Promise<
   const demo = isShown ? null : await makeDemo(serving);
   if (demo !== null) {
     await keepSecret(config.dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
-    console.log(demoText(demo, origin));
+    // Not by the console: with tracing on, that would send the keys to whoever collects logs.
+    Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
   } else if (isShown) {
     console.log(`The keys of the demo app are in ${config.dataDir}/${DEMO_FILE}`);
   }
