@@ -29,7 +29,12 @@ async function main(): Promise<void> {
   const config = readConfig(Deno.env.toObject());
   setLogLevel(config.logLevel);
   const spans = openSpans();
-  if (spans !== null) setLogTrace(() => spans.traceId());
+  if (spans !== null) {
+    setLogTrace(() => spans.traceId());
+    if (Deno.env.get("OTEL_DENO_METRICS") !== "false") {
+      log("warn", "Deno's own metrics can keep a stopping process from its end: set OTEL_DENO_METRICS=false");
+    }
+  }
   const { database } = await openStore(config);
   const clock = systemClock();
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), spans);

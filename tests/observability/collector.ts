@@ -29,11 +29,11 @@ export class Collector implements AsyncDisposable {
   get settings(): Record<string, string> {
     return {
       OTEL_DENO: "true",
+      OTEL_DENO_METRICS: "false",
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${this.#server.addr.port}`,
       OTEL_BSP_SCHEDULE_DELAY: "100",
       OTEL_BLRP_SCHEDULE_DELAY: "100",
-      OTEL_METRIC_EXPORT_INTERVAL: "500",
     };
   }
 
