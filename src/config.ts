@@ -20,6 +20,8 @@ export interface Config {
   readonly adminToken: string | null;
   readonly features: Features;
   readonly logLevel: LogLevel;
+  /** Whether Deno may export metrics of its own, where tracing is on. */
+  readonly exportsDenoMetrics: boolean;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
@@ -40,6 +42,7 @@ const environment = z.object({
   )
     .transform((text) => new URL(text).origin).optional(),
   HOLDFAST_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`).default("info"),
+  OTEL_DENO_METRICS: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
     .optional(),
@@ -61,6 +64,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     dataDir: values.HOLDFAST_DATA_DIR,
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
     logLevel: values.HOLDFAST_LOG_LEVEL,
+    exportsDenoMetrics: values.OTEL_DENO_METRICS !== "false",
     features: {
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,

@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   const spans = openSpans();
   if (spans !== null) {
     setLogTrace(() => spans.traceId());
-    if (Deno.env.get("OTEL_DENO_METRICS") !== "false") {
+    if (config.exportsDenoMetrics) {
       log("warn", "Deno's own metrics can keep a stopping process from its end: set OTEL_DENO_METRICS=false");
     }
   }
