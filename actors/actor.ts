@@ -22,6 +22,8 @@ import type { Millis } from "domain/period.ts";
 import type { Reservation } from "domain/reservation.ts";
 import type { Change, UserState } from "domain/user.ts";
 import { RUNTIME_LIMITS } from "src/limits.ts";
+import { type MailboxTally, type RuntimeCounts, secondsSince } from "src/observability/runtime_counts.ts";
+import type { CallSpans, Spans } from "src/observability/spans.ts";
 
 /** What a turn knows of the realm it runs in. */
 export interface Realm {
@@ -65,6 +67,10 @@ export interface ActorWorld {
   readonly isHeld: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
   readonly flush: () => Promise<void>;
+  readonly counts: RuntimeCounts;
+  readonly mailboxes: MailboxTally;
+  /** Null without tracing. */
+  readonly spans: Spans | null;
 }
 
 /** The outcome of a turn and the batch that it waits for, or null when nothing it saw is still on its way. */
@@ -76,7 +82,7 @@ export interface Turn<Answer> {
 /** A started actor. */
 export class Actor {
   readonly state: UserState;
-  readonly mailbox = new Mailbox();
+  readonly mailbox: Mailbox;
   /** Set by each turn; the directory takes it back when it looks for idle actors. */
   hadTurn = true;
   /** When the directory last saw that there had been a turn. */
@@ -97,6 +103,7 @@ export class Actor {
   constructor(state: UserState, world: ActorWorld, onBroken: (actor: Actor) => void) {
     this.state = state;
     this.#world = world;
+    this.mailbox = new Mailbox(world.mailboxes);
     this.#onBroken = onBroken;
   }
 
@@ -107,14 +114,23 @@ export class Actor {
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
   async run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
-    const turn = this.mailbox.isIdle && !this.#mustLoad(call.needs)
-      ? this.#turn(call)
-      : await this.#runQueued(call);
-    if (turn === null) return (this.successor as Actor).run(call);
-    const { result, batch } = turn;
-    if (batch !== null) await batch.durable;
-    else if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
-    return result;
+    const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
+    try {
+      const turn = this.mailbox.isIdle && !this.#mustLoad(call.needs)
+        ? this.#turn(call, spans)
+        : await this.#runQueued(call, spans);
+      if (turn === null) {
+        spans?.leaves();
+        return (this.successor as Actor).run(call);
+      }
+      const { result, batch } = turn;
+      if (batch !== null) await (spans === null ? batch.durable : spans.waits(batch));
+      else if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
+      return result;
+    } catch (error) {
+      spans?.leaves(error);
+      throw error;
+    }
   }
 
   /** Takes over what a decision over this and another user yielded, on its way with a batch. */
@@ -126,7 +142,7 @@ export class Actor {
 
   /** Settles what is due now; only while nothing else can run on this user. */
   settle(realm: Realm): void {
-    this.#turn({ realm, name: "settle", input: {} });
+    this.#turn({ realm, name: "settle", input: {} }, null);
   }
 
   /** Whether the tables have everything of this user. */
@@ -146,20 +162,30 @@ export class Actor {
   }
 
   /** Null when the user was merged into another, whose turn it is then. */
-  #turn<Name extends CommandName>(call: Call<Name>): Turn<Commands[Name]["answer"]> | null {
+  #turn<Name extends CommandName>(
+    call: Call<Name>,
+    spans: CallSpans | null,
+  ): Turn<Commands[Name]["answer"]> | null {
     if (this.successor !== null) return null;
-    const { gate, budget, ids } = this.#world;
+    const { gate, budget, ids, counts } = this.#world;
     const { realm } = call;
+    spans?.decides();
     this.#checkBounds(call.name);
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
-    if (refusal !== null) return { result: refused(refusal), batch: durableOrNull(gate.tip) };
+    if (refusal !== null) {
+      spans?.decided(refused(refusal));
+      return { result: refused(refusal), batch: durableOrNull(gate.tip) };
+    }
 
     this.#noteTurn();
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const context = { now: realm.now(), catalog: realm.catalog, ids, balancesLeft };
+      const startedAt = counts.turnStarts(call.name);
       const decision = decide(this.state, call.name, call.input, context);
       this.state.apply(decision.changes);
+      counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
+      spans?.decided(decision.result);
       // Only now: the call itself may name one of them, and nothing would load it again.
       this.#forgetSettled();
       const { user, recorded } = this.state;
@@ -205,12 +231,17 @@ export class Actor {
   }
 
   /** Waits for earlier turns, loads what the call names, and lets go of a reservation that did not change. */
-  #runQueued<Name extends CommandName>(call: Call<Name>): Promise<Turn<Commands[Name]["answer"]> | null> {
+  #runQueued<Name extends CommandName>(
+    call: Call<Name>,
+    spans: CallSpans | null,
+  ): Promise<Turn<Commands[Name]["answer"]> | null> {
     const { needs } = call;
+    const queuedAt = performance.now();
     const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     let loaded: Reservation | undefined;
     const turn = () => {
-      const done = this.#turn(call);
+      this.#world.counts.mailboxSeconds.observe(secondsSince(queuedAt));
+      const done = this.#turn(call, spans);
       if (loaded !== undefined && this.state.reservations.get(id) === loaded) this.state.forget(id);
       return done;
     };

@@ -10,6 +10,7 @@ import type { UserKey } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
 import { UserState } from "domain/user.ts";
 import { RUNTIME_LIMITS } from "src/limits.ts";
+import { secondsSince } from "src/observability/runtime_counts.ts";
 
 /** What a directory needs beside what its actors share. */
 export interface DirectoryOptions {
@@ -36,7 +37,12 @@ export class Directory {
     this.#world = world;
     this.#lastUserKey = lastUserKey;
     this.#loader = new Loader(
-      (refs) => store.load(refs, realNow()),
+      async (refs) => {
+        const startedAt = performance.now();
+        const loaded = await store.load(refs, realNow());
+        world.counts.loadSeconds.observe(secondsSince(startedAt));
+        return loaded;
+      },
       RUNTIME_LIMITS.loadUsersMax,
       RUNTIME_LIMITS.loadQueueMax,
     );
@@ -170,6 +176,7 @@ export class Directory {
   }
 
   #add(state: UserState): Actor {
+    this.#world.counts.actorsStarted += 1;
     const actor = new Actor(state, this.#world, (broken) => this.#discard(broken));
     this.#register(actor);
     return actor;
@@ -191,6 +198,7 @@ export class Directory {
       this.#starting.has(name) || this.#starting.has(String(key))
     );
     if (!actor.isBroken && isStarting) return;
+    this.#world.counts.actorsLetGo += 1;
     for (const { key, name } of names) {
       this.#byKey.delete(key);
       this.#byId.delete(name);

@@ -6,6 +6,8 @@ import type { Batch } from "actors/gate.ts";
 import type { AppendedBatch, Journal } from "actors/port.ts";
 import { Unavailable } from "actors/port.ts";
 import { RUNTIME_LIMITS } from "src/limits.ts";
+import { RuntimeCounts, secondsSince } from "src/observability/runtime_counts.ts";
+import type { Spans } from "src/observability/spans.ts";
 
 interface Pending {
   readonly batch: Batch;
@@ -23,6 +25,8 @@ interface Waiter {
 export class Drain {
   readonly #journal: Journal;
   readonly #onFault: (error: Error) => void;
+  readonly #counts: RuntimeCounts;
+  readonly #spans: Spans | null;
   #pending: Pending[] = [];
   #changes = 0;
   #bytes = 0;
@@ -34,9 +38,17 @@ export class Drain {
   #roomWaiter: { promise: Promise<void>; resolve: () => void; reject: (reason: Error) => void } | null = null;
   #fault: Error | null = null;
 
-  constructor(journal: Journal, onFault: (error: Error) => void) {
+  /** @param spans null without tracing */
+  constructor(
+    journal: Journal,
+    onFault: (error: Error) => void,
+    counts = new RuntimeCounts(),
+    spans: Spans | null = null,
+  ) {
     this.#journal = journal;
     this.#onFault = onFault;
+    this.#counts = counts;
+    this.#spans = spans;
   }
 
   /** Changes appended and not yet in the tables. */
@@ -47,6 +59,12 @@ export class Drain {
   /** Characters of journal not yet in the tables. */
   get backlogBytes(): number {
     return this.#bytes;
+  }
+
+  /** How long the oldest batch waits, in seconds; 0 without a backlog. */
+  get backlogAgeSeconds(): number {
+    const [oldest] = this.#pending;
+    return oldest === undefined ? 0 : secondsSince(oldest.at);
   }
 
   /** Takes a batch that became durable. */
@@ -110,7 +128,7 @@ export class Drain {
     try {
       do {
         const taken = this.#take();
-        await this.#journal.drain(taken.map(({ appended }) => appended));
+        await this.#write(taken);
         if (this.#fault !== null) return;
         this.#finish(taken);
       } while (this.#isWanted());
@@ -119,6 +137,21 @@ export class Drain {
     } catch (error) {
       this.#onFault(new Unavailable("A drain failed", { cause: error }));
     }
+  }
+
+  async #write(taken: readonly Pending[]): Promise<void> {
+    const startedAt = performance.now();
+    const span = this.#spans?.drain(taken.map(({ batch }) => batch.span?.context ?? null));
+    try {
+      await this.#journal.drain(taken.map(({ appended }) => appended));
+    } catch (error) {
+      span?.end(error);
+      throw error;
+    }
+    const changes = taken.reduce((sum, { appended }) => sum + appended.changes, 0);
+    this.#counts.drained(changes, startedAt);
+    span?.set("holdfast.changes", changes);
+    span?.end();
   }
 
   /** Whether the next drain should not wait for the timer. */

@@ -10,6 +10,8 @@
 import type { AppendedBatch, Journal, RowChange } from "actors/port.ts";
 import { Unavailable } from "actors/port.ts";
 import { RUNTIME_LIMITS } from "src/limits.ts";
+import type { RuntimeCounts } from "src/observability/runtime_counts.ts";
+import type { Spans, WorkSpan } from "src/observability/spans.ts";
 
 /** Changes that become durable together. */
 export class Batch {
@@ -20,6 +22,8 @@ export class Batch {
   readonly durable: Promise<void>;
   isDurable = false;
   isDrained = false;
+  /** Null without tracing. */
+  span: WorkSpan | null = null;
   open!: () => void;
   fail!: (reason: Error) => void;
 
@@ -45,6 +49,9 @@ export interface GateOptions {
   readonly room: () => Promise<void> | null;
   /** Ends the term. */
   readonly onFault: (error: Error) => void;
+  readonly counts: RuntimeCounts;
+  /** Null without tracing. */
+  readonly spans: Spans | null;
 }
 
 /** Batches changes into the journal. */
@@ -83,6 +90,7 @@ export class Gate {
     let batch = this.#filling.at(-1);
     if (batch === undefined || batch.changes.length >= RUNTIME_LIMITS.batchChangesMax) {
       batch = new Batch();
+      batch.span = this.#options.spans?.batch() ?? null;
       this.#filling.push(batch);
       this.#tip = batch;
     }
@@ -99,7 +107,10 @@ export class Gate {
   close(fault: Error): void {
     if (this.#fault !== null) return;
     this.#fault = fault;
-    for (const batch of [...this.#inFlight, ...this.#filling]) batch.fail(fault);
+    for (const batch of [...this.#inFlight, ...this.#filling]) {
+      batch.fail(fault);
+      endBatch(batch, fault);
+    }
     this.#filling = [];
   }
 
@@ -136,16 +147,19 @@ export class Gate {
   }
 
   async #append(batch: Batch): Promise<void> {
-    const { journal, onAppended, onFault } = this.#options;
+    const { journal, onAppended, onFault, counts } = this.#options;
     this.#inFlight.add(batch);
     this.#waitingChanges -= batch.changes.length;
     for (const total of batch.totals.values()) batch.changes.push(total);
+    const startedAt = performance.now();
     try {
       const appended = await journal.append(batch.changes);
       this.#inFlight.delete(batch);
       if (this.#fault !== null) return;
+      counts.appended(appended, startedAt);
       onAppended(batch, appended);
       batch.open();
+      endBatch(batch);
       batch.changes.length = 0;
       this.#send();
     } catch (error) {
@@ -156,4 +170,11 @@ export class Gate {
       onFault(fault);
     }
   }
+}
+
+/** Ends the span of a batch that is durable or never will be. */
+function endBatch({ span, changes }: Batch, fault?: Error): void {
+  if (span === null) return;
+  span.set("holdfast.changes", changes.length);
+  span.end(fault);
 }

@@ -4,6 +4,7 @@
 
 import { Unavailable } from "actors/port.ts";
 import { RUNTIME_LIMITS } from "src/limits.ts";
+import { MailboxTally } from "src/observability/runtime_counts.ts";
 
 interface Entry {
   readonly prefetch: (() => Promise<void> | null) | null;
@@ -13,8 +14,14 @@ interface Entry {
 
 /** Runs turns in order; at once when nothing is before them. */
 export class Mailbox {
+  readonly #tally: MailboxTally;
   #waiting: Entry[] = [];
   #isBusy = false;
+
+  /** @param tally what all mailboxes of a term count in */
+  constructor(tally = new MailboxTally()) {
+    this.#tally = tally;
+  }
 
   /** Whether a prefetch is under way or turns wait. */
   get isIdle(): boolean {
@@ -39,6 +46,7 @@ export class Mailbox {
         }
       };
       this.#waiting.push({ prefetch, turn: run, reject });
+      this.#tally.waitingTurns += 1;
       if (!this.#isBusy) this.#work();
     });
   }
@@ -47,6 +55,7 @@ export class Mailbox {
   #work(): void {
     let entry: Entry | undefined;
     while ((entry = this.#waiting.shift()) !== undefined) {
+      this.#tally.waitingTurns -= 1;
       let wait: Promise<void> | null;
       try {
         wait = entry.prefetch?.() ?? null;
@@ -59,9 +68,11 @@ export class Mailbox {
         continue;
       }
       this.#isBusy = true;
+      this.#tally.busy += 1;
       const { turn, reject } = entry;
       wait.then(turn, reject).finally(() => {
         this.#isBusy = false;
+        this.#tally.busy -= 1;
         this.#work();
       });
       return;

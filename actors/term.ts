@@ -13,6 +13,8 @@ import { Stopping, Unavailable } from "actors/port.ts";
 import type { Amount } from "domain/amount.ts";
 import type { IdSource } from "domain/ids.ts";
 import type { Millis } from "domain/period.ts";
+import { MailboxTally, RuntimeCounts } from "src/observability/runtime_counts.ts";
+import type { Spans } from "src/observability/spans.ts";
 
 /** What a term is made of. */
 export interface TermOptions {
@@ -24,6 +26,10 @@ export interface TermOptions {
   readonly aiSpend: readonly AiSpendRow[];
   readonly lastUserKey: number;
   readonly realNow: () => Millis;
+  /** What the process counts; by default counts that nobody reads. */
+  readonly counts?: RuntimeCounts;
+  /** Null without tracing. */
+  readonly spans?: Spans | null;
 }
 
 /** The runtime of one writer. */
@@ -33,22 +39,27 @@ export class Term {
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
+  readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
   readonly #lease: Lease;
   #end!: (fault: Error) => void;
   #fault: Error | null = null;
 
-  constructor({ lease, store, ids, operations, issues, aiSpend, lastUserKey, realNow }: TermOptions) {
+  constructor(options: TermOptions) {
+    const { lease, store, ids, operations, issues, aiSpend, lastUserKey, realNow } = options;
+    const { counts = new RuntimeCounts(), spans = null } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
-    this.drain = new Drain(lease.journal, onFault);
+    this.drain = new Drain(lease.journal, onFault, counts, spans);
     this.gate = new Gate({
       journal: lease.journal,
       onAppended: (batch, appended) => this.drain.add(batch, appended),
       room: () => this.drain.room(),
       onFault,
+      counts,
+      spans,
     });
     this.budget = new Budget(operations, issues, aiSpend, realNow);
     this.idempotency = new Idempotency(store, realNow);
@@ -61,6 +72,9 @@ export class Term {
       isHeld,
       flush: () => this.flush(),
       remember: (row, batch) => this.idempotency.remember(row, batch),
+      counts,
+      mailboxes: this.mailboxes,
+      spans,
     };
     this.directory = new Directory({ world, store, lastUserKey, realNow });
     void lease.lost.then(onFault);

@@ -9,7 +9,6 @@ import { readBody } from "routes/body.ts";
 import { Refused } from "routes/errors.ts";
 import { invalid, type Method, success } from "routes/operation.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
-import { respond, respondTo } from "routes/respond.ts";
 import {
   appAnswer,
   appInput,
@@ -29,6 +28,7 @@ import {
   workspacesAnswer,
 } from "routes/schemas/admin.ts";
 import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+import { RouteWatch } from "routes/watch.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -40,10 +40,9 @@ import {
   revokeKey,
 } from "src/admin/admin.ts";
 import { examine } from "src/doctor/examine.ts";
-import { moveAllHistory } from "src/history.ts";
 import type { ApiKey, App } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
-import { sweepAll } from "src/sweeps.ts";
+import { runSweep, sweepAll } from "src/sweeps.ts";
 
 type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
 
@@ -273,7 +272,7 @@ const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
       answer: moveHistoryAnswer,
       errors: [],
     },
-    handle: async (world) => success({ historyRows: await moveAllHistory(world) }),
+    handle: async (world) => success({ historyRows: await runSweep(world, "history") }),
   },
 ];
 
@@ -289,7 +288,8 @@ export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
 export function adminRoutes(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
   for (const { method, path, handle } of ADMIN_OPERATIONS) {
-    app.on(method, path, (context) => run(context, service, adminToken, handle));
+    const watch = new RouteWatch(service, method, `/api/admin/v1${path}`);
+    app.on(method, path, (context) => run(context, service, adminToken, handle, watch));
   }
   return app;
 }
@@ -299,13 +299,15 @@ async function run(
   service: Service,
   adminToken: string | null,
   handler: AdminHandler,
+  watch: RouteWatch,
 ): Promise<Response> {
+  const startedAt = watch.starts();
   try {
     const serving = service.requireServing();
     authorizeAdmin(context.req.raw, adminToken);
-    return respond(context.req.raw, await handler(serving, context));
+    return watch.answered(startedAt, context.req.raw, await handler(serving, context));
   } catch (error) {
-    return respondTo(context.req.raw, error);
+    return watch.threw(startedAt, context.req.raw, error);
   }
 }
 

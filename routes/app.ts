@@ -19,11 +19,12 @@ import { PRIVACY } from "routes/privacy.ts";
 import { PAGES } from "routes/reference/pages.ts";
 import type { Surface } from "routes/reference/openapi.ts";
 import { referenceRoutes } from "routes/reference/serve.ts";
-import { refuse, respondTo } from "routes/respond.ts";
+import { respondTo } from "routes/respond.ts";
+import { Refused } from "routes/errors.ts";
 import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
 import { TEST_CLOCK } from "routes/test_clock.ts";
 import { USERS } from "routes/users.ts";
-import { refusal } from "domain/refusal.ts";
+import { NO_ROUTE, RouteWatch } from "routes/watch.ts";
 import type { Service } from "src/service.ts";
 
 /** Every operation of the API. */
@@ -59,20 +60,24 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
     if (methods.length === 0) continue;
     app.options(`/api${path}`, (context) => preflight(context, service, methods));
   }
-  app.get(`/api${DOWNLOAD_PATH}`, (context) => exportDownload(context, service));
+  const download = `/api${DOWNLOAD_PATH}`;
+  const downloads = new RouteWatch(service, "GET", download);
+  app.get(download, (context) => exportDownload(context, service, downloads));
   app.route("/api/admin/v1", adminRoutes(service, adminToken));
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
   app.route("/", toolRoutes(service, (request) => app.fetch(request)));
   // The paths stand in an app of their own: a second handler on each route would slow every request down.
   const paths = new Hono();
+  const strays = new RouteWatch(service, "any", NO_ROUTE);
   for (const path of new Set(app.routes.map((route) => route.path))) {
-    paths.all(path, (context) => refuseRoute(context, service, adminToken, true));
+    paths.all(path, (context) => refuseRoute(context, service, adminToken, strays, true));
   }
-  paths.notFound((context) => refuseRoute(context, service, adminToken, false));
+  paths.notFound((context) => refuseRoute(context, service, adminToken, strays, false));
   app.notFound(({ req }) => {
     if (namesHost(req.raw)) return paths.fetch(req.raw);
-    return refuse(req.raw, refusal("invalid_request", "The header Host names no host"));
+    const refused = new Refused("invalid_request", "The header Host names no host");
+    return strays.threw(strays.starts(), req.raw, refused);
   });
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
@@ -80,11 +85,12 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
 
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(definition: Operation<unknown>, service: Service) {
+  const watch = new RouteWatch(service, definition.method, `/api${definition.path}`);
   if (!isForBrowsers(definition.access)) {
-    return (context: Context) => handle(context, definition, service);
+    return (context: Context) => handle(context, definition, service, watch);
   }
   return async (context: Context) =>
-    allowOrigin(context.req.raw, await handle(context, definition, service), service);
+    allowOrigin(context.req.raw, await handle(context, definition, service, watch), service);
 }
 
 /** What no operation matches: the key is looked at first, so that a stranger learns nothing of the routes. */
@@ -92,8 +98,10 @@ function refuseRoute(
   { req }: Context,
   service: Service,
   adminToken: string | null,
+  watch: RouteWatch,
   isKnownPath: boolean,
 ): Response {
+  const startedAt = watch.starts();
   try {
     if (req.path.startsWith("/api/admin/")) {
       service.requireServing();
@@ -103,8 +111,8 @@ function refuseRoute(
     }
     const code = isKnownPath ? "method_not_allowed" : "not_found";
     const message = isKnownPath ? `The path does not answer ${req.method}` : "Nothing answers at this path";
-    return refuse(req.raw, refusal(code, message));
+    throw new Refused(code, message);
   } catch (error) {
-    return respondTo(req.raw, error);
+    return watch.threw(startedAt, req.raw, error);
   }
 }

@@ -10,9 +10,10 @@ import type { Millis } from "domain/period.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
-import { headersOf, requestId, respondTo } from "routes/respond.ts";
+import { headersOf, requestId } from "routes/respond.ts";
 import { exportDocumentAnswer, exportPersonAnswer } from "routes/schemas/answers.ts";
 import { endUserId, timeText } from "routes/schemas/fields.ts";
+import type { RouteWatch } from "routes/watch.ts";
 import { exportDocument } from "src/privacy/export.ts";
 import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
 import { equalsSecret } from "src/registry.ts";
@@ -111,8 +112,13 @@ function signatureOf(secret: string, first: string): string {
 }
 
 /** `GET /v1/export-download`: the document, made while it is sent. */
-export async function exportDownload({ req }: Context, service: Service): Promise<Response> {
+export async function exportDownload(
+  { req }: Context,
+  service: Service,
+  watch: RouteWatch,
+): Promise<Response> {
   const request = req.raw;
+  const startedAt = watch.starts();
   try {
     const serving = service.requireServing();
     const { grant, realm } = granted(request, serving);
@@ -130,9 +136,9 @@ export async function exportDownload({ req }: Context, service: Service): Promis
       ...headersOf(requestId(request), "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
     };
-    return new Response(streamOf(first, pieces), { headers });
+    return watch.ended(startedAt, "ok", new Response(streamOf(first, pieces), { headers }));
   } catch (error) {
-    return respondTo(request, error);
+    return watch.threw(startedAt, request, error);
   }
 }
 

@@ -4,12 +4,13 @@ import { Hono } from "hono";
 import { refusal } from "domain/refusal.ts";
 import { success } from "routes/operation.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "routes/respond.ts";
-import { renderMetrics } from "src/metrics.ts";
+import { makeMetrics } from "src/observability/metrics.ts";
 import type { Service } from "src/service.ts";
 
 /** `/healthz`, `/readyz` and `/metrics`. */
 export function healthRoutes(service: Service): Hono {
   const app = new Hono();
+  const metrics = makeMetrics(service);
   app.get("/healthz", ({ req }) => respond(req.raw, success({ status: "alive" })));
   app.get("/readyz", ({ req }) => {
     if (service.serving !== null) return respond(req.raw, success({ status: "serving" }));
@@ -17,9 +18,9 @@ export function healthRoutes(service: Service): Hono {
     const response = refuse(req.raw, refused);
     return service.state === "stopping" ? lastOf(response) : response;
   });
-  app.get("/metrics", ({ req }) => {
-    const headers = headersOf(requestId(req.raw), "text/plain; version=0.0.4; charset=utf-8");
-    return new Response(renderMetrics(service), { headers });
+  app.get("/metrics", async ({ req }) => {
+    const headers = headersOf(requestId(req.raw), metrics.contentType);
+    return new Response(await metrics.text(), { headers });
   });
   return app;
 }

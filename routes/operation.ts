@@ -17,7 +17,7 @@ import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type Request
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
 import { countCall } from "routes/rate_limit.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
-import { respond, respondTo } from "routes/respond.ts";
+import type { RouteWatch } from "routes/watch.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { type Caller, hashOf } from "src/registry.ts";
 import type { Service, Serving } from "src/service.ts";
@@ -125,8 +125,10 @@ export async function handle(
   context: Context,
   definition: Operation<unknown>,
   service: Service,
+  watch: RouteWatch,
 ): Promise<Response> {
   const request = context.req.raw;
+  const startedAt = watch.starts();
   try {
     const { serving, caller } = authenticate(request, service);
     const endUser = authorize(request, definition.access, caller, serving.clock.now());
@@ -138,10 +140,13 @@ export async function handle(
     if (!parsed.success) throw invalid(parsed.error);
     const ready = { serving, caller, endUser, input: parsed.data, url: request.url };
     const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
-    if (key !== null) return await handleOnce(request, definition, ready, key, input.text);
-    return respond(request, await definition.handle({ ...ready, firstAnswer: null }));
+    if (key !== null) {
+      const { answer, isReplayed } = await handleOnce(definition, ready, key, input.text);
+      return watch.answered(startedAt, request, answer, isReplayed);
+    }
+    return watch.answered(startedAt, request, await definition.handle({ ...ready, firstAnswer: null }));
   } catch (error) {
-    return respondTo(request, error);
+    return watch.threw(startedAt, request, error);
   }
 }
 
@@ -175,12 +180,11 @@ export function invalid(error: z.ZodError): Refused {
 }
 
 async function handleOnce(
-  request: Request,
   definition: Operation<unknown>,
   ready: Omit<OperationRequest<unknown>, "firstAnswer">,
   key: string,
   bodyText: string,
-): Promise<Response> {
+): Promise<{ answer: WireAnswer; isReplayed: boolean }> {
   if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw new Refused("invalid_request", "Idempotency-Key: must have 1 to 200 characters");
   }
@@ -203,7 +207,7 @@ async function handleOnce(
   if (outcome.kind === "conflict") {
     throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
   }
-  return respond(request, outcome.answer, outcome.kind === "replayed");
+  return { answer: outcome.answer, isReplayed: outcome.kind === "replayed" };
 }
 
 function isKeepable(result: Result<unknown>): boolean {

@@ -50,7 +50,12 @@ export function headersOf(id: string, contentType: string): Record<string, strin
 /** The response to what a request threw: a refusal, a fault that may pass, or a bug. */
 export function respondTo(request: Request, thrown: unknown): Response {
   const id = requestId(request);
-  const response = refuse(request, refusalOf(id, thrown), id);
+  return refuseThrown(request, thrown, refusalOf(id, thrown), id);
+}
+
+/** The response of the refusal that something thrown comes to. */
+export function refuseThrown(request: Request, thrown: unknown, refusal: Refusal, id: string): Response {
+  const response = refuse(request, refusal, id);
   if (thrown instanceof RateLimited) response.headers.set("retry-after", String(thrown.retryAfterS));
   return thrown instanceof Stopping ? lastOf(response) : response;
 }
@@ -66,7 +71,8 @@ export function refuse(request: Request, refusal: Refusal, id = requestId(reques
   return respond(request, { status: STATUS[refusal.code], body: errorBody(refusal) }, false, id);
 }
 
-function refusalOf(requestId: string, thrown: unknown): Refusal {
+/** The refusal of what a request threw; a bug is logged. */
+export function refusalOf(requestId: string, thrown: unknown): Refusal {
   if (thrown instanceof Refused) return thrown.refusal;
   if (thrown instanceof Unavailable) {
     return refusal("unavailable", "The service cannot answer right now: try again");

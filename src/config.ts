@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import type { Features } from "src/features.ts";
+import { LOG_LEVELS, type LogLevel } from "src/log.ts";
 
 const SECRET_LENGTH_MIN = 16;
 
@@ -18,6 +19,9 @@ export interface Config {
   readonly dataDir: string;
   readonly adminToken: string | null;
   readonly features: Features;
+  readonly logLevel: LogLevel;
+  /** Whether Deno may export metrics of its own, where tracing is on. */
+  readonly exportsDenoMetrics: boolean;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
@@ -37,6 +41,8 @@ const environment = z.object({
     "must be an origin such as https://metering.example.com",
   )
     .transform((text) => new URL(text).origin).optional(),
+  HOLDFAST_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`).default("info"),
+  OTEL_DENO_METRICS: z.string().optional(),
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
     .optional(),
@@ -60,6 +66,8 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     databaseUrl: values.DATABASE_URL ?? null,
     dataDir: values.HOLDFAST_DATA_DIR,
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
+    logLevel: values.HOLDFAST_LOG_LEVEL,
+    exportsDenoMetrics: values.OTEL_DENO_METRICS !== "false",
     features: {
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,

@@ -1,36 +1,26 @@
 // Registers the sweeps with Deno.cron. Correctness never waits for them: every decision settles what is due first.
 
-import { sweepLogs } from "src/log_retention.ts";
 import { log, messageOf } from "src/log.ts";
-import { runErasures } from "src/privacy/erasure.ts";
-import type { Service, Serving } from "src/service.ts";
-import { moveAllHistory } from "src/history.ts";
-import { sweepDue, sweepIdempotency } from "src/sweeps.ts";
+import type { SweepName } from "src/observability/counts.ts";
+import type { Service } from "src/service.ts";
+import { runSweep } from "src/sweeps.ts";
 
 /** Runs the sweeps while this process is the writer. */
 export function registerSweeps(service: Service): void {
-  Deno.cron("settle what is due", "* * * * *", () => run(service, "due", sweepDue));
-  Deno.cron(
-    "look after the store",
-    "* * * * *",
-    () => run(service, "store", ({ database }) => database.maintain()),
-  );
-  Deno.cron("move history of merged users", "* * * * *", () => run(service, "history", moveAllHistory));
-  Deno.cron("erase people", "* * * * *", () => run(service, "erasures", runErasures));
-  Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt logs", sweepLogs));
-  Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency", sweepIdempotency));
+  Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
+  Deno.cron("look after the store", "* * * * *", () => run(service, "store"));
+  Deno.cron("move history of merged users", "* * * * *", () => run(service, "history"));
+  Deno.cron("erase people", "* * * * *", () => run(service, "erasures"));
+  Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt_logs"));
+  Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
 }
 
-async function run(
-  service: Service,
-  name: string,
-  sweep: (serving: Serving) => Promise<unknown>,
-): Promise<void> {
+async function run(service: Service, sweep: SweepName): Promise<void> {
   const { serving } = service;
   if (serving === null) return;
   try {
-    await sweep(serving);
+    await runSweep(serving, sweep);
   } catch (error) {
-    log("warn", "A sweep did not finish", { sweep: name, error: messageOf(error) });
+    log("warn", "A sweep did not finish", { sweep, error: messageOf(error) });
   }
 }

@@ -1,17 +1,58 @@
 // Structured logs: one JSON line each on standard error, with a level, a message and fields. No key, token,
 // prompt or end-user id is ever a field.
 
-type Level = "info" | "warn" | "error";
+/** Levels, from the least urgent. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Fields of a log line. */
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 const encoder = new TextEncoder();
+let lowest = LOG_LEVELS.indexOf("info");
+let traceId: () => string | undefined = () => undefined;
+
+/** Sets the lowest level that is written, before the service starts. */
+export function setLogLevel(level: LogLevel): void {
+  lowest = LOG_LEVELS.indexOf(level);
+}
+
+/** Sets where a line finds the trace that it belongs to. */
+export function setLogTrace(find: () => string | undefined): void {
+  traceId = find;
+}
+
+/** Whether lines of a level are written. */
+export function isLogged(level: LogLevel): boolean {
+  return LOG_LEVELS.indexOf(level) >= lowest;
+}
 
 /** Writes a log line. */
-export function log(level: Level, message: string, fields: LogFields = {}): void {
-  const line = JSON.stringify({ at: new Date().toISOString(), level, message, ...fields });
-  Deno.stderr.writeSync(encoder.encode(line + "\n"));
+export function log(level: LogLevel, message: string, fields: LogFields = {}): void {
+  if (!isLogged(level)) return;
+  const line = JSON.stringify({
+    at: new Date().toISOString(),
+    level,
+    message,
+    ...fields,
+    traceId: traceId(),
+  });
+  Deno.stderr.writeSync(encoder.encode(masked(line) + "\n"));
+}
+
+/** API keys, tokens as a header or an address carries them, and the password of an address. */
+const SECRETS = [
+  /\b[sp]k_(?:live|test)_\w+/g,
+  /\bsk-[\w-]{8,}/g,
+  /(?<=\bBearer\s+)[^\s"\\]+/gi,
+  /(?<=[?&]token=)[^\s"&\\]+/g,
+  /(?<=\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g,
+];
+
+/** A line without secrets that a message of somebody else may hold, such as the database's or a library's. */
+export function masked(line: string): string {
+  return SECRETS.reduce((text, secret) => text.replace(secret, "***"), line);
 }
 
 /** The message of whatever was thrown, with its causes. */

@@ -13,7 +13,8 @@ import { makeIdSource } from "src/id_source.ts";
 import { PROCESS_LIMITS } from "src/limits.ts";
 import { linger } from "src/linger.ts";
 import { Listener } from "src/listener.ts";
-import { log, messageOf } from "src/log.ts";
+import { log, messageOf, setLogLevel, setLogTrace } from "src/log.ts";
+import { openSpans } from "src/observability/spans.ts";
 import { Service } from "src/service.ts";
 import { openStore } from "src/store.ts";
 import { FolderError } from "storage/embedded_folder.ts";
@@ -29,9 +30,17 @@ const CALLS_MS = 4_000;
 
 async function main(): Promise<void> {
   const config = readConfig(Object.fromEntries(SETTING_NAMES.map((name) => [name, Deno.env.get(name)])));
+  setLogLevel(config.logLevel);
+  const spans = openSpans();
+  if (spans !== null) {
+    setLogTrace(() => spans.traceId());
+    if (config.exportsDenoMetrics) {
+      log("warn", "Deno's own metrics can keep a stopping process from its end: set OTEL_DENO_METRICS=false");
+    }
+  }
   const { database } = await openStore(config);
   const clock = systemClock();
-  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config));
+  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), spans);
   const adminToken = config.adminToken ?? await embeddedAdminToken(config);
   const listener = listen(
     config,
@@ -77,7 +86,8 @@ async function greet(service: Service, config: Config, origin: string): Promise<
   const demo = isShown ? null : await makeDemo(serving);
   if (demo !== null) {
     await keepSecret(config.dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
-    console.log(demoText(demo, origin));
+    // Not by the console: with tracing on, that would send the keys to whoever collects logs.
+    Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
   } else if (isShown) {
     console.log(`The keys of the demo app are in ${config.dataDir}/${DEMO_FILE}`);
   }

@@ -10,6 +10,8 @@ import type { Clock } from "src/clock.ts";
 import type { Features } from "src/features.ts";
 import { LEASE_LIMITS, PROCESS_LIMITS } from "src/limits.ts";
 import { log, messageOf } from "src/log.ts";
+import { Counts } from "src/observability/counts.ts";
+import type { Spans } from "src/observability/spans.ts";
 import { Registry } from "src/registry.ts";
 import type { Database, PinnedSession } from "storage/database.ts";
 import { type StoreLease, tryLease } from "storage/lease.ts";
@@ -26,12 +28,16 @@ export interface Serving {
   readonly ids: IdSource;
   readonly clock: Clock;
   readonly features: Features;
+  readonly counts: Counts;
 }
 
 export type ServiceState = "starting" | "standby" | "serving" | "stopping";
 
 /** One process's part in serving a database. */
 export class Service {
+  readonly counts = new Counts();
+  /** Null without tracing. */
+  readonly spans: Spans | null;
   readonly #database: Database;
   readonly #ids: IdSource;
   readonly #clock: Clock;
@@ -42,7 +48,14 @@ export class Service {
 
   readonly #features: Features;
 
-  constructor(database: Database, ids: IdSource, clock: Clock, features: Features) {
+  constructor(
+    database: Database,
+    ids: IdSource,
+    clock: Clock,
+    features: Features,
+    spans: Spans | null = null,
+  ) {
+    this.spans = spans;
     this.#features = features;
     this.#database = database;
     this.#ids = ids;
@@ -122,7 +135,9 @@ export class Service {
       log("info", "Serving as the writer");
       const fault = await term.ended;
       this.#serving = null;
-      if (!this.#isStopping()) this.#warn("The term ended", fault);
+      if (this.#isStopping()) return;
+      this.counts.termsLost += 1;
+      this.#warn("The term ended", fault);
     } finally {
       this.#serving = null;
       await (lease ?? session).close().catch(() => {});
@@ -150,9 +165,19 @@ export class Service {
     const lastUserKey = await store.lastUserKey();
     const clock = this.#clock;
     const realNow = () => clock.now();
+    const { counts, spans } = this;
     const loaded = { operations, issues, aiSpend, lastUserKey };
-    const term = new Term({ lease, store, ids: this.#ids, ...loaded, realNow });
-    const parts = { term, registry, lease, store, clock };
+    const term = new Term({
+      lease,
+      store,
+      ids: this.#ids,
+      ...loaded,
+      realNow,
+      counts: counts.runtime,
+      spans,
+    });
+    counts.termsBegun += 1;
+    const parts = { term, registry, lease, store, clock, counts };
     this.#serving = { ...parts, database: this.#database, ids: this.#ids, features: this.#features };
     if (!this.#isStopping()) this.#state = "serving";
     return term;

@@ -1,11 +1,11 @@
 // Every sweep of the service: what is due of idle users, first answers that are past their time, and history that
-// merges left to move. Each in
-// bounded steps; Deno.cron, the admin API and `deno task sweep` run the same code.
+// merges left to move. Each in bounded steps and counted; Deno.cron, the admin API and `deno task sweep` run the same code.
 
 import { sweepRealm } from "actors/sweep.ts";
 import { SWEEP_LIMITS } from "src/limits.ts";
 import { moveAllHistory } from "src/history.ts";
 import { sweepLogs } from "src/log_retention.ts";
+import type { SweepName } from "src/observability/counts.ts";
 import { runErasures } from "src/privacy/erasure.ts";
 import type { Serving } from "src/service.ts";
 
@@ -21,11 +21,48 @@ export interface SweepCounts {
 
 /** Runs every sweep to its end. */
 export async function sweepAll(serving: Serving): Promise<SweepCounts> {
-  const due = await sweepDue(serving);
-  const idempotencyRecords = await sweepIdempotency(serving);
-  const historyRows = await moveAllHistory(serving);
-  const promptLogs = await sweepLogs(serving);
-  return { ...due, idempotencyRecords, historyRows, promptLogs, erasures: await runErasures(serving) };
+  const due = await runSweep(serving, "due");
+  const idempotencyRecords = await runSweep(serving, "idempotency");
+  const historyRows = await runSweep(serving, "history");
+  const promptLogs = await runSweep(serving, "prompt_logs");
+  const erasures = await runSweep(serving, "erasures");
+  return { ...due, idempotencyRecords, historyRows, promptLogs, erasures };
+}
+
+const SWEEPS = {
+  due: sweepDue,
+  store: ({ database }: Serving) => database.maintain(),
+  history: moveAllHistory,
+  erasures: runErasures,
+  prompt_logs: sweepLogs,
+  idempotency: sweepIdempotency,
+} satisfies Record<SweepName, (serving: Serving) => Promise<unknown>>;
+
+type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
+
+/** Runs a sweep to its end and counts what became of it. */
+export async function runSweep<Name extends SweepName>(
+  serving: Serving,
+  name: Name,
+): Promise<SweepAnswer<Name>> {
+  const tally = serving.counts.sweeps[name];
+  try {
+    const answer = await SWEEPS[name](serving);
+    tally.finished += 1;
+    tally.rows += rowsOf(answer);
+    tally.finishedAtSeconds = serving.clock.now() / 1000;
+    return answer as SweepAnswer<Name>;
+  } catch (error) {
+    tally.failed += 1;
+    throw error;
+  }
+}
+
+/** Rows of an answer: a count, counts by kind, or nothing to count. */
+function rowsOf(answer: unknown): number {
+  if (typeof answer === "number") return answer;
+  if (typeof answer !== "object" || answer === null) return 0;
+  return Object.values(answer).reduce((sum: number, count) => sum + Number(count), 0);
 }
 
 /** Settles lapsed holds, ended subscriptions and promotions of every realm. */

@@ -61,7 +61,14 @@ async function* sourceFiles(folder: string): AsyncIterable<string> {
 /** Which folders a file of a folder may import beside itself; the longest folder that fits decides. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/domain/": ["src/domain/"],
-  "actors/": ["actors/", "src/domain/", "src/limits.ts"],
+  "actors/": [
+    "actors/",
+    "src/domain/",
+    "src/limits.ts",
+    "src/observability/runtime_counts.ts",
+    "src/observability/spans.ts",
+  ],
+  "src/observability/": ["src/observability/", "src/domain/", "src/service.ts"],
   "src/storage/": [
     "src/storage/",
     "src/domain/",
@@ -134,7 +141,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/limits.ts",
     "src/log.ts",
     "src/mcp/",
-    "src/metrics.ts",
+    "src/observability/",
     "src/privacy/",
     "src/registry.ts",
     "src/service.ts",
@@ -156,6 +163,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ajv: ["src/compose/"],
   "@modelcontextprotocol/sdk": ["src/mcp/"],
   typescript: ["src/tasks/"],
+  "prom-client": ["src/observability/"],
+  "@opentelemetry/api": ["src/observability/"],
 };
 
 Deno.test("imports point downwards: domain imports nothing, actors know no storage, routes know no SQL", async () => {

@@ -20,6 +20,8 @@ const SEQ_PER_TERM = 2 ** 33;
 
 /** A lease on a SQL store, with the fenced transactions of the admin side. */
 export interface StoreLease extends Lease {
+  /** How long ago the writer's session last showed life, in seconds; 0 on the embedded store, which has no session to lose. */
+  readonly silentSeconds: number;
   /** Runs statements on the writer's own session: they fail once the lease is lost. */
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
@@ -104,6 +106,10 @@ class HeldLease implements StoreLease, Journal {
     if (database.kind === "postgres") {
       this.#beat = setInterval(() => this.#prove(), LEASE_LIMITS.beatEveryMs);
     }
+  }
+
+  get silentSeconds(): number {
+    return this.#beat === null ? 0 : (performance.now() - this.#provenAt) / 1000;
   }
 
   isHeld(): boolean {

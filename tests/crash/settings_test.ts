@@ -33,6 +33,7 @@ const BAD: readonly Readonly<Record<string, string>>[] = [
   { DATABASE_URL: "postgres://postgres@localhost:1/none" },
   { HOLDFAST_ADMIN_TOKEN: "short" },
   { HOLDFAST_HOST: "999.1.1.1" },
+  { HOLDFAST_LOG_LEVEL: "loud" },
 ];
 
 for (const settings of BAD) {

@@ -144,6 +144,8 @@ export class SimProcess {
         return serving === null ? null : viewOf(serving);
       },
       requireServing: () => viewOf(service.requireServing()),
+      counts: service.counts,
+      spans: service.spans,
       get state() {
         return service.state;
       },

@@ -7,6 +7,7 @@ import { REFUSAL_CODES, type RefusalCode } from "domain/refusal.ts";
 import { makeApp, SURFACE } from "routes/app.ts";
 import { STATUS } from "routes/errors.ts";
 import { TOOL_SERVER_PATH } from "routes/mcp.ts";
+import { Counts } from "src/observability/counts.ts";
 import type { Service } from "src/service.ts";
 import { DOCUMENTED } from "tests/support/documented.ts";
 import { ajv, document, examples, operationObjects, validatorAt } from "tests/routes/reference/document.ts";
@@ -28,7 +29,7 @@ Deno.test("the validator finds a fault where there is one", async () => {
 Deno.test("every route of the service is in the document, and nothing else", () => {
   const shown = [...operationObjects()].map(({ path, method }) => `${method.toUpperCase()} ${path}`);
   // Mounting needs no running service.
-  const { routes } = makeApp({} as Service, null);
+  const { routes } = makeApp({ counts: new Counts(), spans: null } as Service, null);
   const isOther = (path: string) => path.startsWith("/docs/") || path === TOOL_SERVER_PATH;
   // A preflight belongs to the call that it asks for.
   const mounted = routes.filter(({ method, path }) => method !== "OPTIONS" && !isOther(path))

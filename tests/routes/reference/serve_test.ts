@@ -4,11 +4,16 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { makeApp } from "routes/app.ts";
 import { SCALAR_PATH } from "routes/reference/serve.ts";
+import { Counts } from "src/observability/counts.ts";
+import type { Spans } from "src/observability/spans.ts";
 import type { Service } from "src/service.ts";
 import { document } from "tests/routes/reference/document.ts";
 
 // A process that is not the writer serves its reference all the same.
-const app = makeApp({ serving: null, state: "standby" } as Service, null);
+const app = makeApp(
+  { serving: null, state: "standby", counts: new Counts(), spans: null as Spans | null } as Service,
+  null,
+);
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
   return await app.fetch(new Request(`http://service.test${path}`, { headers }));

@@ -91,7 +91,7 @@ export const ERASURE: readonly Entry[] = [
     "select * from erasure_jobs where id = $1",
     (tables, [id, realm]) => tables.list("erasure_jobs", (row) => row.id === id && row.realm === realm),
   ),
-  read("select a.key, a.id from users u join users a", (tables, [realm, id]) => {
+  read("with canonical as ( select coalesce(merged_into, key)", (tables, [realm, id]) => {
     const { own } = canonicalOf(tables, realm, id);
     if (own === undefined) return [];
     const key = own.merged_into ?? own.key;
@@ -102,12 +102,12 @@ export const ERASURE: readonly Entry[] = [
     (tables, [keys]) => tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)),
   ),
   ...HISTORY.map(({ table, key }) =>
-    write(`delete from ${table} where ${key} in ( select ${key} from ${table} where user_key = any`, (
+    write(`delete from ${table} where ${key} = any(array(`, (
       tables,
       [keys, limit],
     ) => tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number), Number(limit)))
   ),
-  write("delete from reservations where id in ( select id from reservations where id > $1", (
+  write("delete from reservations where id = any(array(", (
     tables,
     [after, before, limit],
   ) =>

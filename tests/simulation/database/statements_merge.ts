@@ -15,8 +15,8 @@ export const MERGES: readonly Entry[] = [
     kind: "read",
     run: (tables, [key]) => tables.list("credit_balances", (row) => row.user_key === key).sort(by("id")),
   }],
-  ...HISTORY.map(({ table }): Entry => [
-    `select count(*)::int as rows from ( select 1 from ${table} where user_key`,
+  ...HISTORY.map(({ table, key }): Entry => [
+    `select count(*)::int as rows from (select found.${key} from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select ${key} from ${table} where`,
     {
       kind: "read",
       run(tables, [keys, limit]) {
@@ -26,7 +26,7 @@ export const MERGES: readonly Entry[] = [
       },
     },
   ]),
-  ["select count(*)::int as rows from ( select 1 from reservations where id > $1", {
+  ["select count(*)::int as rows from (select id from reservations where id > $1", {
     kind: "read",
     run(tables, [after, before, limit]) {
       const rows = tables.list("reservations", ({ id, status }) =>
@@ -61,8 +61,8 @@ export const MERGES: readonly Entry[] = [
   }],
   ...HISTORY.map(({ table }): Entry => [`update ${table} set user_key = $2::bigint`, {
     kind: "write",
-    make: ([alias, into, limit]) => (tables) => {
-      const isOf = (row: { user_key?: unknown }) => row.user_key === alias;
+    make: ([aliases, into, limit]) => (tables) => {
+      const isOf = (row: { user_key?: unknown }) => numbersOf(aliases).includes(row.user_key as number);
       const moved = tables.update(table, isOf, { user_key: into as number }, Number(limit));
       return Array.from({ length: moved }, () => ({}));
     },

@@ -1,5 +1,6 @@
 // Statements behind the reads of tables: feed, ledger, subscription history, balances in any state.
 
+import { SCOPE_BITS } from "domain/user.ts";
 import type { Param } from "storage/database.ts";
 import type { Statement } from "tests/simulation/database/statements.ts";
 import { by, numbersOf } from "tests/simulation/database/params.ts";
@@ -8,24 +9,21 @@ import type { Fields } from "tests/support/memory_store.ts";
 
 type Entry = readonly [start: string, statement: Statement];
 
-/** The one or many users whose rows a statement wants. */
-type Keys = (param: Param | undefined) => readonly number[];
-
-const OWNERS: readonly (readonly [condition: string, keys: Keys])[] = [
-  ["= any(", numbersOf],
-  ["= $", (param) => [Number(param)]],
-];
-
-/** Reads rows of one user, filed under one number or under several. */
-function ofUser(
+/** Reads rows of the users that a statement names in its first parameter. */
+function ofUsers(
   start: string,
   run: (tables: SimTables, keys: readonly number[], params: readonly Param[]) => Fields[],
-  place = 0,
-): Entry[] {
-  return OWNERS.map(([condition, keys]) => [`${start} ${condition}`, {
-    kind: "read",
-    run: (tables, params) => run(tables, keys(params[place]), params),
-  }]);
+): Entry {
+  return [start, { kind: "read", run: (tables, params) => run(tables, numbersOf(params[0]), params) }];
+}
+
+/** Reads the newest rows of a table of those users. */
+function newestOfUsers(table: string): Entry {
+  return ofUsers(
+    `select found.* from (select unnest($1::text::bigint[])) as owner(key) cross join lateral ( select * from ${table} where`,
+    (tables, keys, [, limit]) =>
+      newest(tables.list(table, (row) => keys.includes(row.user_key as number)), "at_ms", Number(limit)),
+  );
 }
 
 /** Newest first; of equal times the larger id first. */
@@ -52,41 +50,42 @@ export const VIEWS: readonly Entry[] = [
         key: row.merged_into ?? row.key as number,
       })),
   }],
-  ["select coalesce(merged_into, key) as key from users where realm", {
+  ["select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key) where u.realm", {
     kind: "read",
-    run: (tables, [realm, id]) =>
-      tables.list("users", (row) => row.realm === realm && row.id === id)
-        .map((row) => ({ key: row.merged_into ?? row.key as number })),
+    run(tables, [realm, id]) {
+      const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
+      const user = userOf(tables, own?.merged_into ?? own?.key);
+      if (user === undefined || user.erasing === true) return [];
+      const isHidden = (Number(user.opted_out) & SCOPE_BITS.ai_personalization) !== 0;
+      return isHidden ? [] : [{ key: user.key as number }];
+    },
   }],
-  ...ofUser("select * from subscription_events where user_key", (tables, keys, [, limit]) =>
-    newest(
-      tables.list("subscription_events", (row) => keys.includes(row.user_key as number)),
-      "at_ms",
-      Number(limit),
-    )),
-  ...ofUser(
-    "select * from credit_ledger where user_key",
-    (tables, keys, [, limit]) =>
-      newest(
-        tables.list("credit_ledger", (row) => keys.includes(row.user_key as number)),
-        "at_ms",
-        Number(limit),
-      ),
-  ),
-  ...ofUser(
-    "select * from credit_balances where user_key",
+  ["select set_config('enable_bitmapscan'", { kind: "read", run: () => [] }],
+  newestOfUsers("subscription_events"),
+  newestOfUsers("credit_ledger"),
+  ofUsers(
+    "select * from credit_balances where user_key = any",
     (tables, keys) => tables.list("credit_balances", (row) => keys.includes(row.user_key as number)),
   ),
-  ...ofUser(
-    "select e.*, c.id as end_user_id, l.at_ms as log_at_ms, l.prompt, l.response from events e join users u on u.key = e.user_key join users c on c.key = coalesce(u.merged_into, u.key) left join event_logs l on l.event_id = e.id where e.user_key",
-    (tables, keys, [limit]) => {
-      const rows = tables.list("events", (row) => keys.includes(row.user_key as number));
-      return newest(rows, "created_at_ms", Number(limit)).map((row) => {
-        const owner = userOf(tables, row.user_key);
-        const canonical = userOf(tables, owner?.merged_into ?? owner?.key);
-        return { ...row, end_user_id: canonical?.id ?? null, log_at_ms: null, prompt: null, response: null };
-      });
+  [
+    "select e.*, c.id as end_user_id, l.at_ms as log_at_ms, left(l.prompt, 200) as prompt, null as response from (select * from events where id = any(array(select e.id from (select found.* from (select u.key",
+    {
+      kind: "read",
+      run(tables, [limit, , owners]) {
+        const keys = numbersOf(owners);
+        const rows = tables.list("events", (row) => keys.includes(row.user_key as number));
+        return newest(rows, "created_at_ms", Number(limit)).map((row) => {
+          const owner = userOf(tables, row.user_key);
+          const canonical = userOf(tables, owner?.merged_into ?? owner?.key);
+          return {
+            ...row,
+            end_user_id: canonical?.id ?? null,
+            log_at_ms: null,
+            prompt: null,
+            response: null,
+          };
+        });
+      },
     },
-    2,
-  ),
+  ],
 ];

@@ -1,0 +1,66 @@
+// What is observed of the requests of one route: counts always, a span's name and an access line only where somebody
+// asked for them. Made when the route is mounted, so that a request adds to numbers that are at hand.
+
+import type { WireAnswer } from "actors/idempotency.ts";
+import { refusalOf, refuseThrown, requestId, respond } from "routes/respond.ts";
+import { isLogged, log } from "src/log.ts";
+import type { AnswerCode, RouteCounts } from "src/observability/request_counts.ts";
+import type { Spans } from "src/observability/spans.ts";
+import type { Service } from "src/service.ts";
+
+/** The route of every request that no route matches. */
+export const NO_ROUTE = "none";
+
+/** Observes the requests of a route. */
+export class RouteWatch {
+  readonly #counts: RouteCounts;
+  readonly #spans: Spans | null;
+  /** Whether each request is told of by itself. */
+  readonly #tellsEach: boolean;
+
+  /** @param route the path with its places, never one that a caller sent */
+  constructor({ counts, spans }: Service, method: string, route: string) {
+    this.#counts = counts.requests.of(method, route);
+    this.#spans = spans;
+    this.#tellsEach = spans !== null || isLogged("debug");
+  }
+
+  /** A request begins; the answer is for `answered`, `threw` or `ended`. */
+  starts(): number {
+    const startedAt = this.#counts.starts();
+    return this.#tellsEach && startedAt === 0 ? performance.now() : startedAt;
+  }
+
+  /** The response to a request that has its answer. */
+  answered(startedAt: number, request: Request, answer: WireAnswer, isReplayed = false): Response {
+    if (isReplayed) this.#counts.replayed += 1;
+    return this.ended(startedAt, codeOf(answer), respond(request, answer, isReplayed));
+  }
+
+  /** The response to what a request threw. */
+  threw(startedAt: number, request: Request, thrown: unknown): Response {
+    const id = requestId(request);
+    const refusal = refusalOf(id, thrown);
+    return this.ended(startedAt, refusal.code, refuseThrown(request, thrown, refusal, id));
+  }
+
+  /** A response that is on its way. */
+  ended(startedAt: number, code: AnswerCode, response: Response): Response {
+    this.#counts.ends(code, startedAt);
+    if (this.#tellsEach) this.#tell(startedAt, code, response);
+    return response;
+  }
+
+  #tell(startedAt: number, code: AnswerCode, { status, headers }: Response): void {
+    const { method, route } = this.#counts;
+    const id = headers.get("x-request-id");
+    this.#spans?.request(method, route, code, id);
+    const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
+    log("debug", "Answered", { requestId: id, method, route, status, code, ms });
+  }
+}
+
+/** How an answer is counted; only errors are looked into. */
+function codeOf({ status, body }: WireAnswer): AnswerCode {
+  return status === 200 ? "ok" : JSON.parse(body).error.code;
+}

@@ -1,0 +1,31 @@
+// Everything that a service counts, in one object that lives as long as it does.
+
+import { RequestCounts } from "src/observability/request_counts.ts";
+import { RuntimeCounts } from "src/observability/runtime_counts.ts";
+
+/** The sweeps by name. */
+export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs", "idempotency"] as const;
+
+export type SweepName = (typeof SWEEP_NAMES)[number];
+
+/** What became of the runs of a sweep. */
+export interface SweepTally {
+  finished: number;
+  failed: number;
+  /** Rows that the runs settled, moved or removed. */
+  rows: number;
+  /** The moment of the last run that finished, in seconds of the Unix clock; 0 before the first. */
+  finishedAtSeconds: number;
+}
+
+/** The counts of a service. */
+export class Counts {
+  readonly requests = new RequestCounts();
+  readonly runtime = new RuntimeCounts();
+  readonly sweeps = Object.fromEntries(
+    SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
+  ) as Record<SweepName, SweepTally>;
+  /** Terms that this process began as the writer, and those that a fault ended. */
+  termsBegun = 0;
+  termsLost = 0;
+}
