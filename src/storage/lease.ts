@@ -33,6 +33,7 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
     [LEASE_LOCK],
   );
   if (lock?.locked !== true) return null;
+  if (database.kind === "postgres") await outwaitRestart(session);
   const [row] = await session.query<{ term: number }>(
     `insert into lease (term) values (1) on conflict (one) do update set term = lease.term + 1 returning term`,
   );
@@ -45,6 +46,19 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
   const drainer =
     await (database.url === null ? openSessionDrainer(database) : startDrainThread(database.url));
   return new HeldLease(database, session, drainer, term);
+}
+
+/**
+ * A server that starts again has ended every session at once. Whoever was the writer and has not heard of it, paused or
+ * cut off, may answer from memory for as long as its last sign of life is valid; until then nobody else becomes the
+ * writer. A process that ends by itself frees the lock as its last act, and needs no such wait.
+ */
+async function outwaitRestart(session: Pick<Session, "query">): Promise<void> {
+  const [row] = await session.query<{ up_ms: number }>(
+    "select (extract(epoch from clock_timestamp() - pg_postmaster_start_time()) * 1000)::bigint as up_ms",
+  );
+  const leftMs = LEASE_LIMITS.validMs - (row?.up_ms ?? 0);
+  if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
 }
 
 /** The session of the process that serves a server's database. */

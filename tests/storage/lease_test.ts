@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "actors/port.ts";
+import { LEASE_LIMITS } from "src/limits.ts";
 import { tryLease } from "storage/lease.ts";
 import { openUserStore } from "storage/user_store.ts";
 import { counter, NOW, user, withWriter } from "tests/storage/sample.ts";
@@ -83,3 +84,36 @@ Deno.test("a fenced transaction of a lost lease does nothing", () =>
     await assert.rejects(lease.transaction((inner) => inner.query("insert into zz values (1)")));
     assert.deepEqual([...await store.database.query("select * from zz")], []);
   }));
+
+Deno.test({
+  name: "after a restart of the server the writer waits until the last one's sign of life is too old",
+  ignore: testServerUrl() === null,
+  fn: () =>
+    withWriter(async ({ store, lease }) => {
+      await lease.close();
+      const waits: number[] = [];
+      const { setTimeout: real } = globalThis;
+      for (const upMs of [1_000, LEASE_LIMITS.validMs]) {
+        const session = await store.database.pin(() => {});
+        const restarted = {
+          ...session,
+          query: (async (text: string, params: never[]) =>
+            text.includes("pg_postmaster_start_time")
+              ? [{ up_ms: upMs }]
+              : await session.query(text, params)) as typeof session.query,
+        };
+        globalThis.setTimeout = ((run: () => void, ms = 0) => {
+          if (ms === LEASE_LIMITS.validMs - 1_000) waits.push(upMs);
+          return real(run, ms);
+        }) as typeof setTimeout;
+        try {
+          const taken = await tryLease(store.database, restarted);
+          assert.ok(taken !== null && taken.isHeld());
+          await taken.close();
+        } finally {
+          globalThis.setTimeout = real;
+        }
+      }
+      assert.deepEqual(waits, [1_000]);
+    }),
+});

@@ -49,6 +49,8 @@ export interface ServerEvents {
 export class Server {
   tables = new SimTables();
   isUp = true;
+  /** When the server started last. */
+  startedAt = -Infinity;
   /** Whoever holds the lease's lock. */
   leaseHolder: ServerSession | null = null;
   readonly sessions = new Set<ServerSession>();
@@ -95,12 +97,18 @@ export class Server {
     for (const session of [...this.sessions]) this.end(session);
     this.#time.after(downMs, WORLD, () => {
       this.isUp = true;
+      this.startedAt = this.#time.now;
     });
   }
 
   /** Ends the sessions that hold the lock of writing transactions, but not the one that asks. */
   endStaleWriters(asking: ServerSession): void {
     if (this.#writer !== null && this.#writer !== asking) this.end(this.#writer);
+  }
+
+  /** How long the server has been up. */
+  get upMs(): number {
+    return this.#time.now - this.startedAt;
   }
 
   /** Has a session ended after a silence. */

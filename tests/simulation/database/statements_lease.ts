@@ -17,6 +17,10 @@ export const LEASE: readonly (readonly [start: string, statement: Statement])[] 
       return [{ locked: server.leaseHolder === session }];
     },
   }],
+  ["select (extract(epoch from clock_timestamp() - pg_postmaster_start_time())", {
+    kind: "session",
+    run: (server) => [{ up_ms: Math.floor(Math.min(server.upMs, Number.MAX_SAFE_INTEGER)) }],
+  }],
   ["insert into lease (term)", {
     kind: "write",
     make: () => (tables) => [{ term: ++tables.terms }],
