@@ -19,7 +19,7 @@ export const WORLD: Owner = { name: "world", isAlive: true, pausedUntil: 0 };
 interface Event {
   at: number;
   readonly no: number;
-  readonly owner: Owner;
+  owner: Owner;
   run: (() => void) | null;
   /** For intervals. */
   readonly everyMs: number | null;
@@ -37,6 +37,8 @@ export class VirtualTime {
   readonly #startsAt: number;
   readonly #random: Random;
   readonly #timers = new Map<number, Event>();
+  /** Timers that keep nothing alive: those of modules, which outlive a process of this world and the world itself. */
+  readonly #idle = new Set<Event>();
   #heap: Event[] = [];
   #made = 0;
 
@@ -77,6 +79,7 @@ export class VirtualTime {
       return true;
     }
     this.current = owner;
+    if (this.#idle.delete(event)) event.run = null;
     run();
     await new Promise<void>((resolve) => realImmediate(() => resolve()));
     this.current = WORLD;
@@ -103,6 +106,7 @@ export class VirtualTime {
       setImmediate: globalThis.setImmediate,
     };
     const { performance: { now: realNow }, Date: { now: realDate }, crypto } = globalThis;
+    const { unrefTimer } = Deno;
     const { getRandomValues, randomUUID } = crypto;
     const timer = (everyMs: boolean) => (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
       const event = this.#add(
@@ -126,6 +130,12 @@ export class VirtualTime {
       clearInterval: clear,
       setImmediate: (run: () => void) => void this.#add(0, this.current, run, null),
     });
+    Deno.unrefTimer = (id) => {
+      const event = this.#timers.get(id as number);
+      if (event === undefined) return;
+      event.owner = WORLD;
+      this.#idle.add(event);
+    };
     performance.now = () => this.now;
     Date.now = () => this.calendar();
     crypto.getRandomValues = ((bytes: Uint8Array) => {
@@ -135,11 +145,22 @@ export class VirtualTime {
     let uuids = 0;
     crypto.randomUUID = () => `00000000-0000-4000-8000-${String(++uuids).padStart(12, "0")}` as const;
     return () => {
+      this.#endIdle();
+      Deno.unrefTimer = unrefTimer;
       Object.assign(globalThis, real);
       performance.now = realNow;
       Date.now = realDate;
       Object.assign(crypto, { getRandomValues, randomUUID });
     };
+  }
+
+  /** Lets idle timers end before the world does: a module that waits for one would wait for it in the next world. */
+  #endIdle(): void {
+    for (const event of this.#idle) {
+      const { run } = event;
+      event.run = null;
+      run?.();
+    }
   }
 
   #add(ms: number, owner: Owner, run: () => void, everyMs: number | null, isTimer = true): Event {
