@@ -9,7 +9,7 @@ import { holdfast } from "./contestants/holdfast.ts";
 import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
 import { type Options, readOptions } from "./options.ts";
-import { Cleanup, messageOf } from "./processes.ts";
+import { type Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
 import { measure, type Measured, roundOf } from "./schedule.ts";
 import { makeScratch, type Scratch } from "./scratch.ts";
@@ -115,21 +115,9 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Report> {
 async function main(args: string[]): Promise<number> {
   const options = readOptions(args, CONTESTANTS.map(({ name }) => name));
   if (options === null) return 0;
-  const cleanup = new Cleanup();
-  const interrupted = async () => {
-    progress("interrupted, cleaning up");
-    await cleanup.run();
-    Deno.exit(130);
-  };
-  Deno.addSignalListener("SIGINT", interrupted);
-  Deno.addSignalListener("SIGTERM", interrupted);
-  try {
-    const report = await bench(options, cleanup);
-    console.log(options.json ? JSON.stringify(report, null, 2) : table(report));
-    return report.absent.some(({ outcome }) => outcome === "failed") ? 1 : 0;
-  } finally {
-    await cleanup.run();
-  }
+  const report = await withCleanup((cleanup) => bench(options, cleanup));
+  console.log(options.json ? JSON.stringify(report, null, 2) : table(report));
+  return report.absent.some(({ outcome }) => outcome === "failed") ? 1 : 0;
 }
 
 if (import.meta.main) {

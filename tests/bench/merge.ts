@@ -3,7 +3,7 @@
 import postgres from "postgres";
 import { parseArgs } from "node:util";
 import { type CallReport, userId, USERS } from "./load_plan.ts";
-import { Cleanup, messageOf } from "./processes.ts";
+import { type Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { measure, type Scenario } from "./schedule.ts";
 import { makeScratch } from "./scratch.ts";
 import { type Client, makeApp, sleep, startService } from "./service.ts";
@@ -248,24 +248,12 @@ async function main(args: string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const cleanup = new Cleanup();
-  const interrupted = async () => {
-    progress("interrupted, cleaning up");
-    await cleanup.run();
-    Deno.exit(130);
-  };
-  Deno.addSignalListener("SIGINT", interrupted);
-  Deno.addSignalListener("SIGTERM", interrupted);
-  try {
-    const rows = await bench(options, cleanup);
-    const width = Math.max(...rows.map(({ name }) => name.length));
-    for (const { name, cells } of rows) {
-      console.log([name.padEnd(width), ...cells.map((cell) => cell.padEnd(16))].join("  ").trimEnd());
-    }
-    return 0;
-  } finally {
-    await cleanup.run();
+  const rows = await withCleanup((cleanup) => bench(options, cleanup));
+  const width = Math.max(...rows.map(({ name }) => name.length));
+  for (const { name, cells } of rows) {
+    console.log([name.padEnd(width), ...cells.map((cell) => cell.padEnd(16))].join("  ").trimEnd());
   }
+  return 0;
 }
 
 if (import.meta.main) {

@@ -43,6 +43,25 @@ export class Cleanup {
   }
 }
 
+/** Runs a program's work, and undoes what it made: at its end, when it fails, and when it is interrupted. */
+export async function withCleanup<T>(work: (cleanup: Cleanup) => Promise<T>): Promise<T> {
+  const cleanup = new Cleanup();
+  const interrupted = async () => {
+    console.error("bench: interrupted, cleaning up");
+    await cleanup.run();
+    Deno.exit(130);
+  };
+  Deno.addSignalListener("SIGINT", interrupted);
+  Deno.addSignalListener("SIGTERM", interrupted);
+  try {
+    return await work(cleanup);
+  } finally {
+    await cleanup.run();
+    Deno.removeSignalListener("SIGINT", interrupted);
+    Deno.removeSignalListener("SIGTERM", interrupted);
+  }
+}
+
 /** The message of anything thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -10,7 +10,7 @@ import type { Database } from "storage/database.ts";
 import { openPostgres } from "storage/postgres_database.ts";
 import { loadRegistry } from "storage/registry_store.ts";
 import { openUserStore } from "storage/user_store.ts";
-import { Cleanup, messageOf } from "./processes.ts";
+import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { makeScratch } from "./scratch.ts";
 import { type Client, makeApp, startService } from "./service.ts";
 import { executionMs, explaining, pagesOf } from "./table_plans.ts";
@@ -201,23 +201,9 @@ function readOptions(args: string[]): Options | null {
   };
 }
 
-async function run(options: Options, size: Size): Promise<Report> {
-  const cleanup = new Cleanup();
-  const interrupted = async () => {
-    progress("interrupted, cleaning up");
-    await cleanup.run();
-    Deno.exit(130);
-  };
-  Deno.addSignalListener("SIGINT", interrupted);
-  Deno.addSignalListener("SIGTERM", interrupted);
-  try {
-    progress(`${size.users} users, ${size.events} events`);
-    return await measure(options, size, cleanup);
-  } finally {
-    await cleanup.run();
-    Deno.removeSignalListener("SIGINT", interrupted);
-    Deno.removeSignalListener("SIGTERM", interrupted);
-  }
+function run(options: Options, size: Size): Promise<Report> {
+  progress(`${size.users} users, ${size.events} events`);
+  return withCleanup((cleanup) => measure(options, size, cleanup));
 }
 
 if (import.meta.main) {

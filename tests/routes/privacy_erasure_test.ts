@@ -4,7 +4,6 @@
 import assert from "node:assert/strict";
 import { Customer } from "tests/routes/credits_support.ts";
 import { assertRefused, dataOf } from "tests/routes/support.ts";
-import { startTestService, type TestService } from "tests/support/test_service.ts";
 import { reconcile } from "src/read/reconcile.ts";
 import {
   another,
@@ -23,19 +22,10 @@ import {
   statusOf,
   sweep,
   tracesOf,
+  withService,
   type Zebra,
   ZEBRA_IDS,
 } from "tests/routes/privacy_support.ts";
-
-/** Runs a test on a service of its own: it looks at whole tables. */
-async function withService(work: (service: TestService) => Promise<void>): Promise<void> {
-  const service = await startTestService();
-  try {
-    await work(service);
-  } finally {
-    await service.close();
-  }
-}
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease"];

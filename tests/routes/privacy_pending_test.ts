@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Customer } from "tests/routes/credits_support.ts";
 import { assertRefused, dataOf } from "tests/routes/support.ts";
-import { type Answer, startTestService, type TestService } from "tests/support/test_service.ts";
+import type { Answer, TestService } from "tests/support/test_service.ts";
 import { reconcile } from "src/read/reconcile.ts";
 import {
   another,
@@ -22,16 +22,8 @@ import {
   stopQueued,
   sweep,
   tracesOf,
+  withService,
 } from "tests/routes/privacy_support.ts";
-
-async function withService(work: (service: TestService) => Promise<void>): Promise<void> {
-  const service = await startTestService();
-  try {
-    await work(service);
-  } finally {
-    await service.close();
-  }
-}
 
 async function assertNoDrift(service: TestService): Promise<void> {
   await service.serving().term.flush();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { Database, Param } from "storage/database.ts";
-import type { Answer, TestApp, TestService } from "tests/support/test_service.ts";
+import { type Answer, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
 import { CREDIT_CATALOG, Customer } from "tests/routes/credits_support.ts";
 import { dataOf } from "tests/routes/support.ts";
 
@@ -261,3 +261,13 @@ export async function makeZebra(app: TestApp): Promise<Zebra> {
 
 /** Every id of that user. */
 export const ZEBRA_IDS = ["", "-old", "-older", "-batch", "-device"].map((end) => MARK + end);
+
+/** Runs a test on a service of its own, for those that look at whole tables. */
+export async function withService(work: (service: TestService) => Promise<void>): Promise<void> {
+  const service = await startTestService();
+  try {
+    await work(service);
+  } finally {
+    await service.close();
+  }
+}
