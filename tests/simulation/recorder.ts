@@ -13,8 +13,10 @@ import type { Owner, VirtualTime } from "tests/simulation/time.ts";
 
 /** One turn, or one other step that wrote. */
 export interface Turn {
-  /** Its place among all that was noted. */
+  /** Its place among all that was noted: where it looked at the clock. */
   readonly order: number;
+  /** Where it made its changes: there too, but a merge reads tables between, and others have turns meanwhile. */
+  decidedAt: number;
   /** The realm's clock. */
   readonly now: Millis;
   readonly process: Owner;
@@ -127,7 +129,8 @@ export class Recorder {
 
   #noteTurn(attempt: Attempt, now: Millis): void {
     const process = this.#time.current;
-    const turn: Turn = { order: ++this.tick, now, process, attempt, changes: [], batch: null };
+    const order = ++this.tick;
+    const turn: Turn = { order, decidedAt: order, now, process, attempt, changes: [], batch: null };
     attempt.turns.push(turn);
     this.#last = turn;
   }
@@ -150,6 +153,7 @@ export class Recorder {
       const turn = merging.turns.at(-1) as Turn;
       turn.batch = noted;
       turn.changes = changes.slice();
+      turn.decidedAt = ++this.tick;
       noted.turns.push(turn);
       return;
     }
@@ -164,8 +168,10 @@ export class Recorder {
       return;
     }
     const now = this.#time.calendar();
+    const order = ++this.tick;
     noted.turns.push({
-      order: ++this.tick,
+      order,
+      decidedAt: order,
       now,
       process,
       attempt: null,

@@ -35,7 +35,8 @@ Deno.test("a run is a function of its seed", async () => {
   assert.notEqual(first.trace, other.trace);
 });
 
-for (const seed of [1, 2, 3, 4, 5, 6]) {
+// In 676 other users have turns while a merge reads, all at one moment, and join its users' ledger later.
+for (const seed of [1, 2, 3, 4, 5, 6, 676]) {
   Deno.test(`nothing is wrong with seed ${seed}`, async () => {
     assert.equal(await violationOf(seed), null);
   });

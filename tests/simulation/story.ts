@@ -62,13 +62,14 @@ function linesOf({ no, key, calledAt, request, attempts, answeredAt, answer }: C
 }
 
 function attemptLines(name: string, { process, turns, reply, repliedAt }: Attempt): Note[] {
-  const lines = turns.map(({ order, now, batch }) => {
+  const lines = turns.map(({ order, decidedAt, now, batch }) => {
+    const later = decidedAt === order ? "" : `decided at ${decidedAt}, `;
     const fate = batch === null
       ? "changes nothing"
       : batch.durableAt === null
       ? "LOST"
       : `durable at ${batch.durableAt}`;
-    return { order, text: `  ${name} turn in ${process}, ${new Date(now).toISOString()}, ${fate}` };
+    return { order, text: `  ${name} turn in ${process}, ${new Date(now).toISOString()}, ${later}${fate}` };
   });
   if (reply === null || repliedAt === null || !isFinal(reply)) return lines;
   const replayed = reply.isReplayed ? " again" : "";

@@ -28,8 +28,8 @@ export function answersChecker(): Checker {
 /** An answer leaves after its turn, and after the changes of its turn are durable. */
 function checkDurable(call: Call, { turns, reply, repliedAt, sentAt }: Attempt): void {
   if (reply === null || repliedAt === null || !isFinal(reply)) return;
-  for (const { order, batch } of turns) {
-    if (order < sentAt || order > repliedAt) throw new Error(`call ${call.no} ran outside of its time`);
+  for (const { order, decidedAt, batch } of turns) {
+    if (order < sentAt || decidedAt > repliedAt) throw new Error(`call ${call.no} ran outside of its time`);
     if (batch === null || batch.durableAt !== null && batch.durableAt < repliedAt) continue;
     throw new Error(`call ${call.no} (${call.request.op}) was answered before its changes were durable`);
   }

@@ -1,5 +1,5 @@
 // Linearizability: there is one order of all calls, in which each takes effect between its sending and its answer, and
-// in which the independent model gives every answer that was given. The order in which turns ran is tried first;
+// in which the independent model gives every answer that was given. The order in which turns decided is tried first;
 // where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
 // changes are not durable did not happen; one whose answer nobody heard happened all the same.
 
@@ -19,7 +19,7 @@ import type { Checker } from "tests/simulation/watch.ts";
 /** Something that happened: a call's execution, with the moments between which it did. */
 interface Entry {
   readonly call: Call;
-  readonly order: number;
+  readonly decidedAt: number;
   readonly now: number;
   readonly from: number;
   readonly until: number;
@@ -41,7 +41,7 @@ export function linearChecker(): Checker {
   return {
     name: "linear",
     atEnd({ calls, catalog }) {
-      const entries = calls.filter(isModelled).flatMap(entriesOf).sort((a, b) => a.order - b.order);
+      const entries = calls.filter(isModelled).flatMap(entriesOf).sort(byDecision);
       const found = search(entries, catalog);
       if (found === null) return;
       const { call } = found;
@@ -67,12 +67,20 @@ function entriesOf(call: Call): Entry[] {
     const isDurable = turn?.batch != null && turn.batch.durableAt !== null;
     if (!isAnswer && !isDurable) return [];
     const answeredAt = attempt.repliedAt ?? Infinity;
-    // What was answered without a turn rests on what cannot change any more; its answer's time is as good as any.
-    const order = turn?.order ?? answeredAt;
-    const now = turn?.now ?? null;
-    if (now === null) return [];
-    return [{ call, order, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt) }];
+    // What was answered without a turn rests on what cannot change any more.
+    if (turn === undefined) return [];
+    const { decidedAt, now } = turn;
+    return [{ call, decidedAt, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt) }];
   });
+}
+
+/**
+ * The order in which calls decided. Rows of one moment are listed by their ids, which grow with writing: a merge that
+ * looked at the clock before other users' turns of that moment, and decided after them, stands after them. It does not
+ * leave its moment, which its rows carry. Nobody has a turn of its two users between.
+ */
+function byDecision(a: Entry, b: Entry): number {
+  return a.now - b.now || a.decidedAt - b.decidedAt;
 }
 
 /** What an execution answered; where nobody ever said it, as it was written down with the changes. */
