@@ -5,7 +5,7 @@ import { type Context, Hono } from "hono";
 import { z } from "zod";
 import type { WireAnswer } from "actors/idempotency.ts";
 import { authorizeAdmin } from "routes/auth.ts";
-import { readBody } from "routes/body.ts";
+import { readMembers } from "routes/body.ts";
 import { Refused } from "routes/errors.ts";
 import { invalid, type Method, success } from "routes/operation.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
@@ -231,7 +231,7 @@ const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
     },
     handle: async (world, context) => {
       const app = appOf(world, context);
-      const { members } = await readBody(context.req.raw);
+      const members = await readMembers(context.req.raw);
       const result = await applyCatalog(world, app, members, isDryRun(context));
       if ("code" in result) throw new Refused(result.code, result.message, result.details);
       return success(result);
@@ -312,7 +312,7 @@ async function run(
 }
 
 async function bodyOf<Schema extends z.ZodType>(context: Context, schema: Schema): Promise<z.infer<Schema>> {
-  const parsed = schema.safeParse((await readBody(context.req.raw)).members);
+  const parsed = schema.safeParse(await readMembers(context.req.raw));
   if (!parsed.success) throw invalid(parsed.error);
   return parsed.data;
 }

@@ -7,10 +7,14 @@
 import { Refused } from "routes/errors.ts";
 import { BODY_LIMITS } from "src/limits.ts";
 
-type GiveUp = () => void;
+/** A read that is waited for. */
+interface Wait {
+  readonly reject: (reason: Error) => void;
+  readonly cancel: (() => void) | null;
+}
 
-let young = new Set<GiveUp>();
-let old = new Set<GiveUp>();
+let young = new Set<Wait>();
+let old = new Set<Wait>();
 let timer: ReturnType<typeof setTimeout> | null = null;
 let heldBytes = 0;
 
@@ -19,25 +23,23 @@ let heldBytes = 0;
  *
  * @param cancel ends the read, so that what has arrived is forgotten
  */
-export function inTime<T>(read: Promise<T>, cancel: () => void = () => {}): Promise<T> {
+export function inTime<T>(read: Promise<T>, cancel: (() => void) | null = null): Promise<T> {
   return new Promise((resolve, reject) => {
-    const giveUp = () => {
-      reject(new Refused("invalid_request", "The body did not arrive in time"));
-      cancel();
-    };
-    const leave = () => {
-      if (!young.delete(giveUp)) old.delete(giveUp);
-    };
-    young.add(giveUp);
+    const wait: Wait = { reject, cancel };
+    young.add(wait);
     timer ??= startTimer();
     read.then((value) => {
-      leave();
+      leave(wait);
       resolve(value);
     }, (error) => {
-      leave();
+      leave(wait);
       reject(error);
     });
   });
+}
+
+function leave(wait: Wait): void {
+  if (!young.delete(wait)) old.delete(wait);
 }
 
 /** Takes memory for a part of a large body, or refuses when too much of them is held; to be given back. */
@@ -63,6 +65,9 @@ function startTimer(): ReturnType<typeof setTimeout> {
 function tick(): void {
   const late = old;
   [old, young] = [young, new Set()];
-  for (const giveUp of late) giveUp();
+  for (const { reject, cancel } of late) {
+    reject(new Refused("invalid_request", "The body did not arrive in time"));
+    cancel?.();
+  }
   timer = old.size > 0 ? startTimer() : null;
 }

@@ -1,40 +1,62 @@
 // Reading a request: its body up to the limit, its query, and the text rules that hold for every member. What
 // comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
+//
+// Bytes that are no UTF-8 are read as U+FFFD, as everywhere on the web; so that two ids that differ can't become one,
+// no id or name may hold that character (schemas/fields.ts).
 
 import { Buffer } from "node:buffer";
 import { giveBytes, inTime, takeBytes } from "routes/arrival.ts";
 import { Refused } from "routes/errors.ts";
 import { BODY_LIMITS, REQUEST_LIMITS } from "src/limits.ts";
 
+/** A JSON object as a caller sent it. */
+export type Members = Record<string, unknown>;
+
 /** A request's members and the text that they came from. */
 export interface RequestInput {
-  readonly members: Record<string, unknown>;
+  readonly members: Members;
   readonly text: string;
 }
 
-/** Reads and parses a JSON object body. */
+/** Reads and parses a JSON object body. The runtime hands a small one that has arrived over in one piece. */
+export async function readMembers(request: Request): Promise<Members> {
+  if (!isSmall(request)) return (await readBody(request)).members;
+  const members = membersOf(await inTime(request.json()).catch(refuseJson));
+  refuseForbiddenText(members);
+  return members;
+}
+
+/** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
 export async function readBody(request: Request): Promise<RequestInput> {
-  const declared = request.headers.get("content-length");
-  if (declared !== null && Number(declared) > REQUEST_LIMITS.bodyBytesMax) refuseSize();
-  // Chunks are counted whatever length was declared beside them.
-  const isSmall = declared !== null && Number(declared) <= BODY_LIMITS.smallBytesMax &&
-    request.headers.get("transfer-encoding") === null;
-  const text = isSmall
+  const text = isSmall(request)
     ? decode(await inTime(request.bytes().catch(refuseBody)))
     : await readChunks(request.body);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;
   try {
     value = JSON.parse(text);
-  } catch {
-    throw new Refused("invalid_request", "The body is not JSON");
+  } catch (error) {
+    refuseJson(error);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Refused("invalid_request", "The body is not a JSON object");
-  }
+  const members = membersOf(value);
   // A forbidden character can reach a parsed value only through an escape.
-  if (text.includes("\\u")) refuseForbiddenText(value);
-  return { members: value as Record<string, unknown>, text };
+  if (text.includes("\\u")) refuseForbiddenText(members);
+  return { members, text };
+}
+
+/** Whether a body is short and says so; refuses one that says it is too long. */
+function isSmall({ headers }: Request): boolean {
+  const declared = headers.get("content-length");
+  if (declared === null) return false;
+  const bytes = Number(declared);
+  if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+  // Chunks are counted whatever length was declared beside them.
+  return bytes <= BODY_LIMITS.smallBytesMax && headers.get("transfer-encoding") === null;
+}
+
+function membersOf(value: unknown): Members {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
+  throw new Refused("invalid_request", "The body is not a JSON object");
 }
 
 /** Reads the query string; a repeated member counts by its first value. */
@@ -96,8 +118,7 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "errorCode",
 ]);
 
-/** Bytes that are no UTF-8 are refused: replaced, two ids that differ could become one. */
-const UTF_8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Up to here a loop over plain ASCII is quicker than a call out of JavaScript. */
 const SHORT_BYTES = 512;
@@ -106,11 +127,7 @@ function decode(bytes: Uint8Array): string {
   if (bytes.length <= SHORT_BYTES && isAscii(bytes)) {
     return String.fromCharCode.apply(null, bytes as unknown as number[]);
   }
-  try {
-    return UTF_8.decode(bytes);
-  } catch {
-    throw new Refused("invalid_request", "The body is not UTF-8 text");
-  }
+  return UTF_8.decode(bytes);
 }
 
 function isAscii(bytes: Uint8Array): boolean {
@@ -122,6 +139,12 @@ function isAscii(bytes: Uint8Array): boolean {
 
 function refuseBody(): never {
   throw new Refused("invalid_request", "The body could not be read");
+}
+
+function refuseJson(error: unknown): never {
+  if (error instanceof Refused) throw error;
+  if (error instanceof SyntaxError) throw new Refused("invalid_request", "The body is not JSON");
+  refuseBody();
 }
 
 /** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
@@ -152,17 +175,21 @@ async function collect(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
   }
 }
 
-/** Refuses U+0000 and lone surrogates in any text at any depth, without recursion. */
-function refuseForbiddenText(root: unknown): void {
-  const next: unknown[] = [root];
-  while (next.length > 0) {
-    const value = next.pop();
-    if (typeof value === "string") {
-      if (value.includes("\0") || !value.isWellFormed()) refuseCharacter();
-    } else if (typeof value === "object" && value !== null) {
-      for (const [name, member] of Object.entries(value)) next.push(name, member);
+/** Refuses U+0000 and lone surrogates in any text and name at any depth, without recursion. */
+function refuseForbiddenText(root: Members): void {
+  let next: object[] | null = null;
+  for (let value: object | undefined = root; value !== undefined; value = next?.pop()) {
+    for (const name in value) {
+      refuseCharacters(name);
+      const member = (value as Members)[name];
+      if (typeof member === "string") refuseCharacters(member);
+      else if (typeof member === "object" && member !== null) (next ??= []).push(member);
     }
   }
+}
+
+function refuseCharacters(text: string): void {
+  if (text.includes("\0") || !text.isWellFormed()) refuseCharacter();
 }
 
 function refuseCharacter(): never {

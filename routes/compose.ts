@@ -4,7 +4,7 @@ import { z } from "zod";
 import { numberOf } from "domain/amount.ts";
 import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
 import { composeAnswer } from "routes/schemas/answers.ts";
-import { endUserId, loggedText, SHOWN_AS, textOf } from "routes/schemas/fields.ts";
+import { endUserId, loggedText, nameOf, SHOWN_AS } from "routes/schemas/fields.ts";
 import { showBalance, showCounter, showSubscription } from "routes/wire.ts";
 import { compose } from "src/compose/compose.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
@@ -22,7 +22,7 @@ const generate = operation({
   method: "POST",
   path: "/v1/compose",
   access: "secret",
-  input: z.object({ type: textOf(1, REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
+  input: z.object({ type: nameOf(REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
   doc: {
     id: "compose",
     tag: "Compose",

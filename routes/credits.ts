@@ -11,6 +11,7 @@ import {
   endUserId,
   eventPattern,
   moment,
+  nameOf,
   SHOWN_AS,
   signedAmount,
   textOf,
@@ -29,12 +30,12 @@ const grant = operation({
   access: "credit_write",
   input: z.object({
     userId: endUserId,
-    packId: textOf(1, REQUEST_LIMITS.idLengthMax),
+    packId: nameOf(REQUEST_LIMITS.idLengthMax),
     quantity: z.unknown().register(SHOWN_AS, { type: "number", exclusiveMinimum: 0 }).optional(),
-    externalRef: textOf(1, REQUEST_LIMITS.externalRefLengthMax).nullish(),
+    externalRef: nameOf(REQUEST_LIMITS.externalRefLengthMax).nullish(),
     expiresAt: moment.nullish(),
     source: z.enum(["purchase", "grant", "refund", "manual"]).nullish(),
-    notes: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
+    notes: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   doc: {
     id: "grantCredits",
@@ -82,8 +83,8 @@ const revoke = operation({
   path: "/v1/credits/revoke",
   access: "credit_write",
   input: z.object({
-    balanceId: textOf(1, REQUEST_LIMITS.idLengthMax),
-    reason: textOf(0, REQUEST_LIMITS.notesLengthMax).nullish(),
+    balanceId: nameOf(REQUEST_LIMITS.idLengthMax),
+    reason: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   doc: {
     id: "revokeCredits",
@@ -147,7 +148,7 @@ const history = operation({
     userId: endUserId,
     limit: wholeNumber(1, REQUEST_LIMITS.ledgerLimitMax).optional(),
     cursor: z.string().optional(),
-    balanceId: textOf(1, REQUEST_LIMITS.idLengthMax).optional(),
+    balanceId: nameOf(REQUEST_LIMITS.idLengthMax).optional(),
   }),
   doc: {
     id: "listLedger",

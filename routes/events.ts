@@ -5,7 +5,7 @@ import type { Realm } from "actors/actor.ts";
 import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
 import { eventsAnswer } from "routes/schemas/answers.ts";
-import { endUserId, eventName, textOf, wholeNumber } from "routes/schemas/fields.ts";
+import { endUserId, eventName, nameOf, wholeNumber } from "routes/schemas/fields.ts";
 import { eventDetail } from "routes/schemas/records.ts";
 import { getEvent, listEvents, type LogView } from "src/read/feed.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
@@ -52,7 +52,7 @@ const detail = operation({
   method: "GET",
   path: "/v1/events/:eventId",
   access: "secret",
-  input: z.object({ eventId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
+  input: z.object({ eventId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   doc: {
     id: "getEvent",
     tag: "Events",

@@ -13,7 +13,15 @@ import { ownerOf } from "domain/ids.ts";
 import { unknownReservation } from "domain/commit.ts";
 import { unknownBalance } from "domain/revoke.ts";
 import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
-import { flattenOptions, readBody, readQuery, refuseForeignEscapes, type RequestInput } from "routes/body.ts";
+import {
+  flattenOptions,
+  type Members,
+  readBody,
+  readMembers,
+  readQuery,
+  refuseForeignEscapes,
+  type RequestInput,
+} from "routes/body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
 import { countCall } from "routes/rate_limit.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
@@ -134,20 +142,28 @@ export async function handle(
     const endUser = authorize(request, definition.access, caller, serving.clock.now());
     const { rateLimit } = caller.app.catalog;
     if (rateLimit !== null) countCall(caller, rateLimit, serving.clock.now());
-    const input = await readInput(context, definition);
-    const members = definition.hasOptions === true ? flattenOptions(input.members) : input.members;
-    const parsed = definition.input.safeParse(members);
-    if (!parsed.success) throw invalid(parsed.error);
-    const ready = { serving, caller, endUser, input: parsed.data, url: request.url };
     const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
-    if (key !== null) {
-      const { answer, isReplayed } = await handleOnce(definition, ready, key, input.text);
-      return watch.answered(startedAt, request, answer, isReplayed);
+    if (key === null && definition.method === "POST") {
+      const input = checked(definition, await readMembers(request));
+      const ready = { serving, caller, endUser, input, url: request.url, firstAnswer: null };
+      return watch.answered(startedAt, request, await definition.handle(ready));
     }
-    return watch.answered(startedAt, request, await definition.handle({ ...ready, firstAnswer: null }));
+    const { members, text } = await readInput(context, definition);
+    const input = checked(definition, members);
+    const ready = { serving, caller, endUser, input, url: request.url, firstAnswer: null };
+    if (key === null) return watch.answered(startedAt, request, await definition.handle(ready));
+    const { answer, isReplayed } = await handleOnce(definition, ready, key, text);
+    return watch.answered(startedAt, request, answer, isReplayed);
   } catch (error) {
     return watch.threw(startedAt, request, error);
   }
+}
+
+/** The input of an operation; refuses members that do not fit its schema. */
+function checked<Input>({ input, hasOptions }: Operation<Input>, members: Members): Input {
+  const parsed = input.safeParse(hasOptions === true ? flattenOptions(members) : members);
+  if (!parsed.success) throw invalid(parsed.error);
+  return parsed.data;
 }
 
 async function readInput(context: Context, definition: Operation<unknown>): Promise<RequestInput> {
@@ -181,7 +197,7 @@ export function invalid(error: z.ZodError): Refused {
 
 async function handleOnce(
   definition: Operation<unknown>,
-  ready: Omit<OperationRequest<unknown>, "firstAnswer">,
+  ready: OperationRequest<unknown>,
   key: string,
   bodyText: string,
 ): Promise<{ answer: WireAnswer; isReplayed: boolean }> {

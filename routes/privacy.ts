@@ -5,7 +5,7 @@ import { Refused } from "routes/errors.ts";
 import { type Operation, operation, success } from "routes/operation.ts";
 import type { OperationDoc } from "routes/reference/doc.ts";
 import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "routes/schemas/answers.ts";
-import { endUserId, textOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+import { endUserId, nameOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 import { changeConsent, isOptedOut } from "src/privacy/consents.ts";
 import { findErasure, requestErasure } from "src/privacy/erasure.ts";
@@ -80,7 +80,7 @@ const deletionStatus = operation({
   method: "GET",
   path: "/v1/deletion-status",
   access: "secret",
-  input: z.object({ jobId: textOf(1, REQUEST_LIMITS.idLengthMax) }),
+  input: z.object({ jobId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   doc: {
     id: "getDeletionStatus",
     tag: "Privacy",

@@ -4,14 +4,14 @@ import { z } from "zod";
 import { amountOf } from "domain/amount.ts";
 import { type Operation, operation, runTurn } from "routes/operation.ts";
 import { cancelAnswer } from "routes/schemas/answers.ts";
-import { amount, cutText, endUserId, moment, SHOWN_AS, textOf } from "routes/schemas/fields.ts";
+import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "routes/schemas/fields.ts";
 import { subscription } from "routes/schemas/records.ts";
 import { showSubscription } from "routes/wire.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
 const rowIds = {
-  provider: textOf(1, REQUEST_LIMITS.idLengthMax).nullish(),
-  externalId: textOf(1, REQUEST_LIMITS.idLengthMax).nullish(),
+  provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
+  externalId: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
 };
 
 /** A record schema drops `__proto__`, which names no group of any plan. */
@@ -48,7 +48,7 @@ const subscribe = operation({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    planId: textOf(1, REQUEST_LIMITS.idLengthMax),
+    planId: nameOf(REQUEST_LIMITS.idLengthMax),
     ...rowIds,
     customLimits: customLimits.nullish(),
     startsAt: moment.nullish(),

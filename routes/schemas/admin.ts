@@ -1,12 +1,12 @@
 // Bodies and answers of the admin API as schemas. Section 3 of the decisions, "Admin API".
 
 import { z } from "zod";
-import { textOf } from "routes/schemas/fields.ts";
+import { nameOf } from "routes/schemas/fields.ts";
 import { time } from "routes/schemas/records.ts";
 import { catalogSchema } from "src/catalog/schema.ts";
 import { REQUEST_LIMITS } from "src/limits.ts";
 
-const name = textOf(1, REQUEST_LIMITS.idLengthMax);
+const name = nameOf(REQUEST_LIMITS.idLengthMax);
 const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
 const caps = { operationCap: cap, aiBudgetCents: cap, testOperationCap: cap, testCreditBalanceCap: cap };
 const keyClass = z.enum(["secret", "public"]);

@@ -13,21 +13,30 @@ import { REQUEST_LIMITS } from "src/limits.ts";
  */
 export const SHOWN_AS = z.registry<Record<string, unknown>>();
 
-/** Text of a length in code points. */
-export function textOf(min: number, max: number) {
+/** Text of at most so many code points. */
+export function textOf(max: number) {
+  return z.string().refine((text) => isLength(text, 0, max), `must have at most ${max} characters`)
+    .register(SHOWN_AS, { type: "string", minLength: 0, maxLength: max });
+}
+
+/** What stands in a text for bytes that were no UTF-8. */
+const REPLACED = "\uFFFD";
+
+/** An id or a name: text of 1 to so many code points. With U+FFFD in it, it may be another than the caller meant. */
+export function nameOf(max: number) {
   return z.string().refine(
-    (text) => isLength(text, min, max),
-    min === 0 ? `must have at most ${max} characters` : `must have ${min} to ${max} characters`,
-  ).register(SHOWN_AS, { type: "string", minLength: min, maxLength: max });
+    (text) => isLength(text, 1, max) && !text.includes(REPLACED),
+    `must have 1 to ${max} characters, none of them U+FFFD`,
+  ).register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
 }
 
 /** An end-user id. Specification, "End-user ids and aliases". */
-export const endUserId = textOf(1, REQUEST_LIMITS.idLengthMax);
+export const endUserId = nameOf(REQUEST_LIMITS.idLengthMax);
 
 /** A concrete event name. */
 export const eventName = z.string().refine(
-  (text) => isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[*\p{Cc}]/u.test(text),
-  'must be a name of 1 to 200 characters without "*" and control characters',
+  (text) => isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[*\p{Cc}\uFFFD]/u.test(text),
+  'must be a name of 1 to 200 characters without "*", U+FFFD and control characters',
 ).register(SHOWN_AS, {
   type: "string",
   minLength: 1,
@@ -38,7 +47,7 @@ export const eventName = z.string().refine(
 /** An event name or a glob. */
 export const eventPattern = z.string().refine(
   (text) =>
-    isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/\p{Cc}/u.test(text) &&
+    isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[\p{Cc}\uFFFD]/u.test(text) &&
     !text.slice(0, -1).includes("*"),
   'must be an event name, a prefix followed by one final "*", or "*"',
 ).register(SHOWN_AS, {

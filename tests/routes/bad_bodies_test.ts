@@ -84,17 +84,54 @@ Deno.test("chunks are counted also where a small length is declared beside them"
   assert.equal((await service.http.fetch(request)).status, 413);
 });
 
-Deno.test("a body that ends early or is no UTF-8 is refused", async () => {
+const encode = (text: string) => new TextEncoder().encode(text);
+
+/** Bytes that no UTF-8 text has. */
+const FOREIGN = [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98]];
+
+Deno.test("an id or name with bytes that are no UTF-8 is refused, and so is one with U+FFFD itself", async () => {
   const app = await appWithUser(service);
   const before = await pictureOf(app);
-  const encode = (text: string) => new TextEncoder().encode(text);
-  const open = encode('{"userId":"u","event":"image.x","metadata":{"a":"');
-  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98]]) {
-    const body = new Uint8Array([...open, ...bytes, ...encode('"}}')]);
-    for (const isChunked of [false, true]) {
-      assertRefused(await sendBytes(app, "/track", body, isChunked), 400, "invalid_request", String(bytes));
+  const calls: [string, string, string][] = [
+    ["/track", '{"event":"image.x","userId":"u', '"}'],
+    ["/track", '{"userId":"u","event":"image.x', '"}'],
+    ["/reserve", '{"userId":"u","event":"image.x', '"}'],
+    ["/credits/grant", '{"userId":"u","packId":"pack', '"}'],
+    ["/credits/grant", '{"userId":"u","packId":"p","externalRef":"r', '"}'],
+    ["/subscriptions", '{"userId":"u","planId":"plan_pro","externalId":"s', '"}'],
+  ];
+  for (const [path, head, tail] of calls) {
+    for (const bytes of [...FOREIGN, [0xef, 0xbf, 0xbd]]) {
+      const body = new Uint8Array([...encode(head), ...bytes, ...encode(tail)]);
+      for (const isChunked of [false, true]) {
+        const note = `${path} ${head} ${bytes}`;
+        assertRefused(await sendBytes(app, path, body, isChunked), 400, "invalid_request", note);
+      }
     }
   }
+  assert.deepEqual(await pictureOf(app), before);
+});
+
+Deno.test("bytes that are no UTF-8 are U+FFFD in free text, however the body comes", async () => {
+  const app = await appWithUser(service);
+  for (const isChunked of [false, true]) {
+    for (const bytes of [...FOREIGN, [0xef, 0xbf, 0xbd]]) {
+      const body = new Uint8Array([
+        ...encode('{"userId":"u","event":"image.x","metadata":{"a":"x'),
+        ...bytes,
+        ...encode('y"}}'),
+      ]);
+      const { eventId } = await dataOf(sendBytes(app, "/track", body, isChunked));
+      const { metadata } = await dataOf(app.call("GET", `/events/${eventId}`));
+      assert.match(metadata.a, /^x\uFFFD{1,3}y$/, `${bytes} ${isChunked}`);
+    }
+  }
+});
+
+Deno.test("a body that ends early is refused", async () => {
+  const app = await appWithUser(service);
+  const before = await pictureOf(app);
+  const open = encode('{"userId":"u","event":"image.x","metadata":{"a":"');
   const broken = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(open),
     pull: (controller) => controller.error(new Error("The peer is gone")),
