@@ -44,11 +44,11 @@ export interface Call<Name extends CommandName> {
   readonly name: Name;
   readonly input: Commands[Name]["input"];
   /** Whether a workspace at its cap refuses the call. */
-  readonly isCapped?: boolean;
+  readonly isCapped?: boolean | undefined;
   /** What a model was paid for the call, for the workspace's AI budget. */
-  readonly aiCents?: Amount;
+  readonly aiCents?: Amount | undefined;
   /** What must be known before the turn. */
-  readonly needs?: Needed;
+  readonly needs?: Needed | undefined;
   /** The first answer to keep with the turn's changes; null to keep none. The key is null while the user has no row. */
   readonly record?:
     | ((result: Result<Commands[Name]["answer"]>, userKey: UserKey | null) => IdempotencyRow | null)
@@ -79,10 +79,15 @@ export interface Turn<Answer> {
   readonly batch: Batch | null;
 }
 
+/** A settled reservation in memory, and the batch that settled it. */
+interface Settled {
+  readonly row: Reservation;
+  readonly batch: Batch;
+}
+
 /** A started actor. */
 export class Actor {
   readonly state: UserState;
-  readonly mailbox: Mailbox;
   /** Set by each turn; the directory takes it back when it looks for idle actors. */
   hadTurn = true;
   /** When the directory last saw that there had been a turn. */
@@ -95,42 +100,64 @@ export class Actor {
   isBroken = false;
   readonly #world: ActorWorld;
   readonly #onBroken: (actor: Actor) => void;
+  /** Made with the first call that has to wait: most users never have one, and each object costs a look into memory. */
+  #mailbox: Mailbox | null = null;
   #lastBatch: Batch | null = null;
-  #settled: { readonly row: Reservation; readonly batch: Batch }[] = [];
+  /** Null while there is none. */
+  #settled: Settled[] | null = null;
   #forgotten = 0;
 
   /** @param onBroken called once when a turn threw: the actor runs no further turn and is to be let go */
   constructor(state: UserState, world: ActorWorld, onBroken: (actor: Actor) => void) {
     this.state = state;
     this.#world = world;
-    this.mailbox = new Mailbox(world.mailboxes);
     this.#onBroken = onBroken;
+  }
+
+  get mailbox(): Mailbox {
+    return this.#mailbox ??= new Mailbox(this.#world.mailboxes);
   }
 
   /** Whether nothing of this user is on its way to the tables or waiting for a turn. */
   get isIdle(): boolean {
-    return this.mailbox.isIdle && this.isDrained;
+    return this.#hasNoneWaiting && this.isDrained;
+  }
+
+  get #hasNoneWaiting(): boolean {
+    return this.#mailbox === null || this.#mailbox.isIdle;
   }
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
-  async run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
+  run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
     const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
+    let answer: Promise<Result<Commands[Name]["answer"]>>;
     try {
-      const turn = this.mailbox.isIdle && !this.#mustLoad(call.needs)
-        ? this.#turn(call, spans)
-        : await this.#runQueued(call, spans);
-      if (turn === null) {
-        spans?.leaves();
-        return (this.successor as Actor).run(call);
-      }
-      const { result, batch } = turn;
-      if (batch !== null) await (spans === null ? batch.durable : spans.waits(batch));
-      else if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
-      return result;
+      answer = this.#hasNoneWaiting && !this.#mustLoad(call.needs)
+        ? this.#letOut(call, this.#turn(call, spans), spans)
+        : this.#runQueued(call, spans).then((turn) => this.#letOut(call, turn, spans));
     } catch (error) {
-      spans?.leaves(error);
-      throw error;
+      answer = Promise.reject(error);
     }
+    return spans === null ? answer : answer.catch((error) => {
+      spans.leaves(error);
+      throw error;
+    });
+  }
+
+  /** The answer of a turn, when what it rests on is durable. */
+  #letOut<Name extends CommandName>(
+    call: Call<Name>,
+    turn: Turn<Commands[Name]["answer"]> | null,
+    spans: CallSpans | null,
+  ): Promise<Result<Commands[Name]["answer"]>> {
+    if (turn === null) {
+      spans?.leaves();
+      return (this.successor as Actor).run(call);
+    }
+    const { result, batch } = turn;
+    if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
+    if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
+    return Promise.resolve(result);
   }
 
   /** Takes over what a decision over this and another user yielded, on its way with a batch. */
@@ -278,21 +305,23 @@ export class Actor {
   #retainSettled(changes: readonly Change[], batch: Batch): void {
     for (const change of changes) {
       if (change.table === "reservations" && change.row.status !== "held") {
-        this.#settled.push({ row: change.row, batch });
+        (this.#settled ??= []).push({ row: change.row, batch });
       }
     }
   }
 
   #forgetSettled(): void {
-    let next = this.#settled[this.#forgotten];
+    const settled = this.#settled;
+    if (settled === null) return;
+    let next = settled[this.#forgotten];
     while (next?.batch.isDrained === true) {
       // A newer value of the same row waits for a drain of its own.
       if (this.state.reservations.get(next.row.id) === next.row) this.state.forget(next.row.id);
       this.#forgotten += 1;
-      next = this.#settled[this.#forgotten];
+      next = settled[this.#forgotten];
     }
-    if (this.#forgotten > 1000 && this.#forgotten * 2 > this.#settled.length) {
-      this.#settled = this.#settled.slice(this.#forgotten);
+    if (next === undefined || (this.#forgotten > 1000 && this.#forgotten * 2 > settled.length)) {
+      this.#settled = next === undefined ? null : settled.slice(this.#forgotten);
       this.#forgotten = 0;
     }
   }

@@ -24,7 +24,8 @@ export interface DirectoryOptions {
 /** All actors of a term. */
 export class Directory {
   readonly #world: ActorWorld;
-  readonly #byId = new Map<string, Actor>();
+  /** By realm, then by end-user id. */
+  readonly #byId = new Map<number, Map<string, Actor>>();
   readonly #byKey = new Map<UserKey, Actor>();
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
@@ -61,14 +62,14 @@ export class Directory {
     call: Call<Name>,
   ): Promise<Result<Commands[Name]["answer"]>> {
     const { realm } = call.realm;
-    const actor = this.#byId.get(nameOf(realm, id));
+    const actor = this.#byId.get(realm)?.get(id);
     if (actor !== undefined) return actor.run(call);
     return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
   }
 
   /** The actor of an end-user id; that of the canonical user for an alias. */
   async actorOf(realm: number, id: string): Promise<Actor> {
-    return this.#byId.get(nameOf(realm, id)) ?? await this.#start({ realm, id }) as Actor;
+    return this.#byId.get(realm)?.get(id) ?? await this.#start({ realm, id }) as Actor;
   }
 
   /** Whether an actor is the one of its user. */
@@ -184,24 +185,26 @@ export class Directory {
 
   #register(actor: Actor): void {
     const { user, aliases } = actor.state;
+    let byId = this.#byId.get(user.realm);
+    if (byId === undefined) this.#byId.set(user.realm, byId = new Map());
     for (const { key, id } of [user, ...aliases]) {
       this.#byKey.set(key, actor);
-      this.#byId.set(nameOf(user.realm, id), actor);
+      byId.set(id, actor);
     }
   }
 
   /** A load under way for this user may have read the tables before the actor's last turns: it then stays. */
   #remove(actor: Actor): void {
     const { user, aliases } = actor.state;
-    const names = [user, ...aliases].map(({ key, id }) => ({ key, name: nameOf(user.realm, id) }));
-    const isStarting = names.some(({ key, name }) =>
-      this.#starting.has(name) || this.#starting.has(String(key))
+    const names = [user, ...aliases];
+    const isStarting = names.some(({ key, id }) =>
+      this.#starting.has(nameOf(user.realm, id)) || this.#starting.has(String(key))
     );
     if (!actor.isBroken && isStarting) return;
     this.#world.counts.actorsLetGo += 1;
-    for (const { key, name } of names) {
+    for (const { key, id } of names) {
       this.#byKey.delete(key);
-      this.#byId.delete(name);
+      this.#byId.get(user.realm)?.delete(id);
     }
   }
 }

@@ -19,11 +19,10 @@ export interface RequestInput {
 }
 
 /** Reads and parses a JSON object body. The runtime hands a small one that has arrived over in one piece. */
-export async function readMembers(request: Request): Promise<Members> {
-  if (!isSmall(request)) return (await readBody(request)).members;
-  const members = membersOf(await inTime(request.json()).catch(refuseJson));
-  refuseForbiddenText(members);
-  return members;
+export function readMembers(request: Request): Promise<Members> {
+  return isSmall(request)
+    ? inTime(request.json().then(allowedMembersOf, refuseJson))
+    : readBody(request).then(({ members }) => members);
 }
 
 /** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
@@ -52,6 +51,12 @@ function isSmall({ headers }: Request): boolean {
   if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
   // Chunks are counted whatever length was declared beside them.
   return bytes <= BODY_LIMITS.smallBytesMax && headers.get("transfer-encoding") === null;
+}
+
+function allowedMembersOf(value: unknown): Members {
+  const members = membersOf(value);
+  refuseForbiddenText(members);
+  return members;
 }
 
 function membersOf(value: unknown): Members {
@@ -142,7 +147,6 @@ function refuseBody(): never {
 }
 
 function refuseJson(error: unknown): never {
-  if (error instanceof Refused) throw error;
   if (error instanceof SyntaxError) throw new Refused("invalid_request", "The body is not JSON");
   refuseBody();
 }

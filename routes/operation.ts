@@ -80,10 +80,13 @@ export type Target =
   | { readonly balanceId: string };
 
 /** Puts a command to a user and answers with what the result shows as; a first answer is kept with the turn. */
-export async function runTurn<Name extends CommandName>(
+export function runTurn<Name extends CommandName>(
   { serving, caller, firstAnswer }: OperationRequest<unknown>,
   target: Target,
-  call: Pick<Call<Name>, "name" | "input" | "isCapped" | "needs" | "aiCents">,
+  { name, input, isCapped, needs, aiCents }: Pick<
+    Call<Name>,
+    "name" | "input" | "isCapped" | "needs" | "aiCents"
+  >,
   show: (answer: Commands[Name]["answer"]) => unknown,
 ): Promise<WireAnswer> {
   let kept: WireAnswer | null = null;
@@ -96,11 +99,11 @@ export async function runTurn<Name extends CommandName>(
       return firstAnswer.row(kept, userKey);
     };
   const { directory } = serving.term;
-  const full = { ...call, realm: caller.realm, record };
+  const { realm } = caller;
   const result = "userId" in target
-    ? await directory.runById(target.userId, full)
-    : await runOnOwned(directory, target, full);
-  return kept ?? wireAnswer(result, show);
+    ? directory.runById(target.userId, { realm, name, input, isCapped, needs, aiCents, record })
+    : runOnOwned(directory, target, { realm, name, input, isCapped, needs: target, aiCents, record });
+  return result.then((result) => kept ?? wireAnswer(result, show));
 }
 
 /** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
@@ -113,7 +116,7 @@ async function runOnOwned<Name extends CommandName>(
   const owner = isBalance
     ? ownerOf("creditBalance", target.balanceId)
     : ownerOf("reservation", target.reservationId);
-  const result = owner === null ? null : await directory.runByKey(owner, { ...call, needs: target });
+  const result = owner === null ? null : await directory.runByKey(owner, call);
   return result ?? refused(isBalance ? unknownBalance() : unknownReservation());
 }
 

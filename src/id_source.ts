@@ -7,6 +7,8 @@ import type { Clock } from "src/clock.ts";
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuv";
 const RUN_MAX = 32 ** 4;
+/** Every number of two digits. */
+const PAIRS = Array.from({ length: 32 ** 2 }, (_, value) => base32(value, 2));
 
 /** Ids from a clock and six random characters that stand for this process. */
 export function makeIdSource(clock: Clock): IdSource {
@@ -21,7 +23,9 @@ export function makeIdSource(clock: Clock): IdSource {
       run = 0;
       timeText = base32(lastMs, 10);
     }
-    return timeText + base32(run++, 4) + suffix;
+    const [high, low] = [PAIRS[run >> 10] as string, PAIRS[run & 1023] as string];
+    run += 1;
+    return timeText + high + low + suffix;
   };
   return {
     next: (kind) => ID_PREFIX[kind] + unique(),

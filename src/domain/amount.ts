@@ -55,6 +55,7 @@ export function numberOf(amount: Amount): number {
 
 /** The shortest exact decimal text of an amount: "75", "0.000015", "-1.5". */
 export function decimalOf(amount: Amount): string {
+  if (amount === 0n) return "0";
   if (amount <= PRINTS_EXACTLY_MAX && amount >= -PRINTS_EXACTLY_MAX) {
     return String(Number(amount) / 1_000_000);
   }

@@ -65,15 +65,20 @@ interface KnownWindow {
   readonly window: Window;
 }
 
-/** The window that was computed last for a row. Rows and plans never change in place, so it is only a shortcut. */
-const lastWindows = new WeakMap<Subscription, KnownWindow>();
+/**
+ * The window that was computed last, of a row or, where the calendar sets them, of all rows of a plan. Rows and plans
+ * never change in place, so it is only a shortcut.
+ */
+const lastWindows = new WeakMap<Subscription | Plan, KnownWindow>();
 
 /** The running window of a row under its plan. */
 export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
-  const known = lastWindows.get(row);
+  const { anchor, type } = plan.period;
+  const owner = anchor === "calendar" && type !== "lifetime" ? plan : row;
+  const known = lastWindows.get(owner);
   if (known !== undefined && known.plan === plan && contains(known.window, at)) return known.window;
   const window = windowAt(plan.period, at, anchorOf(row), row.startedAt);
-  lastWindows.set(row, { plan, window });
+  lastWindows.set(owner, { plan, window });
   return window;
 }
 
