@@ -173,7 +173,8 @@ async function readInput(context: Context, definition: Operation<unknown>): Prom
   const request = context.req.raw;
   if (definition.method === "GET") {
     const query = readQuery(request);
-    if (definition.path.includes(":")) refuseForeignEscapes(request.url);
+    if (!definition.path.includes(":")) return query;
+    refuseForeignEscapes(request.url);
     return { ...query, members: { ...query.members, ...context.req.param() } };
   }
   const body = await readBody(request);

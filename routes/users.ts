@@ -29,13 +29,14 @@ const usage = operation({
     answer: usageAnswer,
     errors: [],
   },
-  handle: async (request) => {
+  handle: (request) => {
     const { serving, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
     if (userId === undefined) throw new Refused("invalid_request", "userId: is needed");
-    await requireSameUser(serving.term, caller.realm, endUser, userId);
     const call = { name: "usage", input: { event: input.event ?? null } } as const;
-    return await runTurn(request, { userId }, call, (answer) => showUsage(answer, endUser === null));
+    if (endUser === null) return runTurn(request, { userId }, call, (answer) => showUsage(answer, true));
+    return requireSameUser(serving.term, caller.realm, endUser, userId)
+      .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));
   },
 });
 

@@ -100,8 +100,21 @@ export function showSubRef({ row, planName }: NamedSubscription) {
   };
 }
 
+type Filters = Readonly<Record<string, readonly string[]>>;
+
+/** Groups never change: what their rules ask for is found once. */
+const filtersByGroup = new WeakMap<LimitGroup, Filters>();
+
 /** The distinct values that a group's rules ask for, by metadata key. */
-function filtersOf(group: LimitGroup): Record<string, string[]> {
+function filtersOf(group: LimitGroup): Filters {
+  const known = filtersByGroup.get(group);
+  if (known !== undefined) return known;
+  const filters = findFilters(group);
+  filtersByGroup.set(group, filters);
+  return filters;
+}
+
+function findFilters(group: LimitGroup): Filters {
   const filters = new Map<string, Set<string>>();
   for (const { metadata } of group.matches) {
     for (const [name, value] of Object.entries(metadata ?? {})) {

@@ -133,19 +133,26 @@ export function amountOrNull(value: number | null | undefined): Amount | null {
 }
 
 const MINUTE_MS = 60_000;
-let minute = -1;
-let minuteText = "";
+const MINUTES_KEPT = 256;
 
-/** A moment as the wire shows it. The text of the minute is kept: most answers of a moment share it. */
+/** Texts of minutes, each at the place that its number comes to: most answers share those of now and of windows. */
+const minutes = Array.from({ length: MINUTES_KEPT }, () => ({ minute: NaN, text: "" }));
+
+/** A moment as the wire shows it. */
 export function timeText(at: Millis): string {
-  const place = Math.floor(at / MINUTE_MS);
-  if (place !== minute) {
-    minuteText = new Date(place * MINUTE_MS).toISOString().slice(0, -"00.000Z".length);
-    minute = place;
+  const minute = Math.floor(at / MINUTE_MS);
+  const kept = minutes[((minute % MINUTES_KEPT) + MINUTES_KEPT) % MINUTES_KEPT] as {
+    minute: number;
+    text: string;
+  };
+  if (kept.minute !== minute) {
+    kept.text = new Date(minute * MINUTE_MS).toISOString().slice(0, -"00.000Z".length);
+    kept.minute = minute;
   }
-  const rest = at - place * MINUTE_MS;
+  const rest = at - minute * MINUTE_MS;
+  if (rest === 0) return `${kept.text}00.000Z`;
   const seconds = Math.floor(rest / 1000);
-  return `${minuteText}${String(seconds).padStart(2, "0")}.${String(rest % 1000).padStart(3, "0")}Z`;
+  return `${kept.text}${String(seconds).padStart(2, "0")}.${String(rest % 1000).padStart(3, "0")}Z`;
 }
 
 /** A moment or null as the wire shows it. */
