@@ -2,7 +2,7 @@
 // recorded events of its window plus what was adjusted by a plan change, a block or the floor at zero; keeping
 // `adjusted` makes that sum provable from the tables alone.
 
-import { type Amount, larger } from "domain/amount.ts";
+import type { Amount } from "domain/amount.ts";
 import type { UserKey } from "domain/ids.ts";
 import type { Millis, Window } from "domain/period.ts";
 
@@ -79,9 +79,8 @@ export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
 
 /** The counter after a hold or an event changed it by a delta; floors at zero and keeps account of the floor. */
 export function counted(counter: Counter, delta: Amount): Counter {
-  const count = larger(counter.count + delta, 0n);
-  const floored = count - (counter.count + delta);
-  return { ...counter, count, adjusted: counter.adjusted + floored };
+  const count = counter.count + delta;
+  return count >= 0n ? { ...counter, count } : { ...counter, count: 0n, adjusted: counter.adjusted - count };
 }
 
 /** The counter with all of another one of the same group and window added. */

@@ -1,6 +1,7 @@
 // The open holds of one user by expiry: a binary heap that answers "what is due" without changing anything, so
 // that a decision can ask and only `apply` acts. Settled holds stay as stale entries until they surface or make
-// up half of the heap.
+// up half of the heap. Times and ids stand in arrays of their own: a hold then adds no object, and its place is
+// found among plain numbers.
 
 import type { Millis } from "domain/period.ts";
 
@@ -16,36 +17,42 @@ const COMPACT_FROM = 1024;
 
 /** A heap of (expiry, reservation id); the earliest entry is always an open hold. */
 export class ExpiryQueue {
-  #heap: Entry[] = [];
+  #times: Millis[] = [];
+  #ids: string[] = [];
 
   /** The earliest expiry of an open hold, or null. */
   get next(): Millis | null {
-    return this.#heap[0]?.at ?? null;
+    return this.#times[0] ?? null;
   }
 
   /** Adds a hold. */
   add(at: Millis, id: string): void {
-    const heap = this.#heap;
-    let place = heap.length;
-    const entry = { at, id };
-    heap.push(entry);
+    const times = this.#times;
+    const ids = this.#ids;
+    let place = times.length;
+    times.push(at);
+    ids.push(id);
     while (place > 0) {
       const parent = (place - 1) >> 1;
-      const above = heap[parent] as Entry;
-      if (above.at <= at) break;
-      heap[place] = above;
+      const above = times[parent] as Millis;
+      if (above <= at) return;
+      times[place] = above;
+      ids[place] = ids[parent] as string;
+      times[parent] = at;
+      ids[parent] = id;
       place = parent;
     }
-    heap[place] = entry;
   }
 
   /** Drops settled entries from the top, and all of them once they outnumber the open ones. */
   trim(isOpen: IsOpen, openCount: number): void {
-    if (this.#heap.length > COMPACT_FROM && this.#heap.length > openCount * 2) {
-      this.#heap = this.#heap.filter((entry) => isOpen(entry.id)).sort((a, b) => a.at - b.at);
+    if (this.#ids.length > COMPACT_FROM && this.#ids.length > openCount * 2) {
+      const open = this.#entries().filter(({ id }) => isOpen(id)).sort((a, b) => a.at - b.at);
+      this.#times = open.map(({ at }) => at);
+      this.#ids = open.map(({ id }) => id);
       return;
     }
-    while (this.#heap.length > 0 && !isOpen((this.#heap[0] as Entry).id)) this.#removeTop();
+    while (this.#ids.length > 0 && !isOpen(this.#ids[0] as string)) this.#removeTop();
   }
 
   /** The ids of open holds that lapse at or before a moment, earliest first, then by id. */
@@ -53,9 +60,10 @@ export class ExpiryQueue {
     const found: Entry[] = [];
     const next = [0];
     for (let place = next.pop(); place !== undefined; place = next.pop()) {
-      const entry = this.#heap[place];
-      if (entry === undefined || entry.at > now) continue;
-      if (isOpen(entry.id)) found.push(entry);
+      const at = this.#times[place];
+      if (at === undefined || at > now) continue;
+      const id = this.#ids[place] as string;
+      if (isOpen(id)) found.push({ at, id });
       next.push(place * 2 + 1, place * 2 + 2);
     }
     return found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
@@ -66,28 +74,36 @@ export class ExpiryQueue {
     let best = Infinity;
     const next = [0];
     for (let place = next.pop(); place !== undefined; place = next.pop()) {
-      const entry = this.#heap[place];
-      if (entry === undefined || entry.at >= best) continue;
-      if (isOpen(entry.id)) best = entry.at;
+      const at = this.#times[place];
+      if (at === undefined || at >= best) continue;
+      if (isOpen(this.#ids[place] as string)) best = at;
       else next.push(place * 2 + 1, place * 2 + 2);
     }
     return best === Infinity ? null : best;
   }
 
+  #entries(): Entry[] {
+    return this.#times.map((at, place) => ({ at, id: this.#ids[place] as string }));
+  }
+
   #removeTop(): void {
-    const heap = this.#heap;
-    const last = heap.pop() as Entry;
-    if (heap.length === 0) return;
+    const times = this.#times;
+    const ids = this.#ids;
+    const at = times.pop() as Millis;
+    const id = ids.pop() as string;
+    if (times.length === 0) return;
     let place = 0;
     while (true) {
       let child = place * 2 + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && (heap[child + 1] as Entry).at < (heap[child] as Entry).at) child += 1;
-      const below = heap[child] as Entry;
-      if (below.at >= last.at) break;
-      heap[place] = below;
+      if (child >= times.length) break;
+      if (child + 1 < times.length && (times[child + 1] as Millis) < (times[child] as Millis)) child += 1;
+      const below = times[child] as Millis;
+      if (below >= at) break;
+      times[place] = below;
+      ids[place] = ids[child] as string;
       place = child;
     }
-    heap[place] = last;
+    times[place] = at;
+    ids[place] = id;
   }
 }

@@ -82,6 +82,9 @@ interface Cover {
   readonly reason: ReserveReason | null;
 }
 
+/** Most calls take no credits: their holds share one empty list. */
+const NO_CREDITS: readonly CreditLine[] = [];
+
 /** Unit by unit, the plan first: it takes the same part in each of the unit's groups, credits pay the rest. */
 function coverUnits(
   draft: Draft,
@@ -91,7 +94,7 @@ function coverUnits(
   limit: Limit,
 ): Cover {
   const parts: Parts = {};
-  const credits: CreditLine[] = [];
+  let credits = NO_CREDITS;
   let reason: ReserveReason | null = null;
   for (const { group: { unit } } of groups) {
     if (parts[unit] !== undefined) continue;
@@ -102,7 +105,7 @@ function coverUnits(
       if (isBelowGate(groups, unit) || hasCredit(draft, purchase, unit)) continue;
     } else if (part === need) continue;
     const { lines, missing } = pay(draft, purchase, unit, need - part);
-    if (missing === 0n && need > 0n) credits.push(...lines);
+    if (missing === 0n && need > 0n) credits = [...credits, ...lines];
     // What credits leave of the need: were the plan asked for that alone, which limit would refuse it?
     else if (reason !== "limit_reached") reason = reasonOf(groups, unit, part + missing);
   }
