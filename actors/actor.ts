@@ -320,10 +320,11 @@ export class Actor {
       this.#forgotten += 1;
       next = settled[this.#forgotten];
     }
-    if (next === undefined || (this.#forgotten > 1000 && this.#forgotten * 2 > settled.length)) {
-      this.#settled = next === undefined ? null : settled.slice(this.#forgotten);
-      this.#forgotten = 0;
-    }
+    if (next === undefined) this.#settled = null;
+    else if (this.#forgotten > 1000 && this.#forgotten * 2 > settled.length) {
+      this.#settled = settled.slice(this.#forgotten);
+    } else return;
+    this.#forgotten = 0;
   }
 }
 

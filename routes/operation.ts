@@ -146,12 +146,10 @@ export async function handle(
     const { rateLimit } = caller.app.catalog;
     if (rateLimit !== null) countCall(caller, rateLimit, serving.clock.now());
     const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
-    if (key === null && definition.method === "POST") {
-      const input = checked(definition, await readMembers(request));
-      const ready = { serving, caller, endUser, input, url: request.url, firstAnswer: null };
-      return watch.answered(startedAt, request, await definition.handle(ready));
-    }
-    const { members, text } = await readInput(context, definition);
+    // The text of a body is needed for the hash of a call with a key alone.
+    const { members, text } = key === null && definition.method === "POST"
+      ? { members: await readMembers(request), text: "" }
+      : await readInput(context, definition);
     const input = checked(definition, members);
     const ready = { serving, caller, endUser, input, url: request.url, firstAnswer: null };
     if (key === null) return watch.answered(startedAt, request, await definition.handle(ready));

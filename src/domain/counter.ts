@@ -31,35 +31,27 @@ export interface Counter {
   readonly costCents: Amount;
 }
 
-interface NewestKey {
-  windowStart: Millis;
-  key: string;
+interface KnownKey {
+  readonly windowStart: Millis;
+  readonly key: string;
 }
 
 /** The key made last for each group of a plan: most users of a plan are in one window and share its text. */
-const newestKeys = new Map<string, Map<string, NewestKey>>();
+const lastKeys = new Map<string, Map<string, KnownKey>>();
 const PLANS_MAX = 10_000;
 
 /** The text that names a counter in maps. Ids hold no control characters, so a line feed separates them. */
 export function counterKey(planId: string, groupId: string, windowStart: Millis): string {
-  const newest = newestKeys.get(planId)?.get(groupId);
-  if (newest?.windowStart === windowStart) return newest.key;
-  const key = `${planId}\n${groupId}\n${windowStart}`;
-  if (newest === undefined) keepKey(planId, groupId, { windowStart, key });
-  else {
-    newest.windowStart = windowStart;
-    newest.key = key;
-  }
-  return key;
-}
-
-function keepKey(planId: string, groupId: string, newest: NewestKey): void {
-  let ofPlan = newestKeys.get(planId);
+  let ofPlan = lastKeys.get(planId);
   if (ofPlan === undefined) {
-    if (newestKeys.size >= PLANS_MAX) newestKeys.clear();
-    newestKeys.set(planId, ofPlan = new Map());
+    if (lastKeys.size >= PLANS_MAX) lastKeys.clear();
+    lastKeys.set(planId, ofPlan = new Map());
   }
-  ofPlan.set(groupId, newest);
+  const known = ofPlan.get(groupId);
+  if (known?.windowStart === windowStart) return known.key;
+  const key = `${planId}\n${groupId}\n${windowStart}`;
+  ofPlan.set(groupId, { windowStart, key });
+  return key;
 }
 
 /** A counter that nothing was counted on yet. */

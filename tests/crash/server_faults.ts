@@ -152,38 +152,25 @@ async function freeze(world: World): Promise<number> {
   return 1;
 }
 
+/** Ends the sessions that a condition names; the same process serves again. */
+function ending(kind: string, text: string, condition: string): Fault {
+  return {
+    kind,
+    text,
+    needs: "server",
+    weight: 1,
+    strike: async (world) => {
+      await terminate(world, condition);
+      return await sameIsBack(world);
+    },
+  };
+}
+
 /** The kinds of this file. */
 export const SERVER_FAULTS: readonly Fault[] = [
-  {
-    kind: "writer",
-    text: "pg_terminate_backend of the session that appends",
-    needs: "server",
-    weight: 1,
-    strike: async (world) => {
-      await terminate(world, WRITER);
-      return await sameIsBack(world);
-    },
-  },
-  {
-    kind: "pool",
-    text: "pg_terminate_backend of the sessions that read and drain",
-    needs: "server",
-    weight: 1,
-    strike: async (world) => {
-      await terminate(world, `not ${WRITER}`);
-      return await sameIsBack(world);
-    },
-  },
-  {
-    kind: "backends",
-    text: "pg_terminate_backend of every session",
-    needs: "server",
-    weight: 1,
-    strike: async (world) => {
-      await terminate(world, "true");
-      return await sameIsBack(world);
-    },
-  },
+  ending("writer", "pg_terminate_backend of the session that appends", WRITER),
+  ending("pool", "pg_terminate_backend of the sessions that read and drain", `not ${WRITER}`),
+  ending("backends", "pg_terminate_backend of every session", "true"),
   {
     kind: "commit",
     text: "pg_terminate_backend while a commit is being written",
