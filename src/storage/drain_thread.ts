@@ -8,7 +8,7 @@ import type { Drainer } from "storage/drainer.ts";
 /** What the thread is asked. It answers each of `open`, `drain` and `close`, in order. */
 export type DrainRequest =
   | { readonly kind: "open"; readonly url: string }
-  | { readonly kind: "keep"; readonly batch: DrainBatch }
+  | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
   | { readonly kind: "drain"; readonly seqs: readonly number[] }
   | { readonly kind: "close" };
 
@@ -17,6 +17,11 @@ export type DrainReply = { readonly error: string | null };
 
 /** How long a thread may take to close its session before it is ended. */
 const CLOSE_MS = 2_000;
+/**
+ * Batches that are handed over together. Each message wakes the thread, which then wants the core that another one
+ * works on; nobody waits for a batch to be there before it is to be drained.
+ */
+const MESSAGE_BATCHES = 32;
 
 interface Waiter {
   readonly resolve: () => void;
@@ -37,6 +42,7 @@ export async function startDrainThread(url: string): Promise<Drainer> {
 
 class DrainThread implements Drainer {
   readonly #worker = new Worker(new URL("./drain_worker.ts", import.meta.url), { type: "module" });
+  #unsent: DrainBatch[] = [];
   #waiting: Waiter[] = [];
   #fault: Error | null = null;
 
@@ -62,11 +68,12 @@ class DrainThread implements Drainer {
 
   keep(batch: DrainBatch): void {
     if (this.#fault !== null) return;
-    const { seq, payload } = batch;
-    this.#worker.postMessage({ kind: "keep", batch: { seq, payload } });
+    this.#unsent.push(batch);
+    if (this.#unsent.length >= MESSAGE_BATCHES) this.#send();
   }
 
   drain(seqs: readonly number[]): Promise<void> {
+    this.#send();
     return this.ask({ kind: "drain", seqs });
   }
 
@@ -82,6 +89,14 @@ class DrainThread implements Drainer {
   end(): void {
     this.#worker.terminate();
     this.#fail(new Unavailable("The drain's thread has ended"));
+  }
+
+  /** Hands over what is kept here. */
+  #send(): void {
+    const batches = this.#unsent;
+    if (batches.length === 0) return;
+    this.#unsent = [];
+    this.#worker.postMessage({ kind: "keep", batches } satisfies DrainRequest);
   }
 
   #fail(fault: Error): void {

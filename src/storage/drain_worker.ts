@@ -14,7 +14,7 @@ let drainer: Drainer | null = null;
 let last: Promise<void> = Promise.resolve();
 
 thread.onmessage = ({ data: request }) => {
-  if (request.kind === "keep") drainer?.keep(request.batch);
+  if (request.kind === "keep") { for (const batch of request.batches) drainer?.keep(batch); }
   else last = last.then(() => answer(request));
 };
 
