@@ -38,6 +38,7 @@ async function main(): Promise<void> {
       log("warn", "Deno's own metrics can keep a stopping process from its end: set OTEL_DENO_METRICS=false");
     }
   }
+  checkAddress(config);
   const { database } = await openStore(config);
   const clock = systemClock();
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), spans);
@@ -54,10 +55,19 @@ async function main(): Promise<void> {
   else console.log(`Holdfast listens on ${origin}`);
 }
 
-/** Listens; a port or host that cannot be had is a bad setting. */
+/** An address that cannot be had is told before a store is made, which takes seconds. */
+function checkAddress({ port, host: hostname }: Config): void {
+  onAddress(() => Deno.listen({ hostname, port }).close());
+}
+
 function listen({ port, host }: Config, handler: Deno.ServeHandler): Listener {
+  return onAddress(() => new Listener(host, port, handler));
+}
+
+/** A port or host that cannot be had is a bad setting. */
+function onAddress<T>(work: () => T): T {
   try {
-    return new Listener(host, port, handler);
+    return work();
   } catch (error) {
     const name = error instanceof Deno.errors.AddrInUse || error instanceof Deno.errors.PermissionDenied
       ? "PORT"

@@ -52,6 +52,7 @@ export async function isFolderInUse(folder: string): Promise<boolean> {
 
 /** A half-made store never has the name of a whole one, and what initdb wrote is synced before it gets it. */
 async function createStore(folder: string, data: string): Promise<void> {
+  log("info", "Making the embedded store", { folder });
   const fresh = `${data}.new`;
   await Deno.remove(fresh, { recursive: true }).catch(() => {});
   const error = await runCreateWorker(fresh);

@@ -11,7 +11,7 @@ import { Random } from "tests/model/random.ts";
 import { sendOverWire } from "tests/model/wire.ts";
 import { ManualClock, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
 
-const STEPS = 1_000;
+const STEPS = 600;
 const START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 
 type CatalogName = keyof typeof catalogs;

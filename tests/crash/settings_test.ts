@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { Program } from "tests/crash/program.ts";
 import { ADMIN_TOKEN, Stage } from "tests/crash/stage.ts";
 import { answerOf, once } from "tests/crash/wire.ts";
+import { copyEmptyStore } from "tests/support/empty_store.ts";
 import { testServerUrl } from "tests/support/test_store.ts";
 
 const EXIT_MS = 30_000;
@@ -92,6 +93,7 @@ Deno.test({
   fn: async () => {
     for (let round = 0; round < 3; round++) {
       await using stage = await Stage.open();
+      await copyEmptyStore(stage.folder);
       const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
       const isMade = () => first.stderr.includes("Serving as the writer") || first.hasEnded;
       const deadline = performance.now() + 30_000;

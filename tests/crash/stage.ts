@@ -6,6 +6,7 @@ import { openEmbedded } from "storage/embedded_folder.ts";
 import { openPostgres } from "storage/postgres_database.ts";
 import { Program, until, within } from "tests/crash/program.ts";
 import { answerOf, once, type WireCall, type WireResponse } from "tests/crash/wire.ts";
+import { copyEmptyStore } from "tests/support/empty_store.ts";
 import { testServerUrl } from "tests/support/test_store.ts";
 
 export const ADMIN_TOKEN = "crash-admin-token-0123456789";
@@ -96,11 +97,12 @@ export class Stage implements AsyncDisposable {
     return program;
   }
 
-  /** Starts the program and waits until it serves; answers where. */
+  /** Starts the program and waits until it serves; answers where. The stage's first one finds its folder made. */
   async startReady(
     settings: Readonly<Record<string, string>> = {},
     openFilesMax: number | null = null,
   ): Promise<{ program: Program; origin: string }> {
+    if (this.#folder !== null && this.programs.length === 0) await copyEmptyStore(this.#folder);
     const program = this.start(settings, openFilesMax);
     const origin = await program.origin();
     await untilReady(origin, READY_MS);
