@@ -129,6 +129,7 @@ async function newApp(
   workspace: Record<string, unknown>,
 ): Promise<TestApp> {
   const made = await admin("POST", "/workspaces", { name: "Test", testOperationCap: null, ...workspace });
+  if (made.status !== 200) throw new Error(JSON.stringify(made.body));
   const { workspaceId } = made.body.data;
   const created = (await admin("POST", "/apps", { name: "Test", workspaceId })).body.data;
   const applied = await admin("PUT", `/apps/${created.appId}/catalog`, document);
