@@ -175,7 +175,7 @@ export async function applyCatalog(
   document: unknown,
   isDryRun: boolean,
 ): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
-  const checked = checkCatalog(document);
+  const checked = await checkCatalog(document);
   if ("faults" in checked) {
     return refusal("invalid_request", "The catalog has faults", checked.faults);
   }

@@ -2,7 +2,9 @@
 // two documents. Section 3 of the decisions, "PUT .../catalog".
 
 import { type CatalogInput, catalogSchema } from "src/catalog/schema.ts";
+import { schemaFault } from "src/compose/output.ts";
 import { foldName } from "domain/catalog.ts";
+import { yieldToLoop } from "storage/database.ts";
 
 /** A fault of a document: where it is and what is wrong. */
 export interface CatalogFault {
@@ -18,13 +20,22 @@ export interface CatalogChange {
 
 /**
  * The document, or every fault in it: those of each part and those between parts, so that one look at the answer is
- * enough to mend the document.
+ * enough to mend the document. Others are served between the compose types, whose schemas take their time.
  */
-export function checkCatalog(document: unknown): { catalog: CatalogInput } | { faults: CatalogFault[] } {
+export async function checkCatalog(
+  document: unknown,
+): Promise<{ catalog: CatalogInput } | { faults: CatalogFault[] }> {
   const parsed = catalogSchema.safeParse(document);
   const faults = (parsed.error?.issues ?? []).map(({ path, message }) => ({ path: pathText(path), message }));
   const known = new Set(faults.map(({ path }) => path));
   for (const fault of crossFaults(document)) if (!known.has(fault.path)) faults.push(fault);
+  for (const [index, { outputSchema }] of listOf(looseOf(document), "composeTypes").entries()) {
+    const path = `composeTypes[${index}].outputSchema`;
+    if (known.has(path) || !isObject(outputSchema)) continue;
+    await yieldToLoop();
+    const message = schemaFault(outputSchema);
+    if (message !== null) faults.push({ path, message });
+  }
   return parsed.success && faults.length === 0 ? { catalog: parsed.data } : { faults };
 }
 

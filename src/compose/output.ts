@@ -4,6 +4,7 @@
 import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ComposeType } from "domain/catalog.ts";
+import { messageOf } from "src/log.ts";
 
 export type JsonObject = Record<string, unknown>;
 
@@ -16,23 +17,52 @@ const readers = new WeakMap<ComposeType, OutputReader | null>();
 export function outputReaderOf(type: ComposeType): OutputReader | null {
   const known = readers.get(type);
   if (known !== undefined) return known;
-  const reader = compileReader(type.outputSchema);
+  const compiled = compileReader(type.outputSchema);
+  const reader = "fault" in compiled ? null : compiled.reader;
   readers.set(type, reader);
   return reader;
 }
 
-const OLDER_DRAFT = /draft-0[3-7]/;
-/** Formats are annotations, and keywords that nobody knows are ignored, as the standard has it. */
-const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
+/** Why a schema can't be used, or null. Looking takes up to some tenths of a second. */
+export function schemaFault(schema: Readonly<JsonObject>): string | null {
+  const compiled = compileReader(schema);
+  return "fault" in compiled ? compiled.fault : null;
+}
 
-function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | null {
+/** Objects of a schema, on all its levels. */
+const OBJECTS_MAX = 1_000;
+const OLDER_DRAFT = /draft-0[3-7]/;
+/**
+ * Formats are annotations, and keywords that nobody knows are ignored, as the standard has it. The code that comes
+ * out is left as it is, without references written out: both take time that grows with the square of the schema.
+ */
+const OPTIONS = {
+  strict: false,
+  validateFormats: false,
+  logger: false,
+  inlineRefs: false,
+  code: { optimize: false },
+} as const;
+
+function compileReader(
+  { $schema, ...schema }: Readonly<JsonObject>,
+): { readonly reader: OutputReader } | { readonly fault: string } {
+  if (countObjects(schema) > OBJECTS_MAX) return { fault: `must not have more than ${OBJECTS_MAX} objects` };
   try {
     const ajv = OLDER_DRAFT.test(String($schema)) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
     const matches = ajv.compile(schema);
-    return (text) => readOutput(text, (value) => matches(value) === true);
-  } catch {
-    return null;
+    return { reader: (text) => readOutput(text, (value) => matches(value) === true) };
+  } catch (error) {
+    return { fault: `cannot be used: ${messageOf(error)}` };
   }
+}
+
+function countObjects(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.values(value).reduce<number>(
+    (sum, part) => sum + countObjects(part),
+    isObject(value) ? 1 : 0,
+  );
 }
 
 /** A value nested so deeply that its check runs out of stack does not match either. */

@@ -204,12 +204,41 @@ Deno.test("an answer that is nested too deeply to be checked does not match", as
   assert.equal(model.requests.length, 2);
 });
 
-Deno.test("a schema that cannot be used fails before any call", async () => {
-  for (const outputSchema of [{ type: "nothing" }, { $ref: "#/$defs/none" }]) {
-    const app = await composeApp(service, catalogOf([typeOf("recap", "Go.", { outputSchema })]));
-    assertRefused(await composeRecap(app), 502, "generation_failed");
-    assert.equal(model.requests.length, 0);
+Deno.test("a schema that cannot be used is a fault of its catalog, and a large one is compiled in time", async () => {
+  const manyObjects = { anyOf: Array.from({ length: 1_000 }, () => ({})) };
+  for (const outputSchema of [{ type: "nothing" }, { $ref: "#/$defs/none" }, manyObjects]) {
+    const app = await service.newApp();
+    const document = catalogOf([typeOf("fine", "Go."), typeOf("recap", "Go.", { outputSchema })]);
+    for (const query of ["", "?dryRun=true"]) {
+      const refused = await service.admin("PUT", `/apps/${app.appId}/catalog${query}`, document);
+      const { details } = assertRefused(refused, 400, "invalid_request");
+      assert.deepEqual((details as { path: string }[]).map(({ path }) => path), [
+        "composeTypes[1].outputSchema",
+      ]);
+    }
   }
+  // Without a bound on what is written out, a schema of this size takes the better part of a minute.
+  const group = { properties: Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`p${n}`, {}])) };
+  const outputSchema = {
+    $defs: { group },
+    allOf: Array.from({ length: 400 }, () => ({ $ref: "#/$defs/group" })),
+  };
+  await composeApp(service, catalogOf([typeOf("recap", "Go.", { outputSchema })]));
+});
+
+Deno.test("a schema that an older catalog has and that cannot be used fails before any call", async () => {
+  const app = await composeApp(service);
+  const { lease } = service.serving();
+  await lease.transaction((session) =>
+    session.query(
+      `update catalogs set document = replace(document, '"headline":{"type":"string"}', '"headline":{"type":"text"}')
+       where app_id = $1`,
+      [app.appId],
+    )
+  );
+  await service.restart();
+  assertRefused(await composeRecap(app), 502, "generation_failed");
+  assert.equal(model.requests.length, 0);
 });
 
 Deno.test("the usage that is metered is the model's, not a count of our own", async () => {
