@@ -69,7 +69,8 @@ async function startService(bench: Bench, adminToken: string): Promise<string> {
   const folder = await Deno.makeTempDir({ dir: TEMP, prefix: "holdfast_bench_data_" });
   bench.cleanup.add(`remove ${folder}`, () => Deno.remove(folder, { recursive: true }));
   const port = freePort();
-  const args = ["run", "--quiet", "--no-prompt", "--unstable-cron", ...permissions(folder), program.pathname];
+  const flags = [...await engineFlags(), "--unstable-cron", ...permissions(folder)];
+  const args = ["run", "--quiet", "--no-prompt", ...flags, program.pathname];
   const child = Child.start(bench.cleanup, "holdfast", "deno", args, {
     PORT: String(port),
     HOLDFAST_HOST: "127.0.0.1",
@@ -81,6 +82,12 @@ async function startService(bench: Bench, adminToken: string): Promise<string> {
   const base = `http://127.0.0.1:${port}`;
   await waitUntilReady(base, child);
   return base;
+}
+
+/** How the start task sets the engine up. */
+async function engineFlags(): Promise<string[]> {
+  const { tasks } = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT)));
+  return tasks.start.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="));
 }
 
 function permissions(folder: string): string[] {
