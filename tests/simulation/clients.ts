@@ -109,6 +109,7 @@ function deliver(
   const there = faults.way();
   if (there === null) return;
   const sentAt = ++recorder.tick;
+  const sentOnMs = time.calendar();
   time.after(there, WORLD, () => {
     // Nobody listens: the client hears of it at once.
     if (!process.isAlive || process.service === undefined) {
@@ -119,6 +120,7 @@ function deliver(
       call,
       process: process.owner.name,
       sentAt,
+      sentOnMs,
       turns: [],
       reply: null,
       repliedAt: null,

@@ -30,6 +30,8 @@ export interface Attempt {
   readonly call: Call;
   readonly process: string;
   readonly sentAt: number;
+  /** The calendar at that time. */
+  readonly sentOnMs: number;
   /** Turns that ran for it; the last one answered. */
   readonly turns: Turn[];
   /** What the process answered, whether or not the client heard it. */

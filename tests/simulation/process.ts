@@ -1,6 +1,7 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
 // crashed, paused, stopped and started again; what a crashed one still had to do never happens.
 
+import type { Mode } from "actors/port.ts";
 import type { Hono } from "hono";
 import { makeApp } from "routes/app.ts";
 import type { Features } from "src/features.ts";
@@ -14,8 +15,10 @@ import type { Attempt, Reply } from "tests/simulation/history.ts";
 import { observedRegistry, type Recorder } from "tests/simulation/recorder.ts";
 import { type Owner, WORLD } from "tests/simulation/time.ts";
 
-/** The secret live key of the one app. */
-export const SECRET_KEY = "sk_live_simulation0000000000000000000000";
+/** The one app's secret key of a mode. */
+export function secretKeyOf(mode: Mode): string {
+  return `sk_${mode}_simulation0000000000000000000000`;
+}
 
 const FEATURES: Features = {
   privacySecret: "simulated-privacy-secret",
@@ -32,12 +35,15 @@ export class SimProcess {
   readonly name: string;
   readonly #line: Omit<Line, "owner">;
   readonly #recorder: Recorder;
+  readonly #key: string;
   #http!: Hono;
   #attempt: Attempt | null = null;
   #lives = 0;
 
-  constructor(name: string, line: Omit<Line, "owner">, recorder: Recorder) {
+  /** @param mode of the key that requests bring */
+  constructor(name: string, line: Omit<Line, "owner">, recorder: Recorder, mode: Mode) {
     this.name = name;
+    this.#key = secretKeyOf(mode);
     this.#line = line;
     this.#recorder = recorder;
     this.owner = { name, isAlive: false, pausedUntil: 0 };
@@ -92,7 +98,7 @@ export class SimProcess {
 
   /** Handles a request; runs in an event of this process. */
   async handle(attempt: Attempt, { method, path, body }: WireRequest): Promise<Reply> {
-    const headers: Record<string, string> = { authorization: `Bearer ${SECRET_KEY}` };
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#key}` };
     if (attempt.call.key !== null && method !== "GET") headers["idempotency-key"] = attempt.call.key;
     const init: RequestInit = { method, headers };
     if (body !== undefined) {

@@ -19,6 +19,8 @@ export interface Turn {
   decidedAt: number;
   /** The realm's clock. */
   readonly now: Millis;
+  /** The calendar where it made its changes. */
+  wroteAtMs: number;
   readonly process: Owner;
   readonly attempt: Attempt | null;
   changes: readonly RowChange[];
@@ -130,7 +132,9 @@ export class Recorder {
   #noteTurn(attempt: Attempt, now: Millis): void {
     const process = this.#time.current;
     const order = ++this.tick;
-    const turn: Turn = { order, decidedAt: order, now, process, attempt, changes: [], batch: null };
+    const wroteAtMs = this.#time.calendar();
+    const noted = { order, decidedAt: order, now, wroteAtMs, process };
+    const turn: Turn = { ...noted, attempt, changes: [], batch: null };
     attempt.turns.push(turn);
     this.#last = turn;
   }
@@ -154,6 +158,7 @@ export class Recorder {
       turn.batch = noted;
       turn.changes = changes.slice();
       turn.decidedAt = ++this.tick;
+      turn.wroteAtMs = this.#time.calendar();
       noted.turns.push(turn);
       return;
     }
@@ -173,6 +178,7 @@ export class Recorder {
       order,
       decidedAt: order,
       now,
+      wroteAtMs: now,
       process,
       attempt: null,
       changes: changes.slice(),

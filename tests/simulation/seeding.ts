@@ -1,22 +1,28 @@
 // What the simulated database holds before the first process starts: one workspace, one app, its keys and catalog.
 
+import type { Mode } from "actors/port.ts";
 import { hashOf } from "src/registry.ts";
 import type { CatalogDocument } from "tests/model/document.ts";
-import { SECRET_KEY } from "tests/simulation/process.ts";
+import { secretKeyOf } from "tests/simulation/process.ts";
 import type { SimTables } from "tests/simulation/database/tables.ts";
 
-/** The realm of the one app in live mode. */
-export const REALM = 1;
+/** What the one workspace may do in the one mode that is used; null = no limit. */
+export interface Caps {
+  readonly mode: Mode;
+  readonly operationCap: number | null;
+  readonly testCreditBalanceCap: number | null;
+}
 
 /** Writes the app. */
-export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: number): void {
+export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: number, caps: Caps): void {
+  const { mode, operationCap, testCreditBalanceCap } = caps;
   tables.put("workspaces", "ws_1", {
     workspaceId: "ws_1",
     name: "Simulated",
-    operationCap: null,
-    testOperationCap: null,
+    operationCap: mode === "live" ? operationCap : null,
+    testOperationCap: mode === "test" ? operationCap : null,
     aiBudgetCents: null,
-    testCreditBalanceCap: null,
+    testCreditBalanceCap,
   });
   tables.put("apps", "app_1", {
     appId: "app_1",
@@ -29,9 +35,9 @@ export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: 
     keyId: "key_1",
     appId: "app_1",
     class: "secret",
-    mode: "live",
-    hash: hashOf(SECRET_KEY),
-    prefix: "sk_live_simu",
+    mode,
+    hash: hashOf(secretKeyOf(mode)),
+    prefix: secretKeyOf(mode).slice(0, 12),
     createdAt,
     revokedAt: null,
   });
@@ -41,7 +47,12 @@ export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: 
     document: JSON.stringify(catalog),
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
   });
-  for (const [index, mode] of ["live", "test"].entries()) {
-    tables.put("realms", String(index + 1), { realm: index + 1, appId: "app_1", mode, clockOffsetMs: 0 });
+  for (const [index, each] of ["live", "test"].entries()) {
+    tables.put("realms", String(index + 1), {
+      realm: index + 1,
+      appId: "app_1",
+      mode: each,
+      clockOffsetMs: 0,
+    });
   }
 }

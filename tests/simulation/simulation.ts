@@ -6,6 +6,7 @@ import { catalogs } from "tests/model/catalogs.ts";
 import { Random } from "tests/model/random.ts";
 import { answersChecker } from "tests/simulation/checks/answers.ts";
 import { booksChecker } from "tests/simulation/checks/books.ts";
+import { capsChecker } from "tests/simulation/checks/caps.ts";
 import { grantsChecker } from "tests/simulation/checks/grants.ts";
 import { holdsChecker } from "tests/simulation/checks/holds.ts";
 import { linearChecker } from "tests/simulation/checks/linear.ts";
@@ -17,7 +18,7 @@ import { Faults } from "tests/simulation/faults.ts";
 import type { Call, SimRequest } from "tests/simulation/history.ts";
 import { SimProcess } from "tests/simulation/process.ts";
 import { Recorder } from "tests/simulation/recorder.ts";
-import { seedApp } from "tests/simulation/seeding.ts";
+import { type Caps, seedApp } from "tests/simulation/seeding.ts";
 import type { Note } from "tests/simulation/story.ts";
 import { type Owner, VirtualTime, WORLD } from "tests/simulation/time.ts";
 import { Traffic } from "tests/simulation/traffic.ts";
@@ -34,6 +35,17 @@ const PLANS = [
   { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 4_000, paceMs: 300 },
   { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
 ];
+
+/** Of each six seeds two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
+function capsOf(seed: number): Caps {
+  const mode = seed % 6 >= 4 ? "test" : "live";
+  const isCapped = seed % 6 === 3 || seed % 6 === 5;
+  return {
+    mode,
+    operationCap: isCapped ? 20 + seed % 7 * 5 : null,
+    testCreditBalanceCap: isCapped && mode === "test" ? 4 + seed % 5 : null,
+  };
+}
 
 /** What a run is made of. */
 export interface RunOptions {
@@ -84,10 +96,11 @@ class Simulation {
     const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
-    seedApp(server.tables, catalog, STARTS_AT);
+    const caps = capsOf(options.seed);
+    seedApp(server.tables, catalog, STARTS_AT, caps);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const line = { time, server, faults, onSend };
-    const processes = ["a", "b"].map((name) => new SimProcess(name, line, recorder));
+    const processes = ["a", "b"].map((name) => new SimProcess(name, line, recorder, caps.mode));
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, processes, calls };
     const checkers = [
@@ -97,11 +110,12 @@ class Simulation {
       answersChecker(),
       tablesChecker(),
       livenessChecker(),
+      capsChecker(),
       linearChecker(),
     ];
-    this.#watch = new Watch(checkers, catalog, server, calls);
+    this.#watch = new Watch(checkers, catalog, caps, server, calls);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
-    this.#traffic = new Traffic(random, catalog);
+    this.#traffic = new Traffic(random, catalog, caps.operationCap === null);
     this.#plan = plan;
   }
 

@@ -51,6 +51,7 @@ export class Traffic {
   readonly #catalog: CatalogDocument;
   readonly #events: readonly KnownEvent[];
   readonly #credits: KnownCredits;
+  readonly #hasGone: boolean;
   readonly #holds: KnownHold[] = [];
   /** Ids in use, and whom those that became aliases stand for. */
   readonly #ids: string[] = [];
@@ -60,8 +61,10 @@ export class Traffic {
   #chased: { readonly ids: readonly string[]; left: number } | null = null;
   #arrived = 0;
 
-  constructor(random: Random, catalog: CatalogDocument) {
+  /** @param hasGone whether there are users who get erased */
+  constructor(random: Random, catalog: CatalogDocument, hasGone: boolean) {
     this.#random = random;
+    this.#hasGone = hasGone;
     this.#catalog = catalog;
     this.#events = eventsOf(catalog);
     this.#credits = new KnownCredits(random, catalog);
@@ -111,7 +114,7 @@ export class Traffic {
     const random = this.#random;
     const chasing = this.#chase(nowMs);
     if (chasing !== null) return chasing;
-    if (random.chance(0.05)) return this.#ofGone(nowMs);
+    if (random.chance(0.05) && this.#hasGone) return this.#ofGone(nowMs);
     const place = this.#arrived++;
     if (place < USERS - 1) {
       return { op: "subscribe", input: this.#upsert(this.#ids[place] as string, nowMs, true) };

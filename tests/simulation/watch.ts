@@ -7,6 +7,7 @@ import { SimTables } from "tests/simulation/database/tables.ts";
 import type { Server } from "tests/simulation/database/server.ts";
 import type { Call } from "tests/simulation/history.ts";
 import type { NotedBatch, Turn } from "tests/simulation/recorder.ts";
+import type { Caps } from "tests/simulation/seeding.ts";
 import { isGone } from "tests/simulation/traffic.ts";
 
 /** What was found, by whom. */
@@ -18,6 +19,7 @@ export interface Violation {
 /** A run as checkers see it. */
 export interface Scene {
   readonly catalog: CatalogDocument;
+  readonly caps: Caps;
   readonly server: Server;
   /** The tables if every durable batch had been written at once. */
   readonly expected: SimTables;
@@ -47,12 +49,13 @@ export class Watch {
   constructor(
     checkers: readonly Checker[],
     catalog: CatalogDocument,
+    caps: Caps,
     server: Server,
     calls: readonly Call[],
   ) {
     this.#checkers = checkers;
     const expected = new SimTables();
-    this.scene = { catalog, server, expected, calls, isGone: (key) => this.#gone.get(key) === true };
+    this.scene = { catalog, caps, server, expected, calls, isGone: (key) => this.#gone.get(key) === true };
     server.tables.onForgotten = (keys) => expected.forget(keys);
   }
 

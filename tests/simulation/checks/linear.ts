@@ -5,13 +5,9 @@
 
 import type { IdempotencyRow } from "actors/port.ts";
 import { compare } from "tests/model/compare.ts";
-import {
-  type CatalogDocument,
-  type ModelReply,
-  type ModelRequest,
-  replyFromWire,
-} from "tests/model/document.ts";
+import { type ModelReply, type ModelRequest, replyFromWire } from "tests/model/document.ts";
 import { Model } from "tests/model/model.ts";
+import { isAtCap } from "tests/simulation/checks/caps.ts";
 import { type Attempt, type Call, isFinal } from "tests/simulation/history.ts";
 import { isGone } from "tests/simulation/traffic.ts";
 import type { Checker } from "tests/simulation/watch.ts";
@@ -40,9 +36,9 @@ const ORDERS_MAX = 60;
 export function linearChecker(): Checker {
   return {
     name: "linear",
-    atEnd({ calls, catalog }) {
+    atEnd({ calls, catalog, caps }) {
       const entries = calls.filter(isModelled).flatMap(entriesOf).sort(byDecision);
-      const found = search(entries, catalog);
+      const found = search(entries, () => new Model(catalog, { ...caps, operationCap: null }));
       if (found === null) return;
       const { call } = found;
       const { op, input } = call.request;
@@ -62,6 +58,8 @@ function entriesOf(call: Call): Entry[] {
   return call.attempts.flatMap((attempt) => {
     const { reply, sentAt } = attempt;
     const turn = attempt.turns.at(-1);
+    // Whoever is refused at the cap changes nothing; whether that was right is for `caps`.
+    if (isAtCap(attempt)) return [];
     const isAnswer = reply !== null && isFinal(reply) && !reply.isReplayed &&
       reply.model.code !== "idempotency_conflict";
     const isDurable = turn?.batch != null && turn.batch.durableAt !== null;
@@ -98,8 +96,8 @@ function firstAnswer(call: Call, { reply, turns }: Attempt): ModelReply | undefi
 }
 
 /** Null when some order explains every answer; else where the order of turns stops to. */
-function search(entries: Entry[], catalog: CatalogDocument): Difference | null {
-  const first = replay(entries, catalog);
+function search(entries: Entry[], newModel: () => Model): Difference | null {
+  const first = replay(entries, newModel);
   let best = first;
   for (let tried = 0; best !== null && tried < ORDERS_MAX;) {
     const failed = best.place;
@@ -108,7 +106,7 @@ function search(entries: Entry[], catalog: CatalogDocument): Difference | null {
       const moved = entries.slice();
       const [entry] = moved.splice(failed, 1);
       moved.splice(place, 0, entry as Entry);
-      better = replay(moved, catalog);
+      better = replay(moved, newModel);
       if (++tried >= ORDERS_MAX || better === null || better.place > failed) {
         if (better === null || better.place > failed) entries = moved;
         break;
@@ -131,8 +129,8 @@ function otherPlaces(entries: readonly Entry[], place: number): number[] {
   return places.sort((a, b) => Math.abs(a - place) - Math.abs(b - place));
 }
 
-function replay(entries: readonly Entry[], catalog: CatalogDocument): Difference | null {
-  const model = new Model(catalog);
+function replay(entries: readonly Entry[], newModel: () => Model): Difference | null {
+  const model = newModel();
   let now = 0;
   for (const [place, entry] of entries.entries()) {
     now = Math.max(now, entry.now);

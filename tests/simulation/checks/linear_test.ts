@@ -54,12 +54,29 @@ function check(told: readonly Told[]): void {
       isGivenUp: false,
       atMs: 0,
     };
-    const attempt: Attempt = { call, process: "a", sentAt: from, turns: [], reply, repliedAt: until };
-    attempt.turns.push({ order, decidedAt, now: NOW, process: WORLD, attempt, changes: [], batch: null });
+    const attempt: Attempt = {
+      call,
+      process: "a",
+      sentAt: from,
+      sentOnMs: NOW,
+      turns: [],
+      reply,
+      repliedAt: until,
+    };
+    attempt.turns.push({
+      order,
+      decidedAt,
+      now: NOW,
+      wroteAtMs: NOW,
+      process: WORLD,
+      attempt,
+      changes: [],
+      batch: null,
+    });
     attempts.push(attempt);
     return call;
   });
-  linearChecker().atEnd?.({ catalog: CATALOG, calls } as unknown as Scene);
+  linearChecker().atEnd?.({ catalog: CATALOG, caps: { mode: "live" }, calls } as unknown as Scene);
 }
 
 /** A call that does nothing else while it looks at the clock and decides. */

@@ -2,6 +2,7 @@
 // The product has no switch for any of them. A simulator that does not find them proves nothing by finding nothing.
 
 import { Actor } from "actors/actor.ts";
+import { Budget } from "actors/budget.ts";
 import { Gate } from "actors/gate.ts";
 import { Idempotency, type WireAnswer } from "actors/idempotency.ts";
 import { Mailbox } from "actors/mailbox.ts";
@@ -223,5 +224,31 @@ export const PLANTED: readonly PlantedBug[] = [
           }));
           setCatalog.call(this, { ...applied, document: { ...applied.document, plans } });
         }),
+  },
+  {
+    name: "the cap lets one operation more through",
+    plant: () =>
+      replace(Budget.prototype, "refusal", (refusal) =>
+        function (this: Budget, caps, mode) {
+          const more = (cap: number | null) => cap === null ? null : cap + 1;
+          const { operationCap, testOperationCap } = caps;
+          return refusal.call(
+            this,
+            { ...caps, operationCap: more(operationCap), testOperationCap: more(testOperationCap) },
+            mode,
+          );
+        }),
+  },
+  {
+    name: "operations are counted in memory alone",
+    plant: () =>
+      replace(
+        Budget.prototype,
+        "takeInto",
+        () =>
+          function (this: Budget, _batch, workspaceId, mode, operations) {
+            this.take(workspaceId, mode, operations);
+          },
+      ),
   },
 ];
