@@ -5,15 +5,22 @@ import type { Input, ModelReply, ModelRequest } from "tests/model/document.ts";
 import { wireOf, type WireRequest } from "tests/model/wire.ts";
 import type { Turn } from "tests/simulation/recorder.ts";
 
-/** A request: one that the model knows, or one of privacy. */
-export type SimRequest = ModelRequest | { op: "erase" | "optOut" | "optIn"; input: Input };
+/** A request: one that the model knows, one of privacy, or a move of the test clock. */
+export type SimRequest = ModelRequest | { op: keyof typeof UNMODELLED; input: Input };
 
-const PRIVACY = { erase: "/delete-person", optOut: "/opt-out", optIn: "/opt-in" } as const;
+const UNMODELLED = {
+  erase: "/delete-person",
+  optOut: "/opt-out",
+  optIn: "/opt-in",
+  testClock: "/test-clock",
+} as const;
 
 /** The HTTP form of a request. */
 export function wireOfRequest(request: SimRequest): WireRequest {
   const { op, input } = request;
-  if (op in PRIVACY) return { method: "POST", path: PRIVACY[op as keyof typeof PRIVACY], body: input };
+  if (op in UNMODELLED) {
+    return { method: "POST", path: UNMODELLED[op as keyof typeof UNMODELLED], body: input };
+  }
   return wireOf(request as ModelRequest);
 }
 
@@ -56,6 +63,11 @@ export interface Call {
   isGivenUp: boolean;
   /** Virtual milliseconds of the first sending. */
   readonly atMs: number;
+}
+
+/** Whether the model has an answer to a request, whoever it is about. */
+export function isOfModel(request: SimRequest): request is ModelRequest {
+  return !Object.hasOwn(UNMODELLED, request.op);
 }
 
 /** Whether an answer ends a call: anything but a fault that may pass. */

@@ -19,6 +19,8 @@ export interface Turn {
   decidedAt: number;
   /** The realm's clock. */
   readonly now: Millis;
+  /** The calendar at that moment. */
+  readonly lookedAtMs: number;
   /** The calendar where it made its changes. */
   wroteAtMs: number;
   readonly process: Owner;
@@ -55,6 +57,8 @@ export class Recorder {
 
   /** The caller of a request, with a realm that notes when its clock is read. */
   callerFor(caller: Caller, attempt: Attempt): Caller {
+    // It has no turn of its own, and what it moves is the realm itself.
+    if (attempt.call.request.op === "testClock") return caller;
     const { realm } = caller;
     const note = (now: Millis) => this.#noteTurn(attempt, now);
     const noting = Object.create(realm, {
@@ -133,7 +137,7 @@ export class Recorder {
     const process = this.#time.current;
     const order = ++this.tick;
     const wroteAtMs = this.#time.calendar();
-    const noted = { order, decidedAt: order, now, wroteAtMs, process };
+    const noted = { order, decidedAt: order, now, lookedAtMs: wroteAtMs, wroteAtMs, process };
     const turn: Turn = { ...noted, attempt, changes: [], batch: null };
     attempt.turns.push(turn);
     this.#last = turn;
@@ -178,6 +182,7 @@ export class Recorder {
       order,
       decidedAt: order,
       now,
+      lookedAtMs: now,
       wroteAtMs: now,
       process,
       attempt: null,

@@ -7,6 +7,7 @@ import { Random } from "tests/model/random.ts";
 import { answersChecker } from "tests/simulation/checks/answers.ts";
 import { booksChecker } from "tests/simulation/checks/books.ts";
 import { capsChecker } from "tests/simulation/checks/caps.ts";
+import { clockChecker } from "tests/simulation/checks/clock.ts";
 import { grantsChecker } from "tests/simulation/checks/grants.ts";
 import { holdsChecker } from "tests/simulation/checks/holds.ts";
 import { linearChecker } from "tests/simulation/checks/linear.ts";
@@ -15,7 +16,7 @@ import { tablesChecker } from "tests/simulation/checks/tables.ts";
 import { type ClientWorld, perform } from "tests/simulation/clients.ts";
 import { type Message, Server } from "tests/simulation/database/server.ts";
 import { Faults } from "tests/simulation/faults.ts";
-import type { Call, SimRequest } from "tests/simulation/history.ts";
+import { type Call, isOfModel, type SimRequest } from "tests/simulation/history.ts";
 import { SimProcess } from "tests/simulation/process.ts";
 import { Recorder } from "tests/simulation/recorder.ts";
 import { type Caps, seedApp } from "tests/simulation/seeding.ts";
@@ -83,9 +84,12 @@ class Simulation {
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
+  readonly #caps: Caps;
   #events = 0;
   #arrived = 0;
   #open = 0;
+  /** How far the test clock is ahead of the calendar, as far as clients have heard. */
+  #aheadMs = 0;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -96,7 +100,7 @@ class Simulation {
     const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
-    const caps = capsOf(options.seed);
+    const caps = this.#caps = capsOf(options.seed);
     seedApp(server.tables, catalog, STARTS_AT, caps);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const line = { time, server, faults, onSend };
@@ -111,6 +115,7 @@ class Simulation {
       tablesChecker(),
       livenessChecker(),
       capsChecker(),
+      clockChecker(),
       linearChecker(),
     ];
     this.#watch = new Watch(checkers, catalog, caps, server, calls);
@@ -150,11 +155,24 @@ class Simulation {
     // Calls come in bursts, and those about users who are being merged come at once.
     const isBurst = this.#traffic.isChasing || this.#random.chance(0.3);
     this.#time.after(this.#random.next() * (isBurst ? 4 : 2 * this.#plan.paceMs), WORLD, () => {
-      if (!isBurst) this.#time.jump(this.#traffic.leap(this.#time.calendar()));
+      if (!isBurst) this.#leap();
       this.#arrived += 1;
-      this.#ask(this.#traffic.next(this.#time.calendar()));
+      this.#ask(this.#traffic.next(this.#clock()));
       this.#scheduleArrival();
     });
+  }
+
+  /** The clock of the mode in use, as far as clients have heard. */
+  #clock(): number {
+    return this.#time.calendar() + this.#aheadMs;
+  }
+
+  /** Time leaps ahead; in test mode a client may move the test clock in its place. */
+  #leap(): void {
+    const byMs = this.#traffic.leap(this.#clock());
+    if (byMs > 0 && this.#caps.mode === "test" && this.#random.chance(0.5)) {
+      this.#ask({ op: "testClock", input: { advanceSeconds: byMs / 1000 } });
+    } else this.#time.jump(byMs);
   }
 
   #ask(request: SimRequest): void {
@@ -164,7 +182,11 @@ class Simulation {
     void perform(this.#world, request, other?.key ?? null).then((call) => {
       this.#open -= 1;
       this.#hash.update(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}\n`);
-      if (call.answer !== null) this.#traffic.observe(request, call.answer.model);
+      if (call.answer === null) return;
+      const { model } = call.answer;
+      if (isOfModel(request)) return this.#traffic.observe(request, model);
+      const toldMs = Date.parse(String(model.data?.["now"]));
+      if (toldMs > this.#clock()) this.#aheadMs = toldMs - this.#time.calendar();
     });
   }
 

@@ -28,7 +28,7 @@ export function capsChecker(): Checker {
     name: "caps",
     onTurn(turn, { caps: { operationCap } }) {
       // A merge is let through before it reads and decides; others are served meanwhile.
-      const used = written.get(monthOf(turn.now))?.filter((place) => place < turn.order).length ?? 0;
+      const used = written.get(monthOf(turn.lookedAtMs))?.filter((place) => place < turn.order).length ?? 0;
       if (operationCap !== null && takesRoom(turn) && used >= operationCap) {
         throw new Error(`${asked(turn)} was let through at ${used} of ${operationCap} operations`);
       }

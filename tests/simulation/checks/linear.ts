@@ -8,7 +8,7 @@ import { compare } from "tests/model/compare.ts";
 import { type ModelReply, type ModelRequest, replyFromWire } from "tests/model/document.ts";
 import { Model } from "tests/model/model.ts";
 import { isAtCap } from "tests/simulation/checks/caps.ts";
-import { type Attempt, type Call, isFinal } from "tests/simulation/history.ts";
+import { type Attempt, type Call, isFinal, isOfModel } from "tests/simulation/history.ts";
 import { isGone } from "tests/simulation/traffic.ts";
 import type { Checker } from "tests/simulation/watch.ts";
 
@@ -48,9 +48,9 @@ export function linearChecker(): Checker {
 }
 
 /** Whether the model can be asked about a call. */
-export function isModelled({ request: { op, input } }: Call): boolean {
-  return !(op === "erase" || op === "optOut" || op === "optIn") &&
-    !["userId", "from", "to"].some((name) => isGone(input[name]));
+export function isModelled({ request }: Call): boolean {
+  const { input } = request;
+  return isOfModel(request) && !["userId", "from", "to"].some((name) => isGone(input[name]));
 }
 
 /** The executions of a call that count: those that were answered, and those whose changes are durable. */

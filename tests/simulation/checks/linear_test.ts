@@ -67,6 +67,7 @@ function check(told: readonly Told[]): void {
       order,
       decidedAt,
       now: NOW,
+      lookedAtMs: NOW,
       wroteAtMs: NOW,
       process: WORLD,
       attempt,

@@ -251,4 +251,12 @@ export const PLANTED: readonly PlantedBug[] = [
           },
       ),
   },
+  {
+    name: "a move of the test clock is not kept",
+    plant: () =>
+      replace(SimTables.prototype, "update", (update) =>
+        function (this: SimTables, table, ...rest) {
+          return table === "realms" ? 1 : update.call(this, table, ...rest);
+        }),
+  },
 ];

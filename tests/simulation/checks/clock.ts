@@ -1,0 +1,31 @@
+// The clock of a mode: where somebody was told that it stands, it stands or further for every call that is sent later,
+// whichever process serves it.
+
+import type { Call } from "tests/simulation/history.ts";
+import type { Checker } from "tests/simulation/watch.ts";
+
+/** Looks at every turn after a move of the test clock. */
+export function clockChecker(): Checker {
+  return {
+    name: "clock",
+    atEnd({ calls }) {
+      const moves = calls.flatMap(toldMoves);
+      for (const { no, attempts } of calls) {
+        for (const { turns, sentAt } of attempts) {
+          for (const { now } of turns) {
+            const before = moves.find(({ toldAt, toMs }) => toldAt < sentAt && now < toMs);
+            if (before === undefined) continue;
+            throw new Error(`call ${no} ran on a clock that call ${before.no} had moved past`);
+          }
+        }
+      }
+    },
+  };
+}
+
+/** The moves that a call was told of. */
+function toldMoves({ no, request: { op }, answer, answeredAt }: Call) {
+  const now = answer?.model.data?.["now"];
+  if (op !== "testClock" || answeredAt === null || typeof now !== "string") return [];
+  return [{ no, toldAt: answeredAt, toMs: Date.parse(now) }];
+}
