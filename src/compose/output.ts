@@ -18,7 +18,7 @@ export function outputReaderOf(type: ComposeType): OutputReader | null {
   const known = readers.get(type);
   if (known !== undefined) return known;
   const compiled = compileReader(type.outputSchema);
-  const reader = "fault" in compiled ? null : compiled.reader;
+  const reader = typeof compiled === "string" ? null : compiled;
   readers.set(type, reader);
   return reader;
 }
@@ -26,7 +26,7 @@ export function outputReaderOf(type: ComposeType): OutputReader | null {
 /** Why a schema can't be used, or null. Looking takes up to some tenths of a second. */
 export function schemaFault(schema: Readonly<JsonObject>): string | null {
   const compiled = compileReader(schema);
-  return "fault" in compiled ? compiled.fault : null;
+  return typeof compiled === "string" ? compiled : null;
 }
 
 /** Objects of a schema, on all its levels. */
@@ -44,16 +44,15 @@ const OPTIONS = {
   code: { optimize: false },
 } as const;
 
-function compileReader(
-  { $schema, ...schema }: Readonly<JsonObject>,
-): { readonly reader: OutputReader } | { readonly fault: string } {
-  if (countObjects(schema) > OBJECTS_MAX) return { fault: `must not have more than ${OBJECTS_MAX} objects` };
+/** The reader, or why there is none. */
+function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | string {
+  if (countObjects(schema) > OBJECTS_MAX) return `must not have more than ${OBJECTS_MAX} objects`;
   try {
     const ajv = OLDER_DRAFT.test(String($schema)) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
     const matches = ajv.compile(schema);
-    return { reader: (text) => readOutput(text, (value) => matches(value) === true) };
+    return (text) => readOutput(text, (value) => matches(value) === true);
   } catch (error) {
-    return { fault: `cannot be used: ${messageOf(error)}` };
+    return `cannot be used: ${messageOf(error)}`;
   }
 }
 

@@ -101,6 +101,7 @@ class DrainThread implements Drainer {
 
   #fail(fault: Error): void {
     this.#fault ??= fault;
+    this.#unsent = [];
     for (const { reject } of this.#waiting) reject(this.#fault);
     this.#waiting = [];
   }

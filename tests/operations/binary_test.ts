@@ -264,13 +264,13 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
   }
 });
 
-Deno.test("a binary is compiled with the permissions of the start task, and with its workers", async () => {
+Deno.test("a binary is compiled with the permissions and the engine of the start task, and with its workers", async () => {
   const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
     tasks: Record<string, string>;
   };
-  const permissions = (task: string) =>
-    (tasks[task] ?? "").split(" ").filter((arg) => /^--(allow|no-prompt)/.test(arg));
-  assert.deepEqual(permissions("compile"), permissions("start"));
+  const flags = (task: string) =>
+    (tasks[task] ?? "").split(" ").filter((arg) => /^--(allow|no-prompt|v8-flags)/.test(arg));
+  assert.deepEqual(flags("compile"), flags("start"));
   const included = [...(tasks.compile ?? "").matchAll(/--include (\S+)/g)].map(([, path]) => path);
   assert.deepEqual(included, WORKERS);
   const started: string[] = [];

@@ -17,11 +17,8 @@ const UNMODELLED = {
 
 /** The HTTP form of a request. */
 export function wireOfRequest(request: SimRequest): WireRequest {
-  const { op, input } = request;
-  if (op in UNMODELLED) {
-    return { method: "POST", path: UNMODELLED[op as keyof typeof UNMODELLED], body: input };
-  }
-  return wireOf(request as ModelRequest);
+  if (isOfModel(request)) return wireOf(request);
+  return { method: "POST", path: UNMODELLED[request.op], body: request.input };
 }
 
 /** An answer as a process gave it. */

@@ -2,6 +2,7 @@
 // admin API (workspace, app, catalog) and with one subscription and one grant of credits a user.
 import { type Bench, type Contestant, Skipped } from "../contestant.ts";
 import postgres from "postgres";
+import { startArguments } from "tests/crash/program.ts";
 import { COLD_USERS, EVENTS, userId, USERS } from "../load_plan.ts";
 import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
 
@@ -69,7 +70,8 @@ async function startService(bench: Bench, adminToken: string): Promise<string> {
   const folder = await Deno.makeTempDir({ dir: TEMP, prefix: "holdfast_bench_data_" });
   bench.cleanup.add(`remove ${folder}`, () => Deno.remove(folder, { recursive: true }));
   const port = freePort();
-  const flags = [...await engineFlags(), "--unstable-cron", ...permissions(folder)];
+  const engine = startArguments().filter((arg) => arg.startsWith("--v8-flags="));
+  const flags = [...engine, "--unstable-cron", ...permissions(folder)];
   const args = ["run", "--quiet", "--no-prompt", ...flags, program.pathname];
   const child = Child.start(bench.cleanup, "holdfast", "deno", args, {
     PORT: String(port),
@@ -82,12 +84,6 @@ async function startService(bench: Bench, adminToken: string): Promise<string> {
   const base = `http://127.0.0.1:${port}`;
   await waitUntilReady(base, child);
   return base;
-}
-
-/** How the start task sets the engine up. */
-async function engineFlags(): Promise<string[]> {
-  const { tasks } = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT)));
-  return tasks.start.split(" ").filter((arg: string) => arg.startsWith("--v8-flags="));
 }
 
 function permissions(folder: string): string[] {

@@ -3,6 +3,7 @@
 // model can't be asked: a promotion falls due for it at its moment, and counts for the product when it is written.
 
 import type { RowChange } from "actors/port.ts";
+import { monthOf } from "tests/model/state.ts";
 import type { Attempt } from "tests/simulation/history.ts";
 import type { Turn } from "tests/simulation/recorder.ts";
 import type { Checker, Scene } from "tests/simulation/watch.ts";
@@ -15,20 +16,17 @@ export function isAtCap({ call, reply }: Attempt): boolean {
   return CAPPED.has(call.request.op) && CODES.has(reply?.model.code);
 }
 
-/** The UTC month of a moment of the calendar as "YYYY-MM". */
-export function monthOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 7);
-}
-
 /** Looks at every call that the cap is for. */
 export function capsChecker(): Checker {
   /** When each operation was written, in the order of all that was noted, by month. */
   const written = new Map<string, number[]>();
+  const usedBefore = (month: string, order: number) =>
+    (written.get(month) ?? []).filter((place) => place < order).length;
   return {
     name: "caps",
     onTurn(turn, { caps: { operationCap } }) {
       // A merge is let through before it reads and decides; others are served meanwhile.
-      const used = written.get(monthOf(turn.lookedAtMs))?.filter((place) => place < turn.order).length ?? 0;
+      const used = usedBefore(monthOf(turn.lookedAtMs), turn.order);
       if (operationCap !== null && takesRoom(turn) && used >= operationCap) {
         throw new Error(`${asked(turn)} was let through at ${used} of ${operationCap} operations`);
       }
@@ -41,10 +39,9 @@ export function capsChecker(): Checker {
       for (const attempt of calls.flatMap(({ attempts }) => attempts)) {
         if (!isAtCap(attempt) || attempt.reply?.isReplayed === true) continue;
         const since = monthOf(attempt.sentOnMs);
-        const isFull = [...written].some(([month, places]) =>
-          month >= since &&
-          places.filter((place) => place < (attempt.repliedAt ?? Infinity)).length >=
-            (operationCap ?? Infinity)
+        const until = attempt.repliedAt ?? Infinity;
+        const isFull = [...written.keys()].some((month) =>
+          month >= since && usedBefore(month, until) >= (operationCap ?? Infinity)
         );
         if (!isFull) throw new Error(`call ${attempt.call.no} was refused below ${operationCap} operations`);
       }
