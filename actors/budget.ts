@@ -2,11 +2,11 @@
 // Taken synchronously inside a turn, so that no await can let two callers pass on one operation; written with the
 // batch of the turn that took them, so that a crash loses neither. Section 7 of the decisions.
 
-import type { AiSpendRow, IssuesRow, Mode, OperationsRow } from "actors/port.ts";
-import type { Batch } from "actors/gate.ts";
-import { type Amount, amountOf } from "domain/amount.ts";
-import type { Millis } from "domain/period.ts";
-import { type Refusal, refusal } from "domain/refusal.ts";
+import type { AiSpendRow, IssuesRow, Mode, OperationsRow } from "./port.ts";
+import type { Batch } from "./gate.ts";
+import { type Amount, amountOf } from "../src/domain/amount.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { type Refusal, refusal } from "../src/domain/refusal.ts";
 
 /** Caps of a workspace; null = no limit. */
 export interface WorkspaceCaps {

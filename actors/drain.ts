@@ -2,12 +2,12 @@
 // rows are then written once for many batches; a reader who needs the tables asks for a drain at once. The
 // backlog is bounded: past the bound the gate waits for room before it appends another batch.
 
-import type { Batch } from "actors/gate.ts";
-import type { AppendedBatch, Journal } from "actors/port.ts";
-import { Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { RuntimeCounts, secondsSince } from "src/observability/runtime_counts.ts";
-import type { Spans } from "src/observability/spans.ts";
+import type { Batch } from "./gate.ts";
+import type { AppendedBatch, Journal } from "./port.ts";
+import { Unavailable } from "./port.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import { RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
+import type { Spans } from "../src/observability/spans.ts";
 
 interface Pending {
   readonly batch: Batch;

@@ -1,9 +1,9 @@
 // Erasing a user from memory: the actor stands still while the tables forget the user, and is let go in the same moment.
 // A call that waited for it is refused as one that may be sent again; it then finds a new user.
 
-import type { Term } from "actors/term.ts";
-import { standStill } from "actors/stand_still.ts";
-import type { UserKey } from "domain/ids.ts";
+import type { Term } from "./term.ts";
+import { standStill } from "./stand_still.ts";
+import type { UserKey } from "../src/domain/ids.ts";
 
 /** Removes a user's rows; is told the numbers of the user and its aliases, answers all that it removed. */
 export type ErasureStep = (keys: readonly UserKey[]) => Promise<readonly UserKey[]>;

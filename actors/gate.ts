@@ -7,11 +7,11 @@
 // its own batch also waits for every change it could have seen. A failed append ends the term: the gate then
 // opens for nobody, since the outcome is unknown until the journal is read again.
 
-import type { AppendedBatch, Journal, RowChange } from "actors/port.ts";
-import { Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import type { RuntimeCounts } from "src/observability/runtime_counts.ts";
-import type { Spans, WorkSpan } from "src/observability/spans.ts";
+import type { AppendedBatch, Journal, RowChange } from "./port.ts";
+import { Unavailable } from "./port.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
+import type { Spans, WorkSpan } from "../src/observability/spans.ts";
 
 /** Changes that become durable together. */
 export class Batch {

@@ -2,12 +2,12 @@
 // another call under the same key is refused. A first answer is kept with the changes of the turn that made it,
 // in one batch. Section 1 of the decisions, "Idempotency-Key".
 
-import type { Batch } from "actors/gate.ts";
-import { Loader } from "actors/loader.ts";
-import type { IdempotencyRow, UserStore } from "actors/port.ts";
-import type { UserKey } from "domain/ids.ts";
-import type { Millis } from "domain/period.ts";
-import { RUNTIME_LIMITS, SWEEP_LIMITS } from "src/limits.ts";
+import type { Batch } from "./gate.ts";
+import { Loader } from "./loader.ts";
+import type { IdempotencyRow, UserStore } from "./port.ts";
+import type { UserKey } from "../src/domain/ids.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../src/process/limits.ts";
 
 /** An answer as it goes on the wire. */
 export interface WireAnswer {

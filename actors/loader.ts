@@ -1,6 +1,6 @@
 // Loads by key, many in one query: while one query is under way the next one fills, as in the output gate.
 
-import { Unavailable } from "actors/port.ts";
+import { Unavailable } from "./port.ts";
 
 interface Waiting<Key, Value> {
   readonly key: Key;

@@ -2,9 +2,9 @@
 // before it, during which later turns of the same user wait, so that no decision can run on rows that were read
 // before an earlier turn's changes.
 
-import { Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { MailboxTally } from "src/observability/runtime_counts.ts";
+import { Unavailable } from "./port.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import { MailboxTally } from "../src/observability/runtime_counts.ts";
 
 interface Entry {
   readonly prefetch: (() => Promise<void> | null) | null;

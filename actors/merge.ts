@@ -6,16 +6,16 @@
 // two merges that want the same users never wait for each other. The decision, its application, the batch and the
 // handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
 
-import type { Actor, ActorWorld, Realm } from "actors/actor.ts";
-import type { Batch } from "actors/gate.ts";
-import type { Directory } from "actors/directory.ts";
-import { type IdempotencyRow, Unavailable, type UserStore } from "actors/port.ts";
-import { answered, type MergeInput, refused, type Result } from "domain/command.ts";
-import { merge } from "domain/merge.ts";
-import type { HistoryCounts, MergeReport } from "domain/merge_report.ts";
-import { refusal } from "domain/refusal.ts";
-import { standStill } from "actors/stand_still.ts";
-import { MERGE_LIMITS } from "src/limits.ts";
+import type { Actor, ActorWorld, Realm } from "./actor.ts";
+import type { Batch } from "./gate.ts";
+import type { Directory } from "./directory.ts";
+import { type IdempotencyRow, Unavailable, type UserStore } from "./port.ts";
+import { answered, type MergeInput, refused, type Result } from "../src/domain/command.ts";
+import { merge } from "../src/domain/merging/merge.ts";
+import type { HistoryCounts, MergeReport } from "../src/domain/merging/merge_report.ts";
+import { refusal } from "../src/domain/refusal.ts";
+import { standStill } from "./stand_still.ts";
+import { MERGE_LIMITS } from "../src/process/limits.ts";
 
 /** A merge as it is asked for. */
 export interface MergeCall {

@@ -2,11 +2,11 @@
 // may write. The actors know these shapes and nothing of SQL; src/storage implements them, and so does a store
 // in memory that tests use.
 
-import type { Amount } from "domain/amount.ts";
-import type { UserKey } from "domain/ids.ts";
-import type { HistoryCounts } from "domain/merge_report.ts";
-import type { Millis } from "domain/period.ts";
-import type { Change, OlderRows, UserRows } from "domain/user.ts";
+import type { Amount } from "../src/domain/amount.ts";
+import type { UserKey } from "../src/domain/ids.ts";
+import type { HistoryCounts } from "../src/domain/merging/merge_report.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import type { Change, OlderRows, UserRows } from "../src/domain/user.ts";
 
 export type Mode = "live" | "test";
 

@@ -1,8 +1,8 @@
 // Standing still: work that holds a user's mailbox longer than a turn. No turn of the user runs until it is done.
 
-import type { Actor } from "actors/actor.ts";
-import type { Directory } from "actors/directory.ts";
-import { Unavailable } from "actors/port.ts";
+import type { Actor } from "./actor.ts";
+import type { Directory } from "./directory.ts";
+import { Unavailable } from "./port.ts";
 
 /** Runs work while a user stands still; null when the actor is no longer the user's. */
 export async function standStill<T>(

@@ -2,19 +2,19 @@
 // term: actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from
 // the journal and the tables.
 
-import type { ActorWorld } from "actors/actor.ts";
-import { Budget } from "actors/budget.ts";
-import { Directory } from "actors/directory.ts";
-import { Drain } from "actors/drain.ts";
-import { Gate } from "actors/gate.ts";
-import { Idempotency } from "actors/idempotency.ts";
-import type { AiSpendRow, IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "actors/port.ts";
-import { Stopping, Unavailable } from "actors/port.ts";
-import type { Amount } from "domain/amount.ts";
-import type { IdSource } from "domain/ids.ts";
-import type { Millis } from "domain/period.ts";
-import { MailboxTally, RuntimeCounts } from "src/observability/runtime_counts.ts";
-import type { Spans } from "src/observability/spans.ts";
+import type { ActorWorld } from "./actor.ts";
+import { Budget } from "./budget.ts";
+import { Directory } from "./directory.ts";
+import { Drain } from "./drain.ts";
+import { Gate } from "./gate.ts";
+import { Idempotency } from "./idempotency.ts";
+import type { AiSpendRow, IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "./port.ts";
+import { Stopping, Unavailable } from "./port.ts";
+import type { Amount } from "../src/domain/amount.ts";
+import type { IdSource } from "../src/domain/ids.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
+import type { Spans } from "../src/observability/spans.ts";
 
 /** What a term is made of. */
 export interface TermOptions {

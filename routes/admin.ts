@@ -3,12 +3,12 @@
 
 import { type Context, Hono } from "hono";
 import { z } from "zod";
-import type { WireAnswer } from "actors/idempotency.ts";
-import { authorizeAdmin } from "routes/auth.ts";
-import { readMembers } from "routes/body.ts";
-import { Refused } from "routes/errors.ts";
-import { invalid, type Method, success } from "routes/operation.ts";
-import type { OperationDoc } from "routes/reference/doc.ts";
+import type { WireAnswer } from "../actors/idempotency.ts";
+import { authorizeAdmin } from "./auth.ts";
+import { readMembers } from "./body.ts";
+import { Refused } from "./errors.ts";
+import { invalid, type Method, success } from "./operation.ts";
+import type { OperationDoc } from "./reference/doc.ts";
 import {
   appAnswer,
   appInput,
@@ -26,9 +26,9 @@ import {
   workspaceInput,
   workspacePatch,
   workspacesAnswer,
-} from "routes/schemas/admin.ts";
-import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
-import { RouteWatch } from "routes/watch.ts";
+} from "./schemas/admin.ts";
+import { timeText, timeTextOrNull } from "./schemas/fields.ts";
+import { RouteWatch } from "./watch.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -38,11 +38,11 @@ import {
   createWorkspace,
   listWorkspaces,
   revokeKey,
-} from "src/admin/admin.ts";
-import { examine } from "src/doctor/examine.ts";
-import type { ApiKey, App } from "src/registry.ts";
-import type { Service, Serving } from "src/service.ts";
-import { runSweep, sweepAll } from "src/sweeps.ts";
+} from "../src/tenant/admin.ts";
+import { examine } from "../src/doctor/examine.ts";
+import type { ApiKey, App } from "../src/tenant/registry.ts";
+import type { Service, Serving } from "../src/service/service.ts";
+import { runSweep, sweepAll } from "../src/housekeeping/sweeps.ts";
 
 type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
 

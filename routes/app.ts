@@ -1,31 +1,31 @@
 // The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
 
 import { type Context, Hono } from "hono";
-import { ADMIN_OPERATIONS, adminRoutes } from "routes/admin.ts";
-import { authenticate, authorizeAdmin } from "routes/auth.ts";
-import { COMPOSE } from "routes/compose.ts";
-import { allowOrigin, isForBrowsers, preflight } from "routes/cors.ts";
-import { CREDITS } from "routes/credits.ts";
-import { CUSTOMERS } from "routes/customers.ts";
-import { EVENTS } from "routes/events.ts";
-import { DOWNLOAD_PATH, EXPORT, exportDownload } from "routes/export.ts";
-import { healthRoutes } from "routes/health.ts";
-import { namesHost } from "routes/host.ts";
-import { toolRoutes } from "routes/mcp.ts";
-import { METERING } from "routes/metering.ts";
-import { handle, type Operation } from "routes/operation.ts";
-import { PEOPLE } from "routes/people.ts";
-import { PRIVACY } from "routes/privacy.ts";
-import { PAGES } from "routes/reference/pages.ts";
-import type { Surface } from "routes/reference/openapi.ts";
-import { referenceRoutes } from "routes/reference/serve.ts";
-import { respondTo } from "routes/respond.ts";
-import { Refused } from "routes/errors.ts";
-import { SUBSCRIPTIONS } from "routes/subscriptions.ts";
-import { TEST_CLOCK } from "routes/test_clock.ts";
-import { USERS } from "routes/users.ts";
-import { NO_ROUTE, RouteWatch } from "routes/watch.ts";
-import type { Service } from "src/service.ts";
+import { ADMIN_OPERATIONS, adminRoutes } from "./admin.ts";
+import { authenticate, authorizeAdmin } from "./auth.ts";
+import { COMPOSE } from "./compose.ts";
+import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
+import { CREDITS } from "./credits.ts";
+import { CUSTOMERS } from "./customers.ts";
+import { EVENTS } from "./events.ts";
+import { DOWNLOAD_PATH, EXPORT, exportDownload } from "./export.ts";
+import { healthRoutes } from "./health.ts";
+import { namesHost } from "./host.ts";
+import { toolRoutes } from "./mcp.ts";
+import { METERING } from "./metering.ts";
+import { handle, type Operation } from "./operation.ts";
+import { PEOPLE } from "./people.ts";
+import { PRIVACY } from "./privacy.ts";
+import { PAGES } from "./reference/pages.ts";
+import type { Surface } from "./reference/openapi.ts";
+import { referenceRoutes } from "./reference/serve.ts";
+import { respondTo } from "./respond.ts";
+import { Refused } from "./errors.ts";
+import { SUBSCRIPTIONS } from "./subscriptions.ts";
+import { TEST_CLOCK } from "./test_clock.ts";
+import { USERS } from "./users.ts";
+import { NO_ROUTE, RouteWatch } from "./watch.ts";
+import type { Service } from "../src/service/service.ts";
 
 /** Every operation of the API. */
 export const OPERATIONS: readonly Operation<unknown>[] = [

@@ -4,8 +4,8 @@
 // One timer serves all: a body stands among the young ones, becomes an old one at the next tick, and is given up at
 // the tick after that. So a request pays for a place in a set, not for a timer.
 
-import { Refused } from "routes/errors.ts";
-import { BODY_LIMITS } from "src/limits.ts";
+import { Refused } from "./errors.ts";
+import { BODY_LIMITS } from "../src/process/limits.ts";
 
 /** A read that is waited for. */
 interface Wait {

@@ -5,9 +5,9 @@
 // no id or name may hold that character (schemas/fields.ts).
 
 import { Buffer } from "node:buffer";
-import { giveBytes, inTime, takeBytes } from "routes/arrival.ts";
-import { Refused } from "routes/errors.ts";
-import { BODY_LIMITS, REQUEST_LIMITS } from "src/limits.ts";
+import { giveBytes, inTime, takeBytes } from "./arrival.ts";
+import { Refused } from "./errors.ts";
+import { BODY_LIMITS, REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** A JSON object as a caller sent it. */
 export type Members = Record<string, unknown>;

@@ -1,13 +1,13 @@
 // Compose: structured output of a model for one user. Specification, "POST /v1/compose"; section 10 of the decisions.
 
 import { z } from "zod";
-import { numberOf } from "domain/amount.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
-import { composeAnswer } from "routes/schemas/answers.ts";
-import { endUserId, loggedText, nameOf, SHOWN_AS } from "routes/schemas/fields.ts";
-import { showBalance, showCounter, showSubscription } from "routes/wire.ts";
-import { compose } from "src/compose/compose.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { numberOf } from "../src/domain/amount.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { composeAnswer } from "./schemas/answers.ts";
+import { endUserId, loggedText, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { showBalance, showCounter, showSubscription } from "./wire.ts";
+import { compose } from "../src/compose/compose.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** Values of any kind by name, as JSON text. */
 const vars = z.custom<Record<string, unknown>>(

@@ -4,10 +4,10 @@
 // decisions, "Headers".
 
 import type { Context } from "hono";
-import { Unavailable } from "actors/port.ts";
-import { type Access, authenticate } from "routes/auth.ts";
-import { requestId, respondTo } from "routes/respond.ts";
-import type { Service } from "src/service.ts";
+import { Unavailable } from "../actors/port.ts";
+import { type Access, authenticate } from "./auth.ts";
+import { requestId, respondTo } from "./respond.ts";
+import type { Service } from "../src/service/service.ts";
 
 const PUBLIC_ACCESS: readonly Access[] = ["any", "end_user", "token"];
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-User-Token, X-Request-Id";

@@ -1,12 +1,12 @@
 // Credit packs: grant, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
 
 import { z } from "zod";
-import { type Amount, amountOf, numberOf } from "domain/amount.ts";
-import { unknownBalance } from "domain/revoke.ts";
-import { requireSameUser } from "routes/auth.ts";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
-import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "routes/schemas/answers.ts";
+import { type Amount, amountOf, numberOf } from "../src/domain/amount.ts";
+import { unknownBalance } from "../src/domain/credits/revoke.ts";
+import { requireSameUser } from "./auth.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
 import {
   endUserId,
   eventPattern,
@@ -17,11 +17,11 @@ import {
   textOf,
   timeTextOrNull,
   wholeNumber,
-} from "routes/schemas/fields.ts";
-import { showBalance } from "routes/wire.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import { listAllBalances } from "src/read/credits.ts";
-import { hasBalance, listLedger, readCursor } from "src/read/ledger.ts";
+} from "./schemas/fields.ts";
+import { showBalance } from "./wire.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import { listAllBalances } from "../src/read/credits.ts";
+import { hasBalance, listLedger, readCursor } from "../src/read/ledger.ts";
 
 /** `POST /v1/credits/grant`: a balance for each item of a pack. */
 const grant = operation({

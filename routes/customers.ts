@@ -2,11 +2,11 @@
 // section 8 of the decisions.
 
 import { z } from "zod";
-import { mergeUsers, type MergeWorld } from "actors/merge.ts";
-import { refused, type Result } from "domain/command.ts";
-import type { MergeReport } from "domain/merge_report.ts";
-import { refusal } from "domain/refusal.ts";
-import { Refused } from "routes/errors.ts";
+import { mergeUsers, type MergeWorld } from "../actors/merge.ts";
+import { refused, type Result } from "../src/domain/command.ts";
+import type { MergeReport } from "../src/domain/merging/merge_report.ts";
+import { refusal } from "../src/domain/refusal.ts";
+import { Refused } from "./errors.ts";
 import {
   type Operation,
   operation,
@@ -14,14 +14,14 @@ import {
   runTurn,
   success,
   wireAnswer,
-} from "routes/operation.ts";
-import { aliasBatchAnswer, aliasReport, customerAnswer } from "routes/schemas/answers.ts";
-import { endUserId, SHOWN_AS } from "routes/schemas/fields.ts";
-import { showDuplicates, showSubRef } from "routes/wire.ts";
-import { moveAlias } from "src/history.ts";
-import { linkPeople } from "src/privacy/link.ts";
-import { MERGE_LIMITS } from "src/limits.ts";
-import type { Serving } from "src/service.ts";
+} from "./operation.ts";
+import { aliasBatchAnswer, aliasReport, customerAnswer } from "./schemas/answers.ts";
+import { endUserId, SHOWN_AS } from "./schemas/fields.ts";
+import { showDuplicates, showSubRef } from "./wire.ts";
+import { moveAlias } from "../src/housekeeping/history_move.ts";
+import { linkPeople } from "../src/privacy/link.ts";
+import { MERGE_LIMITS } from "../src/process/limits.ts";
+import type { Serving } from "../src/service/service.ts";
 
 const consent = z.boolean().nullish();
 

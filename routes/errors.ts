@@ -1,7 +1,7 @@
 // Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
 // not compile until it has its status here.
 
-import { type Refusal, refusal, type RefusalCode } from "domain/refusal.ts";
+import { type Refusal, refusal, type RefusalCode } from "../src/domain/refusal.ts";
 
 /** The status of each code. Specification, "Errors"; section 1 of the decisions. */
 export const STATUS: Readonly<Record<RefusalCode, number>> = {

@@ -1,14 +1,14 @@
 // The event feed. Specification, "Events feed".
 
 import { z } from "zod";
-import type { Realm } from "actors/actor.ts";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, success } from "routes/operation.ts";
-import { eventsAnswer } from "routes/schemas/answers.ts";
-import { endUserId, eventName, nameOf, wholeNumber } from "routes/schemas/fields.ts";
-import { eventDetail } from "routes/schemas/records.ts";
-import { getEvent, listEvents, type LogView } from "src/read/feed.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import type { Realm } from "../actors/actor.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, success } from "./operation.ts";
+import { eventsAnswer } from "./schemas/answers.ts";
+import { endUserId, eventName, nameOf, wholeNumber } from "./schemas/fields.ts";
+import { eventDetail } from "./schemas/records.ts";
+import { getEvent, listEvents, type LogView } from "../src/read/feed.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** `GET /v1/events`: a page of events, newest first. */
 const list = operation({

@@ -5,19 +5,19 @@ import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Context } from "hono";
 import { z } from "zod";
-import type { Mode } from "actors/port.ts";
-import type { Millis } from "domain/period.ts";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, success } from "routes/operation.ts";
-import type { OperationDoc } from "routes/reference/doc.ts";
-import { headersOf, requestId } from "routes/respond.ts";
-import { exportDocumentAnswer, exportPersonAnswer } from "routes/schemas/answers.ts";
-import { endUserId, timeText } from "routes/schemas/fields.ts";
-import type { RouteWatch } from "routes/watch.ts";
-import { exportDocument } from "src/privacy/export.ts";
-import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
-import { equalsSecret } from "src/registry.ts";
-import type { Service, Serving } from "src/service.ts";
+import type { Mode } from "../actors/port.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, success } from "./operation.ts";
+import type { OperationDoc } from "./reference/doc.ts";
+import { headersOf, requestId } from "./respond.ts";
+import { exportDocumentAnswer, exportPersonAnswer } from "./schemas/answers.ts";
+import { endUserId, timeText } from "./schemas/fields.ts";
+import type { RouteWatch } from "./watch.ts";
+import { exportDocument } from "../src/privacy/export.ts";
+import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { equalsSecret } from "../src/tenant/registry.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 
 /** What a token allows: the document of one id, for a while. */
 export interface ExportGrant {

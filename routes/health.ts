@@ -1,11 +1,11 @@
 // Service pages without a key: whether the process lives, whether it serves, and its gauges.
 
 import { Hono } from "hono";
-import { refusal } from "domain/refusal.ts";
-import { success } from "routes/operation.ts";
-import { headersOf, lastOf, refuse, requestId, respond } from "routes/respond.ts";
-import { makeMetrics } from "src/observability/metrics.ts";
-import type { Service } from "src/service.ts";
+import { refusal } from "../src/domain/refusal.ts";
+import { success } from "./operation.ts";
+import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
+import { makeMetrics } from "../src/observability/metrics.ts";
+import type { Service } from "../src/service/service.ts";
 
 /** `/healthz`, `/readyz` and `/metrics`. */
 export function healthRoutes(service: Service): Hono {

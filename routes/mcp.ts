@@ -2,11 +2,11 @@
 // within this process. Section 11 of the decisions.
 
 import { type Context, Hono } from "hono";
-import { authenticate, authorize } from "routes/auth.ts";
-import { headersOf, requestId, respondTo } from "routes/respond.ts";
-import { callTool, TOOLS } from "routes/tools.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import type { Service } from "src/service.ts";
+import { authenticate, authorize } from "./auth.ts";
+import { headersOf, requestId, respondTo } from "./respond.ts";
+import { callTool, TOOLS } from "./tools.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import type { Service } from "../src/service/service.ts";
 
 /** Where the tool server is. */
 export const TOOL_SERVER_PATH = "/mcp";
@@ -38,7 +38,7 @@ async function answer(
     const headers = { authorization: req.header("authorization") ?? "", "x-request-id": id };
     const { origin } = new URL(request.url);
     const send = async (path: string) => await fetch(new Request(`${origin}/api${path}`, { headers }));
-    const { answerPost } = await import("src/mcp/http.ts");
+    const { answerPost } = await import("../src/mcp/http.ts");
     const response = await answerPost(
       request,
       TOOLS,

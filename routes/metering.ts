@@ -1,7 +1,7 @@
 // Reserve, commit, release, track and can-use: from the wire into commands and back. Specification,
 // "Reservations"; section 5 of the decisions.
 
-import { numberOf } from "domain/amount.ts";
+import { numberOf } from "../src/domain/amount.ts";
 import type {
   CanUseAnswer,
   CommitAnswer,
@@ -9,13 +9,13 @@ import type {
   GroupReading,
   ReserveAnswer,
   TrackAnswer,
-} from "domain/command.ts";
-import type { CallSize } from "domain/pricing.ts";
-import { type Operation, operation, runTurn } from "routes/operation.ts";
-import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "routes/schemas/answers.ts";
-import { amountOrNull, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
-import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "routes/schemas/metering.ts";
-import { showCounter } from "routes/wire.ts";
+} from "../src/domain/command.ts";
+import type { CallSize } from "../src/domain/metering/pricing.ts";
+import { type Operation, operation, runTurn } from "./operation.ts";
+import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "./schemas/answers.ts";
+import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
+import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "./schemas/metering.ts";
+import { showCounter } from "./wire.ts";
 
 /** `POST /v1/reserve`: hold quota before the work. */
 const reserve = operation({

@@ -4,15 +4,15 @@
 
 import type { Context } from "hono";
 import type { z } from "zod";
-import type { Call } from "actors/actor.ts";
-import type { Directory } from "actors/directory.ts";
-import type { IdempotencyRow } from "actors/port.ts";
-import type { WireAnswer } from "actors/idempotency.ts";
-import { type CommandName, type Commands, refused, type Result } from "domain/command.ts";
-import { ownerOf } from "domain/ids.ts";
-import { unknownReservation } from "domain/commit.ts";
-import { unknownBalance } from "domain/revoke.ts";
-import { type Access, authenticate, authorize, type EndUser } from "routes/auth.ts";
+import type { Call } from "../actors/actor.ts";
+import type { Directory } from "../actors/directory.ts";
+import type { IdempotencyRow } from "../actors/port.ts";
+import type { WireAnswer } from "../actors/idempotency.ts";
+import { type CommandName, type Commands, refused, type Result } from "../src/domain/command.ts";
+import { ownerOf } from "../src/domain/ids.ts";
+import { unknownReservation } from "../src/domain/metering/commit.ts";
+import { unknownBalance } from "../src/domain/credits/revoke.ts";
+import { type Access, authenticate, authorize, type EndUser } from "./auth.ts";
 import {
   flattenOptions,
   type Members,
@@ -21,14 +21,14 @@ import {
   readQuery,
   refuseForeignEscapes,
   type RequestInput,
-} from "routes/body.ts";
-import { errorBody, NOT_KEPT, Refused, STATUS } from "routes/errors.ts";
-import { countCall } from "routes/rate_limit.ts";
-import type { OperationDoc } from "routes/reference/doc.ts";
-import type { RouteWatch } from "routes/watch.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import { type Caller, hashOf } from "src/registry.ts";
-import type { Service, Serving } from "src/service.ts";
+} from "./body.ts";
+import { errorBody, NOT_KEPT, Refused, STATUS } from "./errors.ts";
+import { countCall } from "./rate_limit.ts";
+import type { OperationDoc } from "./reference/doc.ts";
+import type { RouteWatch } from "./watch.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import { type Caller, hashOf } from "../src/tenant/registry.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

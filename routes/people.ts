@@ -1,15 +1,15 @@
 // Analytics people: capture, identify and the alias of two people. Section 9 of the decisions.
 
 import { z } from "zod";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, success, wireAnswer } from "routes/operation.ts";
-import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "routes/schemas/answers.ts";
-import { endUserId, eventName, metadata, moment, SHOWN_AS } from "routes/schemas/fields.ts";
-import { capture } from "src/privacy/capture.ts";
-import { identify } from "src/privacy/identify.ts";
-import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
-import { aliasPeople } from "src/privacy/link.ts";
-import type { Properties, Property } from "src/privacy/person_rows.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, success, wireAnswer } from "./operation.ts";
+import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "./schemas/answers.ts";
+import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./schemas/fields.ts";
+import { capture } from "../src/privacy/capture.ts";
+import { identify } from "../src/privacy/identify.ts";
+import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { aliasPeople } from "../src/privacy/link.ts";
+import type { Properties, Property } from "../src/privacy/person_rows.ts";
 
 /** An object of plain values. */
 const properties = metadata.transform(({ members }, context): Properties => {

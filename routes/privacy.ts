@@ -1,15 +1,15 @@
 // Opting out and in, and erasure. Specification, "Privacy"; section 9 of the decisions.
 
 import { z } from "zod";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, success } from "routes/operation.ts";
-import type { OperationDoc } from "routes/reference/doc.ts";
-import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "routes/schemas/answers.ts";
-import { endUserId, nameOf, timeText, timeTextOrNull } from "routes/schemas/fields.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import { changeConsent, isOptedOut } from "src/privacy/consents.ts";
-import { findErasure, requestErasure } from "src/privacy/erasure.ts";
-import type { Serving } from "src/service.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, success } from "./operation.ts";
+import type { OperationDoc } from "./reference/doc.ts";
+import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "./schemas/answers.ts";
+import { endUserId, nameOf, timeText, timeTextOrNull } from "./schemas/fields.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import { changeConsent, isOptedOut } from "../src/privacy/consents.ts";
+import { findErasure, requestErasure } from "../src/privacy/erasure.ts";
+import type { Serving } from "../src/service/service.ts";
 
 const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]);
 const oneScope = z.enum(["analytics", "ai_personalization", "prompt_logging"]);

@@ -1,12 +1,12 @@
 // The rate limit of an app: a token bucket for each of its keys, in this process's memory and real time. Off unless the
 // catalog's settings have `rateLimit`. Section 3 of the decisions.
 
-import type { RateLimit } from "domain/catalog.ts";
-import type { Millis } from "domain/period.ts";
-import { RateLimited } from "routes/errors.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import type { ApiKey, Caller } from "src/registry.ts";
-import { type Bucket, takeToken } from "src/token_bucket.ts";
+import type { RateLimit } from "../src/domain/plans/catalog.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { RateLimited } from "./errors.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import type { ApiKey, Caller } from "../src/tenant/registry.ts";
+import { type Bucket, takeToken } from "../src/tenant/token_bucket.ts";
 
 /** By the key's own object, so that a bucket goes with its key and its term. */
 const buckets = new WeakMap<ApiKey, Bucket>();

@@ -1,10 +1,10 @@
 // Answers as HTTP responses: one place for the headers that every answer carries and for what was thrown.
 
-import type { WireAnswer } from "actors/idempotency.ts";
-import { Stopping, Unavailable } from "actors/port.ts";
-import { type Refusal, refusal } from "domain/refusal.ts";
-import { errorBody, RateLimited, Refused, STATUS } from "routes/errors.ts";
-import { log, messageOf } from "src/log.ts";
+import type { WireAnswer } from "../actors/idempotency.ts";
+import { Stopping, Unavailable } from "../actors/port.ts";
+import { type Refusal, refusal } from "../src/domain/refusal.ts";
+import { errorBody, RateLimited, Refused, STATUS } from "./errors.ts";
+import { log, messageOf } from "../src/process/log.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 const RETRY_AFTER_S = "1";

@@ -1,13 +1,13 @@
 // Subscriptions: upsert and cancel. Section 4 of the decisions.
 
 import { z } from "zod";
-import { amountOf } from "domain/amount.ts";
-import { type Operation, operation, runTurn } from "routes/operation.ts";
-import { cancelAnswer } from "routes/schemas/answers.ts";
-import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "routes/schemas/fields.ts";
-import { subscription } from "routes/schemas/records.ts";
-import { showSubscription } from "routes/wire.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { amountOf } from "../src/domain/amount.ts";
+import { type Operation, operation, runTurn } from "./operation.ts";
+import { cancelAnswer } from "./schemas/answers.ts";
+import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { subscription } from "./schemas/records.ts";
+import { showSubscription } from "./wire.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 const rowIds = {
   provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),

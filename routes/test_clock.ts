@@ -2,11 +2,11 @@
 // decisions, "Test clock".
 
 import { z } from "zod";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, success } from "routes/operation.ts";
-import { testClockAnswer } from "routes/schemas/answers.ts";
-import { moment, timeText } from "routes/schemas/fields.ts";
-import { moveTestClock } from "src/test_clock.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, success } from "./operation.ts";
+import { testClockAnswer } from "./schemas/answers.ts";
+import { moment, timeText } from "./schemas/fields.ts";
+import { moveTestClock } from "../src/tenant/test_clock.ts";
 
 const read = operation({
   method: "GET",

@@ -2,11 +2,11 @@
 // operation, and its call is a call of the operation, so both always answer the same. Section 11 of the decisions.
 
 import type { z } from "zod";
-import { type Refusal, refusal } from "domain/refusal.ts";
-import { EVENTS } from "routes/events.ts";
-import type { Operation } from "routes/operation.ts";
-import { type JsonSchema, jsonSchemaOf } from "routes/reference/json_schema.ts";
-import type { ObjectSchema, Tool, ToolOutcome } from "src/mcp/tool_server.ts";
+import { type Refusal, refusal } from "../src/domain/refusal.ts";
+import { EVENTS } from "./events.ts";
+import type { Operation } from "./operation.ts";
+import { type JsonSchema, jsonSchemaOf } from "./reference/json_schema.ts";
+import type { ObjectSchema, Tool, ToolOutcome } from "../src/mcp/tool_server.ts";
 
 /** A tool with the operation behind it. */
 interface OperationTool extends Tool {

@@ -1,17 +1,17 @@
 // Usage, the user's view, subscriptions and plans. Section 4 of the decisions.
 
 import { z } from "zod";
-import type { UserAnswer } from "domain/command.ts";
-import { requireSameUser } from "routes/auth.ts";
-import { Refused } from "routes/errors.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "routes/operation.ts";
-import { usageAnswer, usageMeAnswer, userAnswer } from "routes/schemas/answers.ts";
-import { endUserId, eventPattern } from "routes/schemas/fields.ts";
-import { plan } from "routes/schemas/records.ts";
-import { showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
-import { listPlans } from "src/read/plans.ts";
-import { listSubscriptionHistory } from "src/read/subscription_history.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import type { UserAnswer } from "../src/domain/command.ts";
+import { requireSameUser } from "./auth.ts";
+import { Refused } from "./errors.ts";
+import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { usageAnswer, usageMeAnswer, userAnswer } from "./schemas/answers.ts";
+import { endUserId, eventPattern } from "./schemas/fields.ts";
+import { plan } from "./schemas/records.ts";
+import { showDuplicates, showSubscription, showUsage } from "./wire.ts";
+import { listPlans } from "../src/read/plans.ts";
+import { listSubscriptionHistory } from "../src/read/subscription_history.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** `GET /v1/usage`: the counters of the primary plan. */
 const usage = operation({

@@ -1,12 +1,12 @@
 // What is observed of the requests of one route: counts always, a span's name and an access line only where somebody
 // asked for them. Made when the route is mounted, so that a request adds to numbers that are at hand.
 
-import type { WireAnswer } from "actors/idempotency.ts";
-import { refusalOf, refuseThrown, requestId, respond } from "routes/respond.ts";
-import { isLogged, log } from "src/log.ts";
-import type { AnswerCode, RouteCounts } from "src/observability/request_counts.ts";
-import type { Spans } from "src/observability/spans.ts";
-import type { Service } from "src/service.ts";
+import type { WireAnswer } from "../actors/idempotency.ts";
+import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
+import { isLogged, log } from "../src/process/log.ts";
+import type { AnswerCode, RouteCounts } from "../src/observability/request_counts.ts";
+import type { Spans } from "../src/observability/spans.ts";
+import type { Service } from "../src/service/service.ts";
 
 /** The route of every request that no route matches. */
 export const NO_ROUTE = "none";

@@ -1,18 +1,18 @@
 // How the domain's records show on the wire, where more than one operation shows them. Section 4 of the decisions.
 
-import { larger, numberOf } from "domain/amount.ts";
+import { larger, numberOf } from "../src/domain/amount.ts";
 import type {
   CounterReading,
   Duplicates,
   NamedSubscription,
   ShownBalance,
   UsageAnswer,
-} from "domain/command.ts";
-import { statusOf } from "domain/credit.ts";
-import type { Millis, Window } from "domain/period.ts";
-import type { LimitGroup } from "domain/plan.ts";
-import type { Subscription } from "domain/subscription.ts";
-import { timeText, timeTextOrNull } from "routes/schemas/fields.ts";
+} from "../src/domain/command.ts";
+import { statusOf } from "../src/domain/credits/credit.ts";
+import type { Millis, Window } from "../src/domain/plans/period.ts";
+import type { LimitGroup } from "../src/domain/plans/plan.ts";
+import type { Subscription } from "../src/domain/plans/subscription.ts";
+import { timeText, timeTextOrNull } from "./schemas/fields.ts";
 
 /** A counter of usage and track. */
 export function showCounter({ group, quota, counter }: CounterReading) {

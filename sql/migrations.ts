@@ -1,13 +1,13 @@
 // The migrations in order, as text modules, so that they are inside a compiled binary. A landed file is never
 // edited, renamed or removed; a change of the schema is a new file at the end of this list.
 
-import core from "sql/0001_core.sql" with { type: "text" };
-import credits from "sql/0002_credits.sql" with { type: "text" };
-import aliases from "sql/0003_aliases.sql" with { type: "text" };
-import logs from "sql/0004_logs.sql" with { type: "text" };
-import people from "sql/0005_people.sql" with { type: "text" };
-import compose from "sql/0006_compose.sql" with { type: "text" };
-import largeTables from "sql/0007_large_tables.sql" with { type: "text" };
+import core from "./0001_core.sql" with { type: "text" };
+import credits from "./0002_credits.sql" with { type: "text" };
+import aliases from "./0003_aliases.sql" with { type: "text" };
+import logs from "./0004_logs.sql" with { type: "text" };
+import people from "./0005_people.sql" with { type: "text" };
+import compose from "./0006_compose.sql" with { type: "text" };
+import largeTables from "./0007_large_tables.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {

@@ -1,24 +1,24 @@
 // The composition root: reads the settings, opens the store, starts the service, answers HTTP, and ends in good
 // order on a signal. Imports everything and is imported by nothing.
 
-import { makeApp } from "routes/app.ts";
-import { withStrictTransport } from "routes/strict_transport.ts";
-import { systemClock } from "src/clock.ts";
-import { type Config, ConfigError, readConfig, SETTING_NAMES } from "src/config.ts";
-import { registerSweeps } from "src/cron.ts";
-import { demoText, makeDemo } from "src/demo/demo.ts";
-import { isKept, keepSecret, readSecret } from "src/data_folder.ts";
-import type { Features } from "src/features.ts";
-import { makeIdSource } from "src/id_source.ts";
-import { PROCESS_LIMITS } from "src/limits.ts";
-import { linger } from "src/linger.ts";
-import { Listener } from "src/listener.ts";
-import { log, messageOf, setLogLevel, setLogTrace } from "src/log.ts";
-import { openSpans } from "src/observability/spans.ts";
-import { Service } from "src/service.ts";
-import { openStore } from "src/store.ts";
-import { FolderError } from "storage/embedded_folder.ts";
-import { MigrationError } from "storage/migrate.ts";
+import { makeApp } from "../routes/app.ts";
+import { withStrictTransport } from "../routes/strict_transport.ts";
+import { systemClock } from "./process/clock.ts";
+import { type Config, ConfigError, readConfig, SETTING_NAMES } from "./process/settings.ts";
+import { registerSweeps } from "./housekeeping/cron.ts";
+import { demoText, makeDemo } from "./tenant/demo/demo.ts";
+import { isKept, keepSecret, readSecret } from "./secrets/data_folder.ts";
+import type { Features } from "./process/features.ts";
+import { makeIdSource } from "./process/id_source.ts";
+import { PROCESS_LIMITS } from "./process/limits.ts";
+import { linger } from "./process/linger.ts";
+import { Listener } from "./process/listener.ts";
+import { log, messageOf, setLogLevel, setLogTrace } from "./process/log.ts";
+import { openSpans } from "./observability/spans.ts";
+import { Service } from "./service/service.ts";
+import { openStore } from "./service/store.ts";
+import { FolderError } from "./storage/embedded_folder.ts";
+import { MigrationError } from "./storage/migrate.ts";
 
 const DEMO_FILE = "demo.json";
 const ADMIN_TOKEN_FILE = "admin-token";

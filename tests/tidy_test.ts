@@ -2,7 +2,7 @@
 // that only a document states is forgotten; these are checked at every run.
 
 import assert from "node:assert/strict";
-import { MIGRATIONS } from "sql/migrations.ts";
+import { MIGRATIONS } from "../sql/migrations.ts";
 import { createHash } from "node:crypto";
 
 const ROOT = new URL("..", import.meta.url).pathname;

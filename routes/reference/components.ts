@@ -1,12 +1,12 @@
 // The parts of the API reference that its operations share: the texts at its head, key classes as security schemes,
 // parameters and headers of every call, and the shape of errors.
 
-import { REFUSAL_CODES } from "domain/refusal.ts";
-import type { Access } from "routes/auth.ts";
-import { STATUS } from "routes/errors.ts";
-import { MEANING } from "routes/reference/errors.ts";
-import type { JsonSchema } from "routes/reference/json_schema.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { REFUSAL_CODES } from "../../src/domain/refusal.ts";
+import type { Access } from "../auth.ts";
+import { STATUS } from "../errors.ts";
+import { MEANING } from "./errors.ts";
+import type { JsonSchema } from "./json_schema.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const DESCRIPTION =
   `Metering and entitlements for products that resell AI: reserve quota before work, settle it afterwards.

@@ -2,7 +2,7 @@
 // operation's own record, so that neither can change without the other in sight.
 
 import type { z } from "zod";
-import type { RefusalCode } from "domain/refusal.ts";
+import type { RefusalCode } from "../../src/domain/refusal.ts";
 
 /** The areas of the reference, in its order, with what each is about. */
 export const TAGS = {

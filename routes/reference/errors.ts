@@ -1,9 +1,9 @@
 // Errors in the reference: what each code means, and which codes an operation's key class and method bring with
 // them. The statuses stand in `routes/errors.ts`. Specification, "Errors"; section 1 of the decisions.
 
-import type { RefusalCode } from "domain/refusal.ts";
-import type { Access } from "routes/auth.ts";
-import type { Method, Operation } from "routes/operation.ts";
+import type { RefusalCode } from "../../src/domain/refusal.ts";
+import type { Access } from "../auth.ts";
+import type { Method, Operation } from "../operation.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {

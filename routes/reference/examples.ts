@@ -1,8 +1,8 @@
 // Examples of the reference: calls and answers as a service gave them on its example catalog. A test makes them anew
 // and compares; `deno task examples` writes them.
 
-import recorded from "routes/reference/examples.json" with { type: "json" };
-import type { RefusalCode } from "domain/refusal.ts";
+import recorded from "./examples.json" with { type: "json" };
+import type { RefusalCode } from "../../src/domain/refusal.ts";
 
 /** A call as it was sent, and what was answered. */
 export interface Example {

@@ -2,25 +2,17 @@
 // operation is written twice: a schema that changes changes the document.
 
 import type { z } from "zod";
-import type { RefusalCode } from "domain/refusal.ts";
-import type { AdminOperation } from "routes/admin.ts";
-import { OPTION_MEMBERS } from "routes/body.ts";
-import { STATUS } from "routes/errors.ts";
-import type { Method, Operation } from "routes/operation.ts";
-import {
-  ERROR,
-  HEADERS,
-  INFO,
-  PARAMETERS,
-  refTo,
-  SECURITY,
-  SECURITY_SCHEMES,
-} from "routes/reference/components.ts";
-import { type OperationDoc, TAGS } from "routes/reference/doc.ts";
-import { adminErrorsOf, errorsOf, MEANING } from "routes/reference/errors.ts";
-import { examplesOf } from "routes/reference/examples.ts";
-import { type JsonSchema, SchemaWriter, withoutNull } from "routes/reference/json_schema.ts";
-import type { Page } from "routes/reference/pages.ts";
+import type { RefusalCode } from "../../src/domain/refusal.ts";
+import type { AdminOperation } from "../admin.ts";
+import { OPTION_MEMBERS } from "../body.ts";
+import { STATUS } from "../errors.ts";
+import type { Method, Operation } from "../operation.ts";
+import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
+import { type OperationDoc, TAGS } from "./doc.ts";
+import { adminErrorsOf, errorsOf, MEANING } from "./errors.ts";
+import { examplesOf } from "./examples.ts";
+import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
+import type { Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
 export interface Surface {

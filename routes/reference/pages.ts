@@ -2,8 +2,8 @@
 // whose token is its authorisation.
 
 import { z } from "zod";
-import { DOWNLOAD_DOC, DOWNLOAD_PATH } from "routes/export.ts";
-import type { OperationDoc } from "routes/reference/doc.ts";
+import { DOWNLOAD_DOC, DOWNLOAD_PATH } from "../export.ts";
+import type { OperationDoc } from "./doc.ts";
 
 /** A page as the reference shows it. */
 export interface Page {

@@ -3,9 +3,9 @@
 
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
-import { headersOf, requestId } from "routes/respond.ts";
-import { makeDocument, type Surface } from "routes/reference/openapi.ts";
-import { REFERENCE_PATHS } from "routes/reference/pages.ts";
+import { headersOf, requestId } from "../respond.ts";
+import { makeDocument, type Surface } from "./openapi.ts";
+import { REFERENCE_PATHS } from "./pages.ts";
 
 /** The version of Scalar that stands beside this file; see the README here. */
 const SCALAR_VERSION = "1.72.1";
@@ -104,7 +104,7 @@ function tagged(content: string | Uint8Array<ArrayBuffer>): Tagged {
 
 /** Scalar as gzip. It is loaded with the first visit, so that a process nobody visits does not hold it. */
 async function readScalar(): Promise<Tagged> {
-  const { default: bytes } = await import("routes/reference/scalar.js.gz", { with: { type: "bytes" } });
+  const { default: bytes } = await import("./scalar.js.gz", { with: { type: "bytes" } });
   return tagged(bytes);
 }
 

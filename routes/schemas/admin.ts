@@ -1,10 +1,10 @@
 // Bodies and answers of the admin API as schemas. Section 3 of the decisions, "Admin API".
 
 import { z } from "zod";
-import { nameOf } from "routes/schemas/fields.ts";
-import { time } from "routes/schemas/records.ts";
-import { catalogSchema } from "src/catalog/schema.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { nameOf } from "./fields.ts";
+import { time } from "./records.ts";
+import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
 const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();

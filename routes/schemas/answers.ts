@@ -13,7 +13,7 @@ import {
   subscription,
   time,
   unit,
-} from "routes/schemas/records.ts";
+} from "./records.ts";
 
 /** An answer that says nothing but that the call was done. */
 export const nothing = z.strictObject({});

@@ -2,10 +2,10 @@
 // decisions, "Wire conventions".
 
 import { z } from "zod";
-import { type Amount, amountOf } from "domain/amount.ts";
-import type { Metadata } from "domain/match.ts";
-import type { Millis } from "domain/period.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+import { type Amount, amountOf } from "../../src/domain/amount.ts";
+import type { Metadata } from "../../src/domain/match.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /**
  * How a schema shows in the API reference, where its own checks cannot be read from it: JSON Schema that takes the

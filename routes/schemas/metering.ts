@@ -11,8 +11,8 @@ import {
   metadata,
   positiveAmount,
   signedAmount,
-} from "routes/schemas/fields.ts";
-import { REQUEST_LIMITS } from "src/limits.ts";
+} from "./fields.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const size = {
   quantity: positiveAmount.nullish().describe("Seconds, in seconds groups; the event's quantity. Default 1"),

@@ -2,7 +2,7 @@
 // tests, so the API reference, which is made of them, cannot leave one out.
 
 import { z } from "zod";
-import { SHOWN_AS } from "routes/schemas/fields.ts";
+import { SHOWN_AS } from "./fields.ts";
 
 /** A time as answers show it: ISO 8601, UTC, milliseconds. */
 export const time = z.iso.datetime({ precision: 3 }).register(SHOWN_AS, {

@@ -2,24 +2,24 @@
 // user's turn then meters. The model works while no mailbox is held. Specification, "POST /v1/compose"; section 10 of
 // the decisions.
 
-import type { Realm } from "actors/actor.ts";
-import { Unavailable } from "actors/port.ts";
-import type { Term } from "actors/term.ts";
-import { type Amount, amountOf } from "domain/amount.ts";
-import type { ComposeType, DataSource } from "domain/catalog.ts";
-import { answered, type GenerateInput, refused, type Result, type UserAnswer } from "domain/command.ts";
-import { generationCents } from "domain/pricing.ts";
-import { type Refusal, refusal } from "domain/refusal.ts";
-import { askModel, type ModelAnswer, ModelFailure, type Question } from "src/compose/model_client.ts";
-import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "src/compose/output.ts";
-import { readSource, type WireViews } from "src/compose/sources.ts";
-import { DATA_RULE, fillTemplate, placesOf } from "src/compose/template.ts";
-import type { ModelServer } from "src/features.ts";
-import { COMPOSE_LIMITS } from "src/limits.ts";
-import { log } from "src/log.ts";
-import { readConsent } from "src/read/consent.ts";
-import { SCOPE_BITS } from "domain/user.ts";
-import type { Serving } from "src/service.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { Term } from "../../actors/term.ts";
+import { type Amount, amountOf } from "../domain/amount.ts";
+import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
+import { answered, type GenerateInput, refused, type Result, type UserAnswer } from "../domain/command.ts";
+import { generationCents } from "../domain/metering/pricing.ts";
+import { type Refusal, refusal } from "../domain/refusal.ts";
+import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
+import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
+import { readSource, type WireViews } from "./sources.ts";
+import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
+import type { ModelServer } from "../process/features.ts";
+import { COMPOSE_LIMITS } from "../process/limits.ts";
+import { log } from "../process/log.ts";
+import { readConsent } from "../read/consent.ts";
+import { SCOPE_BITS } from "../domain/user.ts";
+import type { Serving } from "../service/service.ts";
 
 /** A call as it was sent, with how records show. */
 export interface ComposeCall {

@@ -2,8 +2,8 @@
 // whose message holds no text of the server's, since that may quote a key or a prompt.
 
 import OpenAI, { APIError } from "openai";
-import { REQUEST_LIMITS } from "src/limits.ts";
-import type { ModelServer } from "src/features.ts";
+import { REQUEST_LIMITS } from "../process/limits.ts";
+import type { ModelServer } from "../process/features.ts";
 
 /** What a model is asked. */
 export interface Question {

@@ -3,8 +3,8 @@
 
 import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import type { ComposeType } from "domain/catalog.ts";
-import { messageOf } from "src/log.ts";
+import type { ComposeType } from "../domain/plans/catalog.ts";
+import { messageOf } from "../process/log.ts";
 
 export type JsonObject = Record<string, unknown>;
 

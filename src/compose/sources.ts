@@ -1,14 +1,14 @@
 // Data sources: what a template may show of exactly one user, in the wire's own shape. Section 10 of the decisions.
 
-import type { Realm } from "actors/actor.ts";
-import type { DataSource } from "domain/catalog.ts";
-import type { CounterReading, ShownBalance, UserAnswer } from "domain/command.ts";
-import { statusOf } from "domain/credit.ts";
-import type { Millis } from "domain/period.ts";
-import type { Subscription } from "domain/subscription.ts";
-import { COMPOSE_LIMITS } from "src/limits.ts";
-import { listEvents } from "src/read/feed.ts";
-import type { Database } from "storage/database.ts";
+import type { Realm } from "../../actors/actor.ts";
+import type { DataSource } from "../domain/plans/catalog.ts";
+import type { CounterReading, ShownBalance, UserAnswer } from "../domain/command.ts";
+import { statusOf } from "../domain/credits/credit.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import type { Subscription } from "../domain/plans/subscription.ts";
+import { COMPOSE_LIMITS } from "../process/limits.ts";
+import { listEvents } from "../read/feed.ts";
+import type { Database } from "../storage/database.ts";
 
 /** How records show on the wire. */
 export interface WireViews {

@@ -1,11 +1,11 @@
 // The doctor's verdicts: facts in, checks out, nothing asked and nothing awaited. Each check says what it found, and
 // what to do about it where something is to be done.
 
-import type { BacklogFacts, DatabaseFacts, DriftFacts, StoreFacts } from "src/doctor/facts.ts";
-import type { Features } from "src/features.ts";
-import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "src/limits.ts";
-import type { LeaseHolder } from "storage/lease.ts";
-import type { MigrationState } from "storage/migrate.ts";
+import type { BacklogFacts, DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
+import type { Features } from "../process/features.ts";
+import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
+import type { LeaseHolder } from "../storage/lease.ts";
+import type { MigrationState } from "../storage/migrate.ts";
 
 export type Verdict = "ok" | "warn" | "fail";
 

@@ -1,8 +1,8 @@
 // The running service's look at itself, for the admin API: what its store says and what its term knows, as checks.
 
-import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "src/doctor/checks.ts";
-import { storeFacts } from "src/doctor/facts.ts";
-import type { Serving } from "src/service.ts";
+import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "./checks.ts";
+import { storeFacts } from "./facts.ts";
+import type { Serving } from "../service/service.ts";
 
 /** An examination: every check, and the worst of their verdicts. */
 export interface Examination {

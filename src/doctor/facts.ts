@@ -1,13 +1,13 @@
 // What the doctor knows of a store: read from its tables and its server, in bounded questions that change nothing. The
 // same facts are read by the running service, over the admin API, and by the command line when no service answers.
 
-import { MIGRATIONS } from "sql/migrations.ts";
-import { DOCTOR_LIMITS } from "src/limits.ts";
-import { messageOf } from "src/log.ts";
-import { type Drift, reconcileSample, type SampleSummary } from "src/read/reconcile.ts";
-import type { Database } from "storage/database.ts";
-import { type LeaseHolder, leaseHolder } from "storage/lease.ts";
-import { type MigrationState, migrationState } from "storage/migrate.ts";
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import { DOCTOR_LIMITS } from "../process/limits.ts";
+import { messageOf } from "../process/log.ts";
+import { type Drift, reconcileSample, type SampleSummary } from "../read/reconcile.ts";
+import type { Database } from "../storage/database.ts";
+import { type LeaseHolder, leaseHolder } from "../storage/lease.ts";
+import { type MigrationState, migrationState } from "../storage/migrate.ts";
 
 /** The database itself. */
 export interface DatabaseFacts {

@@ -21,7 +21,7 @@ const DECIMAL_FORM = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
  *
  * @example Ten tenths are one
  * ```ts
- * import { amountOf, numberOf } from "domain/amount.ts";
+ * import { amountOf, numberOf } from "./amount.ts";
  * import assert from "node:assert/strict";
  *
  * let sum = 0n;

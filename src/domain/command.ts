@@ -1,20 +1,20 @@
 // Every command that can be put to a user, with what it is given and what it answers. The names and shapes are
 // the specification's; amounts are exact and times are milliseconds until a route writes them out.
 
-import type { Amount } from "domain/amount.ts";
-import type { Catalog } from "domain/catalog.ts";
-import type { Counter } from "domain/counter.ts";
-import type { CreditBalance, CreditSource } from "domain/credit.ts";
-import type { MatchStatus } from "domain/event.ts";
-import type { IdSource, UserKey } from "domain/ids.ts";
-import type { Metadata } from "domain/match.ts";
-import type { HistoryCounts, MergeReport } from "domain/merge_report.ts";
-import type { Millis, Window } from "domain/period.ts";
-import type { LimitGroup, Plan, Unit } from "domain/plan.ts";
-import type { CallSize } from "domain/pricing.ts";
-import type { Refusal } from "domain/refusal.ts";
-import type { Subscription } from "domain/subscription.ts";
-import type { Alias, Change, ConsentEntry } from "domain/user.ts";
+import type { Amount } from "./amount.ts";
+import type { Catalog } from "./plans/catalog.ts";
+import type { Counter } from "./metering/counter.ts";
+import type { CreditBalance, CreditSource } from "./credits/credit.ts";
+import type { MatchStatus } from "./metering/event.ts";
+import type { IdSource, UserKey } from "./ids.ts";
+import type { Metadata } from "./match.ts";
+import type { HistoryCounts, MergeReport } from "./merging/merge_report.ts";
+import type { Millis, Window } from "./plans/period.ts";
+import type { LimitGroup, Plan, Unit } from "./plans/plan.ts";
+import type { CallSize } from "./metering/pricing.ts";
+import type { Refusal } from "./refusal.ts";
+import type { Subscription } from "./plans/subscription.ts";
+import type { Alias, Change, ConsentEntry } from "./user.ts";
 
 /** What a decision knows beside the user's state: one moment, one catalog, new ids. */
 export interface Context {

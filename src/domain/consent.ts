@@ -1,14 +1,8 @@
 // Consent: what a user opted out of, on the user's own row, so that every decision sees it. Specification, "Opt-out
 // scopes"; section 9 of the decisions.
 
-import {
-  answered,
-  type ConsentAnswer,
-  type ConsentInput,
-  type Context,
-  type Result,
-} from "domain/command.ts";
-import type { Draft } from "domain/draft.ts";
+import { answered, type ConsentAnswer, type ConsentInput, type Context, type Result } from "./command.ts";
+import type { Draft } from "./draft.ts";
 
 /** Decides a change of consent; one that changes nothing writes nothing. */
 export function consent(draft: Draft, input: ConsentInput, { ids, now }: Context): Result<ConsentAnswer> {

@@ -3,9 +3,9 @@
 // says when this user is due next is brought up to date. Pure: the state is read, never written; the same
 // inputs give the same decision.
 
-import { cancel } from "domain/cancel.ts";
-import { commit } from "domain/commit.ts";
-import { consent } from "domain/consent.ts";
+import { cancel } from "./plans/cancel.ts";
+import { commit } from "./metering/commit.ts";
+import { consent } from "./consent.ts";
 import {
   answered,
   type CommandName,
@@ -13,18 +13,18 @@ import {
   type Context,
   type Decision,
   type Result,
-} from "domain/command.ts";
-import { Draft } from "domain/draft.ts";
-import { settleDue, updateDueAt } from "domain/due.ts";
-import { generate } from "domain/generate.ts";
-import { grant } from "domain/grant.ts";
-import { release } from "domain/release.ts";
-import { revoke } from "domain/revoke.ts";
-import { canUse, reserve } from "domain/reserve.ts";
-import { subscribe } from "domain/subscribe.ts";
-import { track } from "domain/track.ts";
-import { credits, usage, user } from "domain/usage.ts";
-import type { UserState } from "domain/user.ts";
+} from "./command.ts";
+import { Draft } from "./draft.ts";
+import { settleDue, updateDueAt } from "./due.ts";
+import { generate } from "./metering/generate.ts";
+import { grant } from "./credits/grant.ts";
+import { release } from "./metering/release.ts";
+import { revoke } from "./credits/revoke.ts";
+import { canUse, reserve } from "./metering/reserve.ts";
+import { subscribe } from "./plans/subscribe.ts";
+import { track } from "./metering/track.ts";
+import { credits, usage, user } from "./usage.ts";
+import type { UserState } from "./user.ts";
 
 type Handlers = {
   readonly [Name in CommandName]: (

@@ -2,14 +2,14 @@
 // state below stays as it is until the draft's changes are applied, or is left alone when they are dropped (a
 // dry run). Each row appears once in the changes, with its last value.
 
-import { type Counter, counterKey, type CounterRef, emptyCounter } from "domain/counter.ts";
-import type { CreditBalance, LedgerEntry } from "domain/credit.ts";
-import type { MeteringEvent } from "domain/event.ts";
-import { Overlay } from "domain/overlay.ts";
-import type { Millis } from "domain/period.ts";
-import type { Reservation } from "domain/reservation.ts";
-import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
-import type { Change, User, UserState } from "domain/user.ts";
+import { type Counter, counterKey, type CounterRef, emptyCounter } from "./metering/counter.ts";
+import type { CreditBalance, LedgerEntry } from "./credits/credit.ts";
+import type { MeteringEvent } from "./metering/event.ts";
+import { Overlay } from "./overlay.ts";
+import type { Millis } from "./plans/period.ts";
+import type { Reservation } from "./metering/reservation.ts";
+import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
+import type { Change, User, UserState } from "./user.ts";
 
 /** Changes of one decision over one user's state. */
 export class Draft {

@@ -40,7 +40,7 @@ export function matchesAny(rules: readonly MatchRule[], event: string, metadata:
  *
  * @example
  * ```ts
- * import { patternCovers } from "domain/match.ts";
+ * import { patternCovers } from "./match.ts";
  * import assert from "node:assert/strict";
  *
  * assert.ok(patternCovers("image.*", "image.render"));

@@ -9,13 +9,13 @@ import type {
   UsageAnswer,
   UsageInput,
   UserAnswer,
-} from "domain/command.ts";
-import { answered } from "domain/command.ts";
-import { type CreditBalance, listBalances, packNameOf } from "domain/credit.ts";
-import type { Draft } from "domain/draft.ts";
-import { patternCovers } from "domain/match.ts";
-import { duplicatesOf, standingOf } from "domain/standing.ts";
-import { quotaOf } from "domain/subscription.ts";
+} from "./command.ts";
+import { answered } from "./command.ts";
+import { type CreditBalance, listBalances, packNameOf } from "./credits/credit.ts";
+import type { Draft } from "./draft.ts";
+import { patternCovers } from "./match.ts";
+import { duplicatesOf, standingOf } from "./plans/standing.ts";
+import { quotaOf } from "./plans/subscription.ts";
 
 /** Every group of the primary plan with its counter, or those that cover an event's name. */
 export function usage(draft: Draft, input: UsageInput, context: Context): Result<UsageAnswer> {

@@ -1,7 +1,7 @@
 // The tool server over streamable HTTP, without sessions: one call, one server, one JSON answer.
 
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
-import { makeToolServer, type Tool, type ToolCaller } from "src/mcp/tool_server.ts";
+import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
 /** Answers one POST of a client. */
 export async function answerPost(

@@ -3,7 +3,7 @@
 
 import process from "node:process";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
-import { makeToolServer, type Tool, type ToolCaller } from "src/mcp/tool_server.ts";
+import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
 /** Serves until the client closes standard input. */
 export async function serveStdio(tools: readonly Tool[], call: ToolCaller): Promise<void> {

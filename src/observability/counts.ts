@@ -1,7 +1,7 @@
 // Everything that a service counts, in one object that lives as long as it does.
 
-import { RequestCounts } from "src/observability/request_counts.ts";
-import { RuntimeCounts } from "src/observability/runtime_counts.ts";
+import { RequestCounts } from "./request_counts.ts";
+import { RuntimeCounts } from "./runtime_counts.ts";
 
 /** The sweeps by name. */
 export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs", "idempotency"] as const;

@@ -2,7 +2,7 @@
 // from numbers which something else counts. The registry of the client library checks names and writes the text.
 
 import { type Metric, Registry } from "prom-client";
-import type { Histogram } from "src/observability/histogram.ts";
+import type { Histogram } from "./histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -2,11 +2,11 @@
 // test compares the two.
 
 import { cpuUsage } from "node:process";
-import { Exposition, type Sample } from "src/observability/exposition.ts";
-import type { Histogram } from "src/observability/histogram.ts";
-import { ANSWER_CODES, type RouteCounts } from "src/observability/request_counts.ts";
-import { COMMAND_NAMES, RESERVE_OUTCOMES, type RuntimeCounts } from "src/observability/runtime_counts.ts";
-import type { Service, ServiceState } from "src/service.ts";
+import { Exposition, type Sample } from "./exposition.ts";
+import type { Histogram } from "./histogram.ts";
+import { ANSWER_CODES, type RouteCounts } from "./request_counts.ts";
+import { COMMAND_NAMES, RESERVE_OUTCOMES, type RuntimeCounts } from "./runtime_counts.ts";
+import type { Service, ServiceState } from "../service/service.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "stopping"];
 const STARTED_AT_SECONDS = (Date.now() - performance.now()) / 1000;

@@ -1,9 +1,9 @@
 // What routes count: one object a route, made when the route is mounted, so that a request adds to numbers that it
 // already holds.
 
-import { REFUSAL_CODES, type RefusalCode } from "domain/refusal.ts";
-import { Histogram, STORE_SECONDS } from "src/observability/histogram.ts";
-import { secondsSince } from "src/observability/runtime_counts.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../domain/refusal.ts";
+import { Histogram, STORE_SECONDS } from "./histogram.ts";
+import { secondsSince } from "./runtime_counts.ts";
 
 /** One request of this many is timed, by route; a power of two. */
 export const REQUESTS_PER_SAMPLE = 16;

@@ -18,7 +18,7 @@ import {
   trace,
   type Tracer,
 } from "@opentelemetry/api";
-import type { CommandName, Result } from "domain/command.ts";
+import type { CommandName, Result } from "../domain/command.ts";
 
 /** Batches that one drain links to. */
 const DRAIN_LINKS_MAX = 128;

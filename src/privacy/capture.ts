@@ -1,12 +1,12 @@
 // Capture: an event of a person, of somebody under a pseudonym, or of nobody. What becomes of it never shows in the
 // answer. Section 9 of the decisions.
 
-import type { Realm } from "actors/actor.ts";
-import type { Millis } from "domain/period.ts";
-import { isSilenced, makePerson, type Properties, standingOf } from "src/privacy/person_rows.ts";
-import { pseudonymOf } from "src/privacy/pseudonyms.ts";
-import type { Serving } from "src/service.ts";
-import type { Session } from "storage/database.ts";
+import type { Realm } from "../../actors/actor.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import { isSilenced, makePerson, type Properties, standingOf } from "./person_rows.ts";
+import { pseudonymOf } from "./pseudonyms.ts";
+import type { Serving } from "../service/service.ts";
+import type { Session } from "../storage/database.ts";
 
 /** An event as it was sent. */
 export interface Captured {

@@ -7,18 +7,18 @@
 // Whoever calls later is a new user.
 
 import { createHmac } from "node:crypto";
-import type { Realm } from "actors/actor.ts";
-import { eraseUser, type ErasureStep } from "actors/erase.ts";
-import { Unavailable } from "actors/port.ts";
-import type { UserKey } from "domain/ids.ts";
-import { inTurn } from "src/in_turn.ts";
-import { SWEEP_LIMITS } from "src/limits.ts";
-import { log, messageOf } from "src/log.ts";
-import { putConsent } from "src/privacy/consents.ts";
-import { erasePeople, erasePeopleEvents, idsOfPerson } from "src/privacy/people.ts";
-import { forgetPseudonyms } from "src/privacy/pseudonyms.ts";
-import type { Serving } from "src/service.ts";
-import { arrayText, type Session } from "storage/database.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { eraseUser, type ErasureStep } from "../../actors/erase.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { UserKey } from "../domain/ids.ts";
+import { inTurn } from "../process/in_turn.ts";
+import { SWEEP_LIMITS } from "../process/limits.ts";
+import { log, messageOf } from "../process/log.ts";
+import { putConsent } from "./consents.ts";
+import { erasePeople, erasePeopleEvents, idsOfPerson } from "./people.ts";
+import { forgetPseudonyms } from "./pseudonyms.ts";
+import type { Serving } from "../service/service.ts";
+import { arrayText, type Session } from "../storage/database.ts";
 import {
   deleteHistory,
   deleteUsers,
@@ -31,7 +31,7 @@ import {
   listOpenJobs,
   type OpenJob,
   startJob,
-} from "storage/erasure_store.ts";
+} from "../storage/erasure_store.ts";
 
 /** History rows that one statement removes. */
 const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;

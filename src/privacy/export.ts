@@ -1,14 +1,14 @@
 // The export document of a person, as text in pieces: what there is of all ids of the person when it is opened.
 // However much that is, a piece is made of one page of rows. Specification, "Person export document".
 
-import type { Mode } from "actors/port.ts";
-import type { Millis } from "domain/period.ts";
-import { END, newestFirst, type Place } from "src/privacy/newest_first.ts";
-import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
-import { idsOfPeople, type PersonRow, readPerson } from "src/privacy/person_rows.ts";
-import { type EventRecord, type LogView, PREVIEWS, selectFrom, showListed } from "src/read/feed.ts";
-import { newestOf, queryInOrder } from "src/read/user_keys.ts";
-import { arrayText, type Database } from "storage/database.ts";
+import type { Mode } from "../../actors/port.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import { END, newestFirst, type Place } from "./newest_first.ts";
+import { PEOPLE_LIMITS } from "./limits.ts";
+import { idsOfPeople, type PersonRow, readPerson } from "./person_rows.ts";
+import { type EventRecord, type LogView, PREVIEWS, selectFrom, showListed } from "../read/feed.ts";
+import { newestOf, queryInOrder } from "../read/user_keys.ts";
+import { arrayText, type Database } from "../storage/database.ts";
 
 /** Whose document, and what it says of itself. */
 export interface ExportQuery {

@@ -2,12 +2,12 @@
 // gets an answer of the same form, and nothing of it is stored. Section 9 of the decisions.
 
 import { Buffer } from "node:buffer";
-import type { Realm } from "actors/actor.ts";
-import { answered, refused, type Result } from "domain/command.ts";
-import { refusal } from "domain/refusal.ts";
-import { SCOPE_BITS } from "domain/user.ts";
-import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
-import { link, spreadOptOuts } from "src/privacy/link.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { answered, refused, type Result } from "../domain/command.ts";
+import { refusal } from "../domain/refusal.ts";
+import { SCOPE_BITS } from "../domain/user.ts";
+import { PEOPLE_LIMITS } from "./limits.ts";
+import { link, spreadOptOuts } from "./link.ts";
 import {
   isSilenced,
   lockPerson,
@@ -18,10 +18,10 @@ import {
   readPerson,
   shareRealm,
   standingOf,
-} from "src/privacy/person_rows.ts";
-import { standInPersonId } from "src/privacy/pseudonyms.ts";
-import type { Serving } from "src/service.ts";
-import type { Session } from "storage/database.ts";
+} from "./person_rows.ts";
+import { standInPersonId } from "./pseudonyms.ts";
+import type { Serving } from "../service/service.ts";
+import type { Session } from "../storage/database.ts";
 
 /** What is said of an id. */
 export interface Identification {

@@ -1,8 +1,8 @@
 // Linking: two ids become one person. What either side opted out of holds for all ids of the person; it is put on the
 // users before the link, so that no moment has a linked id without it, and again after, for what came between.
 
-import type { Realm } from "actors/actor.ts";
-import { addOptOuts } from "src/privacy/consents.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { addOptOuts } from "./consents.ts";
 import {
   attachId,
   ensurePerson,
@@ -13,10 +13,10 @@ import {
   type PersonRow,
   type PersonWorld,
   standingOf,
-} from "src/privacy/person_rows.ts";
-import { standInPersonId } from "src/privacy/pseudonyms.ts";
-import type { Serving } from "src/service.ts";
-import { arrayText, type Session } from "storage/database.ts";
+} from "./person_rows.ts";
+import { standInPersonId } from "./pseudonyms.ts";
+import type { Serving } from "../service/service.ts";
+import { arrayText, type Session } from "../storage/database.ts";
 
 /** Links the people of two ids after a metering alias of them; nothing happens where neither has a person. */
 export async function linkPeople(serving: Serving, realm: Realm, from: string, into: string): Promise<void> {

@@ -1,10 +1,10 @@
 // What consent, erasure and reads need of people: the ids of one person, and forgetting. How people come to be is in
 // identify.ts and link.ts.
 
-import type { Features } from "src/features.ts";
-import { idsOfPeople, lockRealm, type Reader } from "src/privacy/person_rows.ts";
-import { forgetPseudonyms } from "src/privacy/pseudonyms.ts";
-import { arrayText, type Session } from "storage/database.ts";
+import type { Features } from "../process/features.ts";
+import { idsOfPeople, lockRealm, type Reader } from "./person_rows.ts";
+import { forgetPseudonyms } from "./pseudonyms.ts";
+import { arrayText, type Session } from "../storage/database.ts";
 
 /** All distinct ids of the person that an id belongs to; the id itself is always among them. */
 export function idsOfPerson(reader: Reader, realm: number, distinctId: string): Promise<string[]> {

@@ -3,12 +3,12 @@
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import type { Realm } from "actors/actor.ts";
-import { ID_PREFIX, type IdSource } from "domain/ids.ts";
-import type { Millis } from "domain/period.ts";
-import { SCOPE_BITS } from "domain/user.ts";
-import { PEOPLE_LIMITS } from "src/privacy/limits.ts";
-import { arrayText, type Session } from "storage/database.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { ID_PREFIX, type IdSource } from "../domain/ids.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import { SCOPE_BITS } from "../domain/user.ts";
+import { PEOPLE_LIMITS } from "./limits.ts";
+import { arrayText, type Session } from "../storage/database.ts";
 
 export type Reader = Pick<Session, "query">;
 

@@ -2,8 +2,8 @@
 // hash under a key that is not in the database, so a copy of the tables does not show who is who.
 
 import { createHmac, randomUUID } from "node:crypto";
-import { idsOfPeople, personIdOf, type Reader } from "src/privacy/person_rows.ts";
-import { arrayText, type Session } from "storage/database.ts";
+import { idsOfPeople, personIdOf, type Reader } from "./person_rows.ts";
+import { arrayText, type Session } from "../storage/database.ts";
 
 /** The pseudonym of an id's person, made if there is none; calls at the same time get the same one. */
 export async function pseudonymOf(

@@ -1,7 +1,7 @@
 // What an id has opted out of, as the tables have it. An opt-out is drained before it is answered, so a read here
 // sees every one that was acknowledged. Section 9 of the decisions.
 
-import type { Session } from "storage/database.ts";
+import type { Session } from "../storage/database.ts";
 
 /** Consent of the user behind an id. */
 export interface Consent {

@@ -1,14 +1,14 @@
 // The feed of metering events: queries to wire-ready values, no rules. Callers wait for the drain first, so that
 // every acknowledged event is there. Specification, "Events feed"; section 5 of the decisions.
 
-import { numberOf, parseAmount } from "domain/amount.ts";
-import { matchedGroupIds, type MatchStatus } from "domain/event.ts";
-import type { UserKey } from "domain/ids.ts";
-import type { Millis } from "domain/period.ts";
-import { SCOPE_BITS } from "domain/user.ts";
-import { newestOf, readOfUser } from "src/read/user_keys.ts";
-import type { Database, Param } from "storage/database.ts";
-import { decodeLines } from "storage/metering_rows.ts";
+import { numberOf, parseAmount } from "../domain/amount.ts";
+import { matchedGroupIds, type MatchStatus } from "../domain/metering/event.ts";
+import type { UserKey } from "../domain/ids.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import { SCOPE_BITS } from "../domain/user.ts";
+import { newestOf, readOfUser } from "./user_keys.ts";
+import type { Database, Param } from "../storage/database.ts";
+import { decodeLines } from "../storage/metering_rows.ts";
 
 /** Which logs a reader may see: none while logging is off, and none older than they are kept. */
 export interface LogView {

@@ -2,12 +2,12 @@
 // later can neither repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
 
 import { Buffer } from "node:buffer";
-import { numberOf } from "domain/amount.ts";
-import type { LedgerEntry } from "domain/credit.ts";
-import type { UserKey } from "domain/ids.ts";
-import { decodeLedgerEntry, type LedgerRecord } from "storage/credit_rows.ts";
-import { newestOf, queryInOrder, readOfUser } from "src/read/user_keys.ts";
-import type { Database, Param } from "storage/database.ts";
+import { numberOf } from "../domain/amount.ts";
+import type { LedgerEntry } from "../domain/credits/credit.ts";
+import type { UserKey } from "../domain/ids.ts";
+import { decodeLedgerEntry, type LedgerRecord } from "../storage/credit_rows.ts";
+import { newestOf, queryInOrder, readOfUser } from "./user_keys.ts";
+import type { Database, Param } from "../storage/database.ts";
 
 /** The place of an entry: its time, then its id. */
 export interface Place {

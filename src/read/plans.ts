@@ -1,7 +1,7 @@
 // The public listing of an app's plans: oldest first, archived ones hidden, without prices and change policies.
 // Specification, "Plan (PublicPlan)".
 
-import type { App } from "src/registry.ts";
+import type { App } from "../tenant/registry.ts";
 
 /** The plans on offer. Both modes share them. */
 export function listPlans(app: App) {

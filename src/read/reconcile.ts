@@ -5,8 +5,8 @@
 // counters.cost_cents is left out: a plan change moves or clears cost (domain/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.
 
-import type { Database, Session } from "storage/database.ts";
-import { RECONCILE_LIMITS } from "src/limits.ts";
+import type { Database, Session } from "../storage/database.ts";
+import { RECONCILE_LIMITS } from "../process/limits.ts";
 
 export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user";
 

@@ -1,8 +1,8 @@
 // The history of a user's subscriptions, newest first. Section 4 of the decisions.
 
-import type { UserKey } from "domain/ids.ts";
-import { newestOf, readOfUser } from "src/read/user_keys.ts";
-import type { Database } from "storage/database.ts";
+import type { UserKey } from "../domain/ids.ts";
+import { newestOf, readOfUser } from "./user_keys.ts";
+import type { Database } from "../storage/database.ts";
 
 interface HistoryRecord {
   id: string;

@@ -1,8 +1,8 @@
 // The numbers under which history rows of a user may be filed: its own, and those of aliases whose rows are still to
 // be moved. Reads look at all of them, so they are complete at every moment of a move.
 
-import type { UserKey } from "domain/ids.ts";
-import { arrayText, type Database, type Param } from "storage/database.ts";
+import type { UserKey } from "../domain/ids.ts";
+import { arrayText, type Database, type Param } from "../storage/database.ts";
 
 /**
  * Reads rows of a user, again where the user was merged into another one while it was being read: the rows may then

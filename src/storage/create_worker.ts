@@ -1,7 +1,7 @@
 // Makes a fresh embedded store, in a worker of its own: initdb needs several hundred megabytes that a process would
 // keep, and a worker gives them back when it ends.
 
-import { openLite } from "storage/durable_files.ts";
+import { openLite } from "./durable_files.ts";
 
 /** What the worker answers: null when the store is made, else what went wrong. */
 export type CreateAnswer = { readonly error: string | null };

@@ -1,10 +1,16 @@
 // Credit balances and their ledger, rows to domain and back, side by side.
 
-import { decimalOf, parseAmount } from "domain/amount.ts";
-import type { CreditBalance, CreditSource, LedgerEntry, LedgerReason, PackKind } from "domain/credit.ts";
-import type { MatchRule } from "domain/match.ts";
-import type { Unit } from "domain/plan.ts";
-import type { Cell } from "storage/database.ts";
+import { decimalOf, parseAmount } from "../domain/amount.ts";
+import type {
+  CreditBalance,
+  CreditSource,
+  LedgerEntry,
+  LedgerReason,
+  PackKind,
+} from "../domain/credits/credit.ts";
+import type { MatchRule } from "../domain/match.ts";
+import type { Unit } from "../domain/plans/plan.ts";
+import type { Cell } from "./database.ts";
 
 export interface BalanceRecord {
   id: string;

@@ -1,9 +1,9 @@
 // A drainer in a thread of its own, as the thread that asks it sees it: messages there, answers back, in order. When
 // the thread fails, every call that waits for it fails, and so does every later one.
 
-import { Unavailable } from "actors/port.ts";
-import type { DrainBatch } from "storage/drain.ts";
-import type { Drainer } from "storage/drainer.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { DrainBatch } from "./drain.ts";
+import type { Drainer } from "./drainer.ts";
 
 /** What the thread is asked. It answers each of `open`, `drain` and `close`, in order. */
 export type DrainRequest =

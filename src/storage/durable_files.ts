@@ -99,7 +99,7 @@ export async function openLite(
   onFault: (error: Error) => void,
 ): Promise<{ lite: PGlite; files: DurableFiles }> {
   const files = new DurableFiles(folder, onFault);
-  const { embeddedAssets } = await import("storage/embedded_assets.ts");
+  const { embeddedAssets } = await import("./embedded_assets.ts");
   const assets = await embeddedAssets();
   return { lite: await PGlite.create({ fs: files, startParams: [...DURABLE_PARAMS], ...assets }), files };
 }

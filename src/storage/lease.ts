@@ -6,13 +6,19 @@
 // fails takes all later ones with it. On the embedded store the folder's lock has already kept other processes
 // out, and the same statements run.
 
-import { type AppendedBatch, type Journal, type Lease, type RowChange, Unavailable } from "actors/port.ts";
-import { LEASE_LIMITS } from "src/limits.ts";
-import type { Database, PinnedSession, Session } from "storage/database.ts";
-import { startDrainThread } from "storage/drain_thread.ts";
-import { type Drainer, openSessionDrainer } from "storage/drainer.ts";
-import { MIGRATION_LOCK } from "storage/migrate.ts";
-import { encodeChange } from "storage/rows.ts";
+import {
+  type AppendedBatch,
+  type Journal,
+  type Lease,
+  type RowChange,
+  Unavailable,
+} from "../../actors/port.ts";
+import { LEASE_LIMITS } from "../process/limits.ts";
+import type { Database, PinnedSession, Session } from "./database.ts";
+import { startDrainThread } from "./drain_thread.ts";
+import { type Drainer, openSessionDrainer } from "./drainer.ts";
+import { MIGRATION_LOCK } from "./migrate.ts";
+import { encodeChange } from "./rows.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
 /** Batches that one term can append; the terms share the numbers below 2^53. */

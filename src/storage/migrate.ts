@@ -2,8 +2,8 @@
 // was applied stops the start, since the tables are then not what the code believes.
 
 import { createHash } from "node:crypto";
-import type { Migration } from "sql/migrations.ts";
-import type { Database, Session } from "storage/database.ts";
+import type { Migration } from "../../sql/migrations.ts";
+import type { Database, Session } from "./database.ts";
 
 /** Any number that no other program on the same database uses; the writer's lease uses the next one. */
 export const MIGRATION_LOCK = 4_614_206_521;

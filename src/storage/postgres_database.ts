@@ -6,7 +6,7 @@ import postgres from "postgres";
 import { Buffer } from "node:buffer";
 import { createConnection, type NetConnectOpts, type Socket } from "node:net";
 import { finished } from "node:stream/promises";
-import { Unavailable } from "actors/port.ts";
+import { Unavailable } from "../../actors/port.ts";
 import {
   type Database,
   type Param,
@@ -14,7 +14,7 @@ import {
   type Session,
   TYPE_OID,
   yieldToLoop,
-} from "storage/database.ts";
+} from "./database.ts";
 
 // deno-lint-ignore no-explicit-any -- postgres.js types its results by registered custom types; ours are read by column.
 type Client = postgres.Sql<any>;

@@ -2,18 +2,18 @@
 // answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
 // loaded.
 
-import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "actors/port.ts";
-import type { UserKey } from "domain/ids.ts";
-import type { Counter } from "domain/counter.ts";
-import type { CreditBalance } from "domain/credit.ts";
-import type { Millis } from "domain/period.ts";
-import type { Reservation } from "domain/reservation.ts";
-import type { Subscription } from "domain/subscription.ts";
-import type { Alias, OlderRows, User } from "domain/user.ts";
-import { type BalanceRecord, decodeBalance } from "storage/credit_rows.ts";
-import { arrayText, type Database } from "storage/database.ts";
-import { countHistory, loadMerge, loadWhole } from "storage/merge_store.ts";
-import { decodeReservation, type ReservationRecord } from "storage/metering_rows.ts";
+import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../actors/port.ts";
+import type { UserKey } from "../domain/ids.ts";
+import type { Counter } from "../domain/metering/counter.ts";
+import type { CreditBalance } from "../domain/credits/credit.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import type { Reservation } from "../domain/metering/reservation.ts";
+import type { Subscription } from "../domain/plans/subscription.ts";
+import type { Alias, OlderRows, User } from "../domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "./credit_rows.ts";
+import { arrayText, type Database } from "./database.ts";
+import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
+import { decodeReservation, type ReservationRecord } from "./metering_rows.ts";
 import {
   type CounterRecord,
   decodeCounter,
@@ -21,7 +21,7 @@ import {
   decodeUser,
   type SubscriptionRecord,
   type UserRecord,
-} from "storage/rows.ts";
+} from "./rows.ts";
 
 interface IdempotencyRecord {
   realm: number;

@@ -3,22 +3,14 @@
 // 3 the service cannot be reached.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { CreatedApp, listWorkspaces, ShownKey } from "src/admin/admin.ts";
-import { SETTING_NAMES } from "src/config.ts";
-import type { Workspace } from "src/registry.ts";
-import { addCatalogCommands } from "src/tasks/admin_catalog.ts";
-import { addDoctorCommand } from "src/tasks/admin_doctor.ts";
-import { actionsOf, type AdminAction, type AdminRun, withApp } from "src/tasks/admin_run.ts";
-import {
-  EXIT,
-  makeProgram,
-  openShell,
-  runProgram,
-  type Shell,
-  TaskError,
-  withExample,
-} from "src/tasks/shell.ts";
-import { renderTable, safeText } from "src/tasks/table.ts";
+import type { CreatedApp, listWorkspaces, ShownKey } from "../tenant/admin.ts";
+import { SETTING_NAMES } from "../process/settings.ts";
+import type { Workspace } from "../tenant/registry.ts";
+import { addCatalogCommands } from "./admin_catalog.ts";
+import { addDoctorCommand } from "./admin_doctor.ts";
+import { actionsOf, type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
+import { renderTable, safeText } from "./table.ts";
 
 /** The list adds the use of the running month. */
 type WorkspaceRow = Workspace & Partial<ReturnType<typeof listWorkspaces>[number]>;

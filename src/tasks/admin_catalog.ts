@@ -2,13 +2,13 @@
 // come from the service, which checks the document as a whole, and are printed with their exact paths.
 
 import type { Command } from "commander";
-import type { CatalogChange } from "src/catalog/check.ts";
-import type { CatalogInput } from "src/catalog/schema.ts";
-import { messageOf } from "src/log.ts";
-import { type AdminAction, type AdminRun, withApp } from "src/tasks/admin_run.ts";
-import { ServiceRefusal } from "src/tasks/admin_client.ts";
-import { EXIT, TaskError, withExample } from "src/tasks/shell.ts";
-import { renderTable } from "src/tasks/table.ts";
+import type { CatalogChange } from "../tenant/catalog/check.ts";
+import type { CatalogInput } from "../tenant/catalog/schema.ts";
+import { messageOf } from "../process/log.ts";
+import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { ServiceRefusal } from "./admin_client.ts";
+import { EXIT, TaskError, withExample } from "./shell.ts";
+import { renderTable } from "./table.ts";
 
 interface Applied {
   readonly version: number;

@@ -1,10 +1,10 @@
 // Speaks the admin API of a running service over HTTP: one call, its data or the refusal, told apart from a service
 // that cannot be reached. Section 3 of the decisions.
 
-import { readConfig } from "src/config.ts";
-import { messageOf } from "src/log.ts";
-import { EXIT, serviceUrl, settings, type Shell, TaskError } from "src/tasks/shell.ts";
-import { safeText } from "src/tasks/table.ts";
+import { readConfig } from "../process/settings.ts";
+import { messageOf } from "../process/log.ts";
+import { EXIT, serviceUrl, settings, type Shell, TaskError } from "./shell.ts";
+import { safeText } from "./table.ts";
 
 /** Variables that the task reads. */
 export const ADMIN_VARIABLES = [

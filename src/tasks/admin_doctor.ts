@@ -3,7 +3,7 @@
 // nothing. Exit status 0 nothing is broken (there may be warnings), 1 something is.
 
 import type { Command } from "commander";
-import { type Config, ConfigError, readConfig } from "src/config.ts";
+import { type Config, ConfigError, readConfig } from "../process/settings.ts";
 import {
   type Check,
   checkFeatures,
@@ -13,16 +13,16 @@ import {
   type Verdict,
   warn,
   worstOf,
-} from "src/doctor/checks.ts";
-import type { Examination } from "src/doctor/examine.ts";
-import { storeFacts } from "src/doctor/facts.ts";
-import { messageOf } from "src/log.ts";
-import { openUnmigrated } from "src/store.ts";
-import { openAdminClient } from "src/tasks/admin_client.ts";
-import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "src/tasks/shell.ts";
-import { safeText } from "src/tasks/table.ts";
-import type { Database } from "storage/database.ts";
-import { isFolderInUse } from "storage/embedded_folder.ts";
+} from "../doctor/checks.ts";
+import type { Examination } from "../doctor/examine.ts";
+import { storeFacts } from "../doctor/facts.ts";
+import { messageOf } from "../process/log.ts";
+import { openUnmigrated } from "../service/store.ts";
+import { openAdminClient } from "./admin_client.ts";
+import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "./shell.ts";
+import { safeText } from "./table.ts";
+import type { Database } from "../storage/database.ts";
+import { isFolderInUse } from "../storage/embedded_folder.ts";
 
 const ASK_TIMEOUT_MS = 10_000;
 

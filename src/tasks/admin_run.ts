@@ -2,8 +2,8 @@
 // become one line, or JSON where the caller is a program.
 
 import type { Command } from "commander";
-import { type AdminClient, openAdminClient, ServiceRefusal } from "src/tasks/admin_client.ts";
-import { EXIT, type Shell, TaskError } from "src/tasks/shell.ts";
+import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
+import { EXIT, type Shell, TaskError } from "./shell.ts";
 
 /** What a command works with. */
 export interface AdminRun {

@@ -1,15 +1,7 @@
 // `deno task client:pack`: writes the client as an npm package, to be installed from the file or published.
 
-import { CompileError, packClient } from "src/tasks/client_package.ts";
-import {
-  EXIT,
-  makeProgram,
-  openShell,
-  runProgram,
-  type Shell,
-  TaskError,
-  withExample,
-} from "src/tasks/shell.ts";
+import { CompileError, packClient } from "./client_package.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
 
 /** Runs the command line to its exit status. */
 export function runClientPack(args: readonly string[], shell: Shell): Promise<number> {

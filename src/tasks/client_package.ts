@@ -3,7 +3,7 @@
 // against (the language and the web's interfaces), so a use of Deno or Node in the client does not compile.
 
 import ts from "typescript";
-import manifest from "src/client/npm.json" with { type: "json" };
+import manifest from "../client/npm.json" with { type: "json" };
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);

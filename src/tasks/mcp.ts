@@ -1,12 +1,12 @@
 // `deno task mcp`: the tool server over standard input and output, for agents on this machine. It speaks to a running
 // service with a secret key. Exit status 0 the client ended, 2 wrong usage.
 
-import { refusal } from "domain/refusal.ts";
-import { errorBody } from "routes/errors.ts";
-import { callTool, TOOLS } from "routes/tools.ts";
-import { serveStdio } from "src/mcp/stdio.ts";
-import { messageOf } from "src/log.ts";
-import { makeProgram, openShell, runProgram, secretKey, serviceUrl, withExample } from "src/tasks/shell.ts";
+import { refusal } from "../domain/refusal.ts";
+import { errorBody } from "../../routes/errors.ts";
+import { callTool, TOOLS } from "../../routes/tools.ts";
+import { serveStdio } from "../mcp/stdio.ts";
+import { messageOf } from "../process/log.ts";
+import { makeProgram, openShell, runProgram, secretKey, serviceUrl, withExample } from "./shell.ts";
 
 const VARIABLES = ["PORT", "HOLDFAST_HOST", "HOLDFAST_KEY"] as const;
 const CALL_TIMEOUT_MS = 30_000;

@@ -1,19 +1,11 @@
 // `deno task migrate`: opens the store of the settings, applies the migrations that are missing and says which. A
 // service does the same when it starts; the task is for those who migrate as a step of its own.
 
-import { ConfigError, readConfig } from "src/config.ts";
-import { openStore } from "src/store.ts";
-import {
-  EXIT,
-  makeProgram,
-  openShell,
-  runProgram,
-  type Shell,
-  TaskError,
-  withExample,
-} from "src/tasks/shell.ts";
-import { FolderError } from "storage/embedded_folder.ts";
-import { MigrationError } from "storage/migrate.ts";
+import { ConfigError, readConfig } from "../process/settings.ts";
+import { openStore } from "../service/store.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
+import { FolderError } from "../storage/embedded_folder.ts";
+import { MigrationError } from "../storage/migrate.ts";
 
 const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
 

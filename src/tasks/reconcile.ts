@@ -2,15 +2,15 @@
 // as one line. It opens the store without migrating it and changes no row. Exit status 0 everything adds up, 1 there
 // are drifts, 2 it could not be proved: wrong usage or settings, a store in use, another schema, a lost connection.
 
-import { MIGRATIONS } from "sql/migrations.ts";
-import { readConfig } from "src/config.ts";
-import { messageOf } from "src/log.ts";
-import { type Drift, reconcile, type ReconcileSummary } from "src/read/reconcile.ts";
-import { openUnmigrated } from "src/store.ts";
-import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "src/tasks/shell.ts";
-import { numberText, safeText } from "src/tasks/table.ts";
-import type { Database } from "storage/database.ts";
-import { migrationState } from "storage/migrate.ts";
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import { readConfig } from "../process/settings.ts";
+import { messageOf } from "../process/log.ts";
+import { type Drift, reconcile, type ReconcileSummary } from "../read/reconcile.ts";
+import { openUnmigrated } from "../service/store.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "./shell.ts";
+import { numberText, safeText } from "./table.ts";
+import type { Database } from "../storage/database.ts";
+import { migrationState } from "../storage/migrate.ts";
 
 const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
 const EXIT_DRIFTS = EXIT.refused;

@@ -3,9 +3,9 @@
 // trace has faults, 2 wrong usage, 3 the service cannot be reached, 130 stopped by Ctrl-C.
 
 import { InvalidArgumentError, Option } from "commander";
-import { NO_ANSWER, probe, STRANGE_ANSWER } from "src/tasks/replay_client.ts";
-import { showProgress, summarize, summaryText } from "src/tasks/replay_report.ts";
-import { replay, type ReplayPlan, subscribeUsers, Tally } from "src/tasks/replay_run.ts";
+import { NO_ANSWER, probe, STRANGE_ANSWER } from "./replay_client.ts";
+import { showProgress, summarize, summaryText } from "./replay_report.ts";
+import { replay, type ReplayPlan, subscribeUsers, Tally } from "./replay_run.ts";
 import {
   EXIT,
   makeProgram,
@@ -17,8 +17,8 @@ import {
   TaskError,
   wholeNumber,
   withExample,
-} from "src/tasks/shell.ts";
-import { checkTrace, readTrace, TraceFault } from "src/tasks/trace.ts";
+} from "./shell.ts";
+import { checkTrace, readTrace, TraceFault } from "./trace.ts";
 
 const VARIABLES = ["PORT", "HOLDFAST_HOST", "HOLDFAST_KEY"] as const;
 /** The speed of a replay that keeps no time. */

@@ -1,7 +1,7 @@
 // One call of a replay: sent with an Idempotency-Key and, when the service asks to come back later or the connection
 // broke, sent again under the same key a bounded number of times, so that no call counts twice.
 
-import { messageOf } from "src/log.ts";
+import { messageOf } from "../process/log.ts";
 
 /** The outcome of a call. */
 export type CallOutcome<Data> =

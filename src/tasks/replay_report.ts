@@ -1,9 +1,9 @@
 // What a replay shows: progress on standard error while it runs (a bar on a terminal, a line now and then elsewhere)
 // and the closing summary, as tables for people or one JSON document for programs.
 
-import type { LatencySummary } from "src/tasks/latency.ts";
-import type { Tally } from "src/tasks/replay_run.ts";
-import { numberText, renderTable, safeText } from "src/tasks/table.ts";
+import type { LatencySummary } from "./latency.ts";
+import type { Tally } from "./replay_run.ts";
+import { numberText, renderTable, safeText } from "./table.ts";
 
 /** The summary as programs get it. */
 export interface ReplaySummary {

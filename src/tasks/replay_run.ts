@@ -1,9 +1,9 @@
 // Replays a trace: a number of connections take the requests in the file's order, wait for the moment of each where
 // time is kept, reserve, and commit what was allowed. The tally counts every call once, whatever its outcome.
 
-import { Latencies } from "src/tasks/latency.ts";
-import { type CallOutcome, type CallSettings, post, sleep } from "src/tasks/replay_client.ts";
-import type { TraceRow } from "src/tasks/trace.ts";
+import { Latencies } from "./latency.ts";
+import { type CallOutcome, type CallSettings, post, sleep } from "./replay_client.ts";
+import type { TraceRow } from "./trace.ts";
 
 /** How a trace is replayed. */
 export interface ReplayPlan extends CallSettings {

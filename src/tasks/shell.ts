@@ -3,7 +3,7 @@
 // tests run a task as a function.
 
 import { Command, CommanderError, InvalidArgumentError } from "commander";
-import { ConfigError, readConfig } from "src/config.ts";
+import { ConfigError, readConfig } from "../process/settings.ts";
 
 /** Exit statuses; `interrupted` is what shells use for Ctrl-C. */
 export const EXIT = { ok: 0, refused: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;

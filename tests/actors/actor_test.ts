@@ -1,9 +1,9 @@
 // Actors over time: settled reservations, late commits, crashes and parallel calls.
 
 import assert from "node:assert/strict";
-import { ownerOf } from "domain/ids.ts";
-import { barrier, type Runtime, settleLoop, startRuntime } from "tests/actors/runtime.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { ownerOf } from "../../src/domain/ids.ts";
+import { barrier, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 const MINUTE_MS = 60_000;
 

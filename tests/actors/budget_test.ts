@@ -1,11 +1,11 @@
 // Metering operations: exact under the cap, by mode and UTC month, and kept over a crash.
 
 import assert from "node:assert/strict";
-import { Budget, monthOf } from "actors/budget.ts";
-import { startRuntime } from "tests/actors/runtime.ts";
-import { amountOf } from "domain/amount.ts";
-import { sizeOf } from "tests/domain/scene.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { Budget, monthOf } from "../../actors/budget.ts";
+import { startRuntime } from "./runtime.ts";
+import { amountOf } from "../../src/domain/amount.ts";
+import { sizeOf } from "../domain/scene.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 const CAPS = {
   workspaceId: "ws_1",

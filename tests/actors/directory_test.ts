@@ -1,11 +1,11 @@
 // The directory: one actor for each user, whatever it is called and however often, and only as long as needed.
 
 import assert from "node:assert/strict";
-import { ownerOf as ownerOfId } from "domain/ids.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
-import { sizeOf } from "tests/domain/scene.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { ownerOf as ownerOfId } from "../../src/domain/ids.ts";
+import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
+import { sizeOf } from "../domain/scene.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 function ownerOf(reservationId: string | null): number {
   return ownerOfId("reservation", reservationId as string) as number;

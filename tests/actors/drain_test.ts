@@ -1,12 +1,12 @@
 // When the drain runs: at once for a reader, with a bounded backlog, and never past a fault.
 
 import assert from "node:assert/strict";
-import { Drain } from "actors/drain.ts";
-import { Batch } from "actors/gate.ts";
-import { type AppendedBatch, Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { barrier, isSettled, startRuntime } from "tests/actors/runtime.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { Drain } from "../../actors/drain.ts";
+import { Batch } from "../../actors/gate.ts";
+import { type AppendedBatch, Unavailable } from "../../actors/port.ts";
+import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { barrier, isSettled, startRuntime } from "./runtime.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 function makeDrain() {
   const drained: number[][] = [];

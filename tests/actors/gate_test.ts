@@ -1,10 +1,10 @@
 // The output gate: no answer before what it rests on is durable, and none at all once that is in doubt.
 
 import assert from "node:assert/strict";
-import { Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { barrier, isSettled, settleLoop, startRuntime } from "tests/actors/runtime.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 async function withUser() {
   const store = new MemoryStore();

@@ -1,10 +1,10 @@
 // First answers by key: kept, replayed, waited for, and never mixed up.
 
 import assert from "node:assert/strict";
-import { Batch } from "actors/gate.ts";
-import { Idempotency, type WireAnswer } from "actors/idempotency.ts";
-import type { IdempotencyRow } from "actors/port.ts";
-import { barrier, isSettled } from "tests/actors/runtime.ts";
+import { Batch } from "../../actors/gate.ts";
+import { Idempotency, type WireAnswer } from "../../actors/idempotency.ts";
+import type { IdempotencyRow } from "../../actors/port.ts";
+import { barrier, isSettled } from "./runtime.ts";
 
 const ANSWER: WireAnswer = { status: 200, body: "first" };
 const CALL = { realm: 1, key: "k", requestHash: "h" };

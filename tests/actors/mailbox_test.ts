@@ -1,10 +1,10 @@
 // A mailbox: turns in order, and none beside a prefetch.
 
 import assert from "node:assert/strict";
-import { Mailbox } from "actors/mailbox.ts";
-import { Unavailable } from "actors/port.ts";
-import { RUNTIME_LIMITS } from "src/limits.ts";
-import { barrier, settleLoop } from "tests/actors/runtime.ts";
+import { Mailbox } from "../../actors/mailbox.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { barrier, settleLoop } from "./runtime.ts";
 
 Deno.test("turns run at once and in order when nothing is before them", async () => {
   const mailbox = new Mailbox();

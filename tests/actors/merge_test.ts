@@ -2,13 +2,13 @@
 // canonical user, merges that race end in bounded time, and a merge whose batch is lost never was.
 
 import assert from "node:assert/strict";
-import { mergeUsers } from "actors/merge.ts";
-import { Unavailable } from "actors/port.ts";
-import { ownerOf } from "domain/ids.ts";
-import type { MergeReport } from "domain/merge_report.ts";
-import { makeIdSource } from "src/id_source.ts";
-import { barrier, NOW, type Runtime, settleLoop, startRuntime } from "tests/actors/runtime.ts";
-import { MemoryStore } from "tests/support/memory_store.ts";
+import { mergeUsers } from "../../actors/merge.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { ownerOf } from "../../src/domain/ids.ts";
+import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import { barrier, NOW, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
+import { MemoryStore } from "../support/memory_store.ts";
 
 const DEADLINE_MS = 5_000;
 const WHOLE = 1_000_000n;

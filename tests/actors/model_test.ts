@@ -3,13 +3,13 @@
 // answer may change (laws 5, 6 and 9 of the architecture).
 
 import assert from "node:assert/strict";
-import { passivateIdle } from "tests/actors/runtime.ts";
-import { catalogs } from "tests/model/catalogs.ts";
-import type { ModelReply, ModelRequest } from "tests/model/document.ts";
-import { drive, type Outcomes } from "tests/model/drive.ts";
-import { Random } from "tests/model/random.ts";
-import { sendOverWire } from "tests/model/wire.ts";
-import { ManualClock, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
+import { passivateIdle } from "./runtime.ts";
+import { catalogs } from "../model/catalogs.ts";
+import type { ModelReply, ModelRequest } from "../model/document.ts";
+import { drive, type Outcomes } from "../model/drive.ts";
+import { Random } from "../model/random.ts";
+import { sendOverWire } from "../model/wire.ts";
+import { ManualClock, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 
 const STEPS = 600;
 const START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);

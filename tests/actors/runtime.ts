@@ -1,14 +1,14 @@
 // A term on a store in memory, for tests of the runtime: no server, no timer that a test would have to wait for.
 
-import type { Call, Realm } from "actors/actor.ts";
-import type { WorkspaceCaps } from "actors/budget.ts";
-import type { Directory } from "actors/directory.ts";
-import { Term } from "actors/term.ts";
-import { compileCatalog } from "domain/catalog.ts";
-import type { CommandName, Commands, Result } from "domain/command.ts";
-import { makeIdSource } from "src/id_source.ts";
-import { planOf, sizeOf } from "tests/domain/scene.ts";
-import type { MemoryLease, MemoryStore } from "tests/support/memory_store.ts";
+import type { Call, Realm } from "../../actors/actor.ts";
+import type { WorkspaceCaps } from "../../actors/budget.ts";
+import type { Directory } from "../../actors/directory.ts";
+import { Term } from "../../actors/term.ts";
+import { compileCatalog } from "../../src/domain/plans/catalog.ts";
+import type { CommandName, Commands, Result } from "../../src/domain/command.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import { planOf, sizeOf } from "../domain/scene.ts";
+import type { MemoryLease, MemoryStore } from "../support/memory_store.ts";
 
 export const NOW = Date.UTC(2026, 2, 10, 12);
 export const QUOTA = 10;

@@ -1,7 +1,7 @@
 // Plans of the statements that the service's own code sends: a database that explains each of them before it runs it,
 // as the server plans it for these parameters, and for any where it might take that plan because it looks no dearer.
 // What EXPLAIN wrote is taken back.
-import type { Database, Param, Session } from "storage/database.ts";
+import type { Database, Param, Session } from "../../src/storage/database.ts";
 
 /** A plan as the server told it. */
 export interface Plan {

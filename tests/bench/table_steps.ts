@@ -1,16 +1,16 @@
 // What is measured on filled tables: calls of the API that read them, and one step of each sweep as the service's own
 // code does it.
-import { MERGE_LIMITS, REQUEST_LIMITS, SWEEP_LIMITS } from "src/limits.ts";
-import { sweepLogs } from "src/log_retention.ts";
-import { getEvent, listEvents } from "src/read/feed.ts";
-import { listLedger } from "src/read/ledger.ts";
-import { listSubscriptionHistory } from "src/read/subscription_history.ts";
-import type { Serving } from "src/service.ts";
-import { sweepIdempotency } from "src/sweeps.ts";
-import type { Database } from "storage/database.ts";
-import { deleteHistory } from "storage/erasure_store.ts";
-import { moveHistory } from "storage/merge_store.ts";
-import { openUserStore } from "storage/user_store.ts";
+import { MERGE_LIMITS, REQUEST_LIMITS, SWEEP_LIMITS } from "../../src/process/limits.ts";
+import { sweepLogs } from "../../src/housekeeping/log_retention.ts";
+import { getEvent, listEvents } from "../../src/read/feed.ts";
+import { listLedger } from "../../src/read/ledger.ts";
+import { listSubscriptionHistory } from "../../src/read/subscription_history.ts";
+import type { Serving } from "../../src/service/service.ts";
+import { sweepIdempotency } from "../../src/housekeeping/sweeps.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { deleteHistory } from "../../src/storage/erasure_store.ts";
+import { moveHistory } from "../../src/storage/merge_store.ts";
+import { openUserStore } from "../../src/storage/user_store.ts";
 import { aliasKey, EVENT_TYPES, NAMES, type Size } from "./table_rows.ts";
 
 /** Calls that read, by what they show; a cold user is another one each time. */

@@ -3,13 +3,13 @@
 // prints the plans too. Whatever it made is undone at the end.
 import postgres from "postgres";
 import { parseArgs } from "node:util";
-import { systemClock } from "src/clock.ts";
-import { Registry } from "src/registry.ts";
-import type { Serving } from "src/service.ts";
-import type { Database } from "storage/database.ts";
-import { openPostgres } from "storage/postgres_database.ts";
-import { loadRegistry } from "storage/registry_store.ts";
-import { openUserStore } from "storage/user_store.ts";
+import { systemClock } from "../../src/process/clock.ts";
+import { Registry } from "../../src/tenant/registry.ts";
+import type { Serving } from "../../src/service/service.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { loadRegistry } from "../../src/storage/registry_store.ts";
+import { openUserStore } from "../../src/storage/user_store.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { makeScratch } from "./scratch.ts";
 import { type Client, makeApp, startService } from "./service.ts";

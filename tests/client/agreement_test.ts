@@ -3,16 +3,16 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import type * as Client from "src/client/client.ts";
-import type { RefusalCode } from "domain/refusal.ts";
+import type * as Client from "../../src/client/client.ts";
+import type { RefusalCode } from "../../src/domain/refusal.ts";
 import type {
   canUseInput,
   commitInput,
   releaseInput,
   reserveInput,
   trackInput,
-} from "routes/schemas/metering.ts";
-import type { ANSWERS, EXPORT_DOCUMENT } from "tests/client/answers.ts";
+} from "../../routes/schemas/metering.ts";
+import type { ANSWERS, EXPORT_DOCUMENT } from "./answers.ts";
 
 /** A type without `readonly`, and intersections as one object: what is left is what JSON has. */
 type Plain<T> = T extends string | number | boolean | null | undefined ? T

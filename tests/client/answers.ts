@@ -2,7 +2,7 @@
 // `agreement_test.ts` proves that each is exactly the client's type.
 
 import { z } from "zod";
-import type * as Client from "src/client/client.ts";
+import type * as Client from "../../src/client/client.ts";
 
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const textOrNull = z.string().nullable();

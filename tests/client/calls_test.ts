@@ -8,11 +8,11 @@ import {
   type HoldfastClient,
   HoldfastError,
   signEndUserToken,
-} from "src/client/client.ts";
-import { ModelServer } from "tests/support/model_server.ts";
-import { startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
-import { clientOf } from "tests/client/support.ts";
-import { Watch } from "tests/client/watch.ts";
+} from "../../src/client/client.ts";
+import { ModelServer } from "../support/model_server.ts";
+import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { clientOf } from "./support.ts";
+import { Watch } from "./watch.ts";
 
 interface Scene {
   readonly service: TestService;

@@ -3,12 +3,12 @@
 // "user_1" on the plan Pro) and the app's `identitySecret`; keys such as "sk_test_..." stand for the app's.
 
 import assert from "node:assert/strict";
-import * as library from "src/client/client.ts";
-import type { ClientOptions, HoldfastClient } from "src/client/client.ts";
-import { ModelServer } from "tests/support/model_server.ts";
-import { startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
-import { clientOf, fetchOf } from "tests/client/support.ts";
-import { withFile } from "tests/tasks/support.ts";
+import * as library from "../../src/client/client.ts";
+import type { ClientOptions, HoldfastClient } from "../../src/client/client.ts";
+import { ModelServer } from "../support/model_server.ts";
+import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { clientOf, fetchOf } from "./support.ts";
+import { withFile } from "../tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
@@ -53,7 +53,7 @@ function moduleOf(examples: readonly Example[]): string {
   });
   return `// deno-lint-ignore-file
 import assert from "node:assert/strict";
-import { type createClient as Create, ${names} } from "src/client/client.ts";
+import { type createClient as Create, ${names} } from "../../src/client/client.ts";
 interface Scope {
   client: HoldfastClient;
   createClient: typeof Create;

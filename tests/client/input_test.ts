@@ -2,8 +2,8 @@
 // else in silence.
 
 import assert from "node:assert/strict";
-import { createClient, type HoldfastClient, HoldfastError } from "src/client/client.ts";
-import { BASE_URL, scriptedFetch, succeed } from "tests/client/support.ts";
+import { createClient, type HoldfastClient, HoldfastError } from "../../src/client/client.ts";
+import { BASE_URL, scriptedFetch, succeed } from "./support.ts";
 
 function clientWith(apiKey: string) {
   const { fetch, sent } = scriptedFetch(succeed());

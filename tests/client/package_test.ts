@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import ts from "typescript";
-import { packClient, textOf } from "src/tasks/client_package.ts";
-import { runTask, serve } from "tests/tasks/support.ts";
-import { startTestService } from "tests/support/test_service.ts";
+import { packClient, textOf } from "../../src/tasks/client_package.ts";
+import { runTask, serve } from "../tasks/support.ts";
+import { startTestService } from "../support/test_service.ts";
 
 const TIMEOUT_MS = 120_000;
 

@@ -2,10 +2,10 @@
 // proven as numbers and not waited for.
 
 import assert from "node:assert/strict";
-import { HoldfastError } from "src/client/client.ts";
-import { DEFAULT_RETRIES, mayPass, readRetryAfter, retryDelayMs } from "src/client/retry.ts";
-import { type ClientOptions, Transport, type WireCall } from "src/client/transport.ts";
-import { BASE_URL, breakOff, fail, scriptedFetch, succeed } from "tests/client/support.ts";
+import { HoldfastError } from "../../src/client/client.ts";
+import { DEFAULT_RETRIES, mayPass, readRetryAfter, retryDelayMs } from "../../src/client/retry.ts";
+import { type ClientOptions, Transport, type WireCall } from "../../src/client/transport.ts";
+import { BASE_URL, breakOff, fail, scriptedFetch, succeed } from "./support.ts";
 
 const READ: WireCall = { method: "GET", path: "/usage", access: "any" };
 const WRITE: WireCall = {

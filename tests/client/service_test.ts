@@ -2,9 +2,9 @@
 // under a hold always settles it, many pairs come through, and lists end where they end.
 
 import assert from "node:assert/strict";
-import { type AliasPair, type AliasProgress, createClient, HoldfastError } from "src/client/client.ts";
-import { BASE_URL, clientOf, fetchOf } from "tests/client/support.ts";
-import { appWithUser, countOf, serviceOfFile } from "tests/routes/support.ts";
+import { type AliasPair, type AliasProgress, createClient, HoldfastError } from "../../src/client/client.ts";
+import { BASE_URL, clientOf, fetchOf } from "./support.ts";
+import { appWithUser, countOf, serviceOfFile } from "../routes/support.ts";
 
 const service = serviceOfFile();
 const SOON = { maxRetries: 20, baseDelayMs: 1, maxDelayMs: 2000 };

@@ -1,7 +1,7 @@
 // What the client's tests share: clients of a service in this process, and a fetch that does what a test says.
 
-import { type ClientOptions, createClient, type HoldfastClient } from "src/client/client.ts";
-import type { TestApp, TestService } from "tests/support/test_service.ts";
+import { type ClientOptions, createClient, type HoldfastClient } from "../../src/client/client.ts";
+import type { TestApp, TestService } from "../support/test_service.ts";
 
 export const BASE_URL = "http://service.test";
 

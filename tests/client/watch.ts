@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { OPERATIONS } from "routes/app.ts";
-import type { Operation } from "routes/operation.ts";
-import type { TestService } from "tests/support/test_service.ts";
-import { ANSWERS, EXPORT_DOCUMENT } from "tests/client/answers.ts";
-import { fetchOf } from "tests/client/support.ts";
+import { OPERATIONS } from "../../routes/app.ts";
+import type { Operation } from "../../routes/operation.ts";
+import type { TestService } from "../support/test_service.ts";
+import { ANSWERS, EXPORT_DOCUMENT } from "./answers.ts";
+import { fetchOf } from "./support.ts";
 
 /** What was seen of the service's operations. */
 export class Watch {

@@ -1,11 +1,11 @@
 // The auditor: compares what the clients know with what the service answers and with what its tables hold. A list
 // of faults is the result, so that a test shows all of them at once.
 
-import type { Database } from "storage/database.ts";
-import type { Call, FirstAnswer, Hold, Record } from "tests/crash/record.ts";
-import type { Load } from "tests/crash/load.ts";
-import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "tests/crash/stage.ts";
-import { answerOf, Wire } from "tests/crash/wire.ts";
+import type { Database } from "../../src/storage/database.ts";
+import type { Call, FirstAnswer, Hold, Record } from "./record.ts";
+import type { Load } from "./load.ts";
+import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { answerOf, Wire } from "./wire.ts";
 
 const FEED_PAGES = 10;
 const FEED_PAGE = 100;

@@ -2,7 +2,7 @@
 // in the middle of anything, without the farewell that a server sends when it ends a session; or leave cut. Before a
 // cut it can swallow what one side says, so that the other acts on it and nobody ever hears, or nobody does.
 
-import { pause } from "tests/crash/program.ts";
+import { pause } from "./program.ts";
 
 /** Which way bytes go: `query` to the server, `answer` back. */
 export type Direction = "query" | "answer";

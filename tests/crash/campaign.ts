@@ -1,11 +1,11 @@
 // A campaign: worlds one after another, each with rounds of load, a fault, and an audit, until enough faults were done or
 // the time is over. The first audit that finds something ends it, with the story of that world.
 
-import { Random } from "tests/model/random.ts";
-import { Cluster } from "tests/crash/cluster.ts";
-import { type Fault, killFirstStarts, type Need, PROCESS_FAULTS } from "tests/crash/faults.ts";
-import { SERVER_FAULTS } from "tests/crash/server_faults.ts";
-import { goOn, World } from "tests/crash/world.ts";
+import { Random } from "../model/random.ts";
+import { Cluster } from "./cluster.ts";
+import { type Fault, killFirstStarts, type Need, PROCESS_FAULTS } from "./faults.ts";
+import { SERVER_FAULTS } from "./server_faults.ts";
+import { goOn, World } from "./world.ts";
 
 /** Every kind that can be asked for. A first start has no service to disturb and so no strike of its own. */
 export const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...SERVER_FAULTS];

@@ -2,8 +2,8 @@
 // answers are lost on the way, and a server of our own is killed; the embedded store is killed while it writes its files.
 
 import assert from "node:assert/strict";
-import { type CampaignOptions, type CampaignReport, runCampaign } from "tests/crash/campaign.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { type CampaignOptions, type CampaignReport, runCampaign } from "./campaign.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const LIMIT_MS = 90_000;
 

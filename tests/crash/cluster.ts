@@ -1,8 +1,8 @@
 // A PostgreSQL server of our own in a temporary folder, on a free port, which may be killed: what a test must never do
 // to a server that others use. Made with the programs of an installed PostgreSQL; ended and removed with the test.
 
-import { openPostgres } from "storage/postgres_database.ts";
-import { pause, until, within } from "tests/crash/program.ts";
+import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { pause, until, within } from "./program.ts";
 
 const READY_MS = 30_000;
 const STOP_MS = 15_000;

@@ -2,12 +2,12 @@
 // the database's return. On a server only.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
-import { Cable } from "tests/crash/cable.ts";
-import { Load } from "tests/crash/load.ts";
-import { pause, type Program } from "tests/crash/program.ts";
-import { Stage, untilReady } from "tests/crash/stage.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { Cable } from "./cable.ts";
+import { Load } from "./load.ts";
+import { pause, type Program } from "./program.ts";
+import { Stage, untilReady } from "./stage.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const BREAKS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
 const BACK_MS = 20_000;

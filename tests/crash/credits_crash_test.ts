@@ -2,9 +2,9 @@
 // stands, no credit is lost, spent twice or given back twice, and each balance is the sum of its ledger.
 
 import assert from "node:assert/strict";
-import type { Program } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, Stage } from "tests/crash/stage.ts";
-import { answerOf, type Outcome, Wire, type WireCall } from "tests/crash/wire.ts";
+import type { Program } from "./program.ts";
+import { ADMIN_TOKEN, Stage } from "./stage.ts";
+import { answerOf, type Outcome, Wire, type WireCall } from "./wire.ts";
 
 const USERS = ["a", "b", "c"];
 const HOLDS = 24;

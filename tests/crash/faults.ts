@@ -1,9 +1,9 @@
 // The kinds of fault that a campaign does to the process itself, on either store: killed, stopped and started at any
 // moment. A strike begins with clients at work and ends when the service serves again.
 
-import { pause } from "tests/crash/program.ts";
-import { once } from "tests/crash/wire.ts";
-import type { World } from "tests/crash/world.ts";
+import { pause } from "./program.ts";
+import { once } from "./wire.ts";
+import type { World } from "./world.ts";
 
 /** What a kind of fault needs beside a process. */
 export type Need = "nothing" | "embedded" | "server" | "cable" | "cluster";

@@ -2,10 +2,10 @@
 // nothing is counted twice. A real process is killed many times, under load and during its start.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
-import { Load } from "tests/crash/load.ts";
-import { pause } from "tests/crash/program.ts";
-import { Stage } from "tests/crash/stage.ts";
+import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { Load } from "./load.ts";
+import { pause } from "./program.ts";
+import { Stage } from "./stage.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 8);
 const LOAD_MS = 1_500;

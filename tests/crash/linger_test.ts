@@ -1,7 +1,7 @@
 // A stopping process whose event loop was held up still looks at every connection before it closes them.
 
 import assert from "node:assert/strict";
-import { linger } from "src/linger.ts";
+import { linger } from "../../src/process/linger.ts";
 
 const CLIENTS = 20;
 const LINGER_MS = 200;

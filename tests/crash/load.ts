@@ -3,10 +3,10 @@
 // restart, and some are sent twice at once; calls without a key are left as unknown when their connection broke. Of one
 // user usage only grows: an answer that shows less than one before its call rests on memory that is stale or was lost.
 
-import { type Call, type Hold, Record, type Settlement } from "tests/crash/record.ts";
-import { pause } from "tests/crash/program.ts";
-import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "tests/crash/stage.ts";
-import { type Outcome, Wire, type WireCall, type WireResponse } from "tests/crash/wire.ts";
+import { type Call, type Hold, Record, type Settlement } from "./record.ts";
+import { pause } from "./program.ts";
+import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { type Outcome, Wire, type WireCall, type WireResponse } from "./wire.ts";
 
 const LOOPS = 20;
 const PAUSE_MAX_MS = 12;

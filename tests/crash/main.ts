@@ -1,8 +1,8 @@
 // `deno task crash`: runs a campaign on each store and says what came of it. Progress goes to stderr, a line for each
 // fault; the summary, or with --json one document, to stdout. Whatever it started ends with it, also on Ctrl-C.
 
-import { type CampaignReport, runCampaign } from "tests/crash/campaign.ts";
-import { type Options, readOptions } from "tests/crash/options.ts";
+import { type CampaignReport, runCampaign } from "./campaign.ts";
+import { type Options, readOptions } from "./options.ts";
 
 function progress(text: string): void {
   console.error(`crash: ${text}`);

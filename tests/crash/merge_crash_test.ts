@@ -2,11 +2,11 @@
 // whoever the ids have become in the end must show what the clients were told.
 
 import assert from "node:assert/strict";
-import { type Drift, reconcile } from "src/read/reconcile.ts";
-import { pause, type Program } from "tests/crash/program.ts";
-import { Stage } from "tests/crash/stage.ts";
-import { Storm } from "tests/crash/storm.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { type Drift, reconcile } from "../../src/read/reconcile.ts";
+import { pause, type Program } from "./program.ts";
+import { Stage } from "./stage.ts";
+import { Storm } from "./storm.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const STORM_MS = 2_500;
 /** A start on the embedded store takes seconds. */

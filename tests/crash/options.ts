@@ -1,8 +1,8 @@
 // The command line of the crash campaign.
 
 import { parseArgs } from "node:util";
-import type { Need } from "tests/crash/faults.ts";
-import { FAULTS, FIRST_START, FIRST_START_TEXT, type StoreName } from "tests/crash/campaign.ts";
+import type { Need } from "./faults.ts";
+import { FAULTS, FIRST_START, FIRST_START_TEXT, type StoreName } from "./campaign.ts";
 
 /** What the user asked for. */
 export interface Options {

@@ -1,7 +1,7 @@
 // What the clients of a crash test know: every call with what became of it. Nothing here looks at the service; the
 // auditor compares the two.
 
-import type { WireCall } from "tests/crash/wire.ts";
+import type { WireCall } from "./wire.ts";
 
 /**
  * `acked`: answered 200. `refused`: answered that nothing was done, or never sent. `unknown`: no answer, or 503, so

@@ -2,18 +2,12 @@
 // cable cut on either side of a commit, the server killed, and a standby that takes over from a writer that is dead
 // or only seems to be.
 
-import {
-  askWhileStopped,
-  assertStandby,
-  SILENT_TAKEOVER_MS,
-  startStandby,
-  TAKEOVER_MS,
-} from "tests/crash/standby.ts";
-import type { Fault } from "tests/crash/faults.ts";
-import { replace } from "tests/crash/faults.ts";
-import { pause } from "tests/crash/program.ts";
-import { readiness, untilReady } from "tests/crash/stage.ts";
-import type { World } from "tests/crash/world.ts";
+import { askWhileStopped, assertStandby, SILENT_TAKEOVER_MS, startStandby, TAKEOVER_MS } from "./standby.ts";
+import type { Fault } from "./faults.ts";
+import { replace } from "./faults.ts";
+import { pause } from "./program.ts";
+import { readiness, untilReady } from "./stage.ts";
+import type { World } from "./world.ts";
 
 const HUNT_MS = 3_000;
 const OUTAGE_MAX_MS = 3_000;

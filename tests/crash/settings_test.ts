@@ -2,11 +2,11 @@
 // counts as unset; a folder has one process.
 
 import assert from "node:assert/strict";
-import { Program } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, Stage } from "tests/crash/stage.ts";
-import { answerOf, once } from "tests/crash/wire.ts";
-import { copyEmptyStore } from "tests/support/empty_store.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { Program } from "./program.ts";
+import { ADMIN_TOKEN, Stage } from "./stage.ts";
+import { answerOf, once } from "./wire.ts";
+import { copyEmptyStore } from "../support/empty_store.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const EXIT_MS = 30_000;
 const isServer = testServerUrl() !== null;

@@ -1,13 +1,13 @@
 // A stage for one test: a store that outlives the processes on it, the processes, and an app with subscribed users.
 // Whatever happens, its children end and its store is removed.
 
-import type { Database } from "storage/database.ts";
-import { openEmbedded } from "storage/embedded_folder.ts";
-import { openPostgres } from "storage/postgres_database.ts";
-import { Program, until, within } from "tests/crash/program.ts";
-import { answerOf, once, type WireCall, type WireResponse } from "tests/crash/wire.ts";
-import { copyEmptyStore } from "tests/support/empty_store.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { openEmbedded } from "../../src/storage/embedded_folder.ts";
+import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { Program, until, within } from "./program.ts";
+import { answerOf, once, type WireCall, type WireResponse } from "./wire.ts";
+import { copyEmptyStore } from "../support/empty_store.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 export const ADMIN_TOKEN = "crash-admin-token-0123456789";
 export const TIGHT_QUOTA = 40;

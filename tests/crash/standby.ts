@@ -2,9 +2,9 @@
 // process so that it has something to say when it wakes.
 
 import assert from "node:assert/strict";
-import { pause, type Program, until } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, type Stage, WIDE_USERS } from "tests/crash/stage.ts";
-import { answerOf, once, type Outcome } from "tests/crash/wire.ts";
+import { pause, type Program, until } from "./program.ts";
+import { ADMIN_TOKEN, type Stage, WIDE_USERS } from "./stage.ts";
+import { answerOf, once, type Outcome } from "./wire.ts";
 
 /** A silent session is ended by the server after 8 s; the standby then takes over within this time. */
 export const SILENT_TAKEOVER_MS = 30_000;

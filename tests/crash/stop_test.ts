@@ -2,12 +2,12 @@
 // and the exit status is 0 within 20 s.
 
 import assert from "node:assert/strict";
-import { auditTables } from "tests/crash/audit.ts";
-import { Load } from "tests/crash/load.ts";
-import { pause, until } from "tests/crash/program.ts";
-import { readiness, Stage, WIDE_USERS } from "tests/crash/stage.ts";
-import { answerOf, type Outcome, Wire } from "tests/crash/wire.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { auditTables } from "./audit.ts";
+import { Load } from "./load.ts";
+import { pause, until } from "./program.ts";
+import { readiness, Stage, WIDE_USERS } from "./stage.ts";
+import { answerOf, type Outcome, Wire } from "./wire.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 3);
 const EXIT_MS = 20_000;

@@ -3,9 +3,9 @@
 // sent again until it is answered, whichever process serves by then, so that every sum is exact.
 
 import assert from "node:assert/strict";
-import { pause } from "tests/crash/program.ts";
-import { ADMIN_TOKEN } from "tests/crash/stage.ts";
-import { answerOf, type Outcome, Wire } from "tests/crash/wire.ts";
+import { pause } from "./program.ts";
+import { ADMIN_TOKEN } from "./stage.ts";
+import { answerOf, type Outcome, Wire } from "./wire.ts";
 
 const WIRES = 12;
 const FUNDS = 100_000;

@@ -2,10 +2,10 @@
 // death. A writer that was stopped and woke beside its successor answers nothing. On a server only.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
-import { Load } from "tests/crash/load.ts";
-import { pause } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, readiness, Stage, untilReady, WIDE_USERS } from "tests/crash/stage.ts";
+import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { Load } from "./load.ts";
+import { pause } from "./program.ts";
+import { ADMIN_TOKEN, readiness, Stage, untilReady, WIDE_USERS } from "./stage.ts";
 import {
   askWhileStopped,
   assertStandby,
@@ -13,9 +13,9 @@ import {
   SILENT_TAKEOVER_MS,
   startStandby,
   TAKEOVER_MS,
-} from "tests/crash/standby.ts";
-import { answerOf, once, Wire } from "tests/crash/wire.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+} from "./standby.ts";
+import { answerOf, once, Wire } from "./wire.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
 const ignore = testServerUrl() === null;

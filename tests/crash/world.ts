@@ -2,17 +2,17 @@
 // apps live in it: that of the load, whose every call is compared with the tables, and that of the storm with its
 // merges and credits. What goes wrong is collected as faults in words.
 
-import { Random } from "tests/model/random.ts";
-import { reconcile } from "src/read/reconcile.ts";
-import type { Database } from "storage/database.ts";
-import { auditAnswers, auditTables, auditUsage } from "tests/crash/audit.ts";
-import { Cable } from "tests/crash/cable.ts";
-import type { Cluster } from "tests/crash/cluster.ts";
-import { Load } from "tests/crash/load.ts";
-import { pause, type Program } from "tests/crash/program.ts";
-import { Stage, untilReady } from "tests/crash/stage.ts";
-import type { Node } from "tests/crash/standby.ts";
-import { Storm } from "tests/crash/storm.ts";
+import { Random } from "../model/random.ts";
+import { reconcile } from "../../src/read/reconcile.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { Cable } from "./cable.ts";
+import type { Cluster } from "./cluster.ts";
+import { Load } from "./load.ts";
+import { pause, type Program } from "./program.ts";
+import { Stage, untilReady } from "./stage.ts";
+import type { Node } from "./standby.ts";
+import { Storm } from "./storm.ts";
 
 /** A process serves again by itself within this time of the database's return. */
 export const BACK_MS = 20_000;

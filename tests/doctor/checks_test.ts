@@ -1,10 +1,10 @@
 // The doctor's verdicts as a table: sound facts, one thing wrong with them, and what the doctor says of it.
 
 import assert from "node:assert/strict";
-import { checkFeatures, checkStore, type TermFacts, worstOf } from "src/doctor/checks.ts";
-import type { StoreFacts } from "src/doctor/facts.ts";
-import { NO_FEATURES } from "src/features.ts";
-import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "src/limits.ts";
+import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/doctor/checks.ts";
+import type { StoreFacts } from "../../src/doctor/facts.ts";
+import { NO_FEATURES } from "../../src/process/features.ts";
+import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
 
 const SUMMARY = {
   users: 3,

@@ -1,12 +1,12 @@
 // Aliases for the system made of the pure domain: the pair's checks as the runtime makes them, around the merge.
 
-import type { MergeReport } from "domain/merge_report.ts";
-import type { Millis } from "domain/period.ts";
-import { showReport } from "routes/customers.ts";
-import { STATUS } from "routes/errors.ts";
-import { showDuplicates } from "routes/wire.ts";
-import type { DecideSystem } from "tests/domain/decide_system.ts";
-import type { Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
+import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import { showReport } from "../../routes/customers.ts";
+import { STATUS } from "../../routes/errors.ts";
+import { showDuplicates } from "../../routes/wire.ts";
+import type { DecideSystem } from "./decide_system.ts";
+import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 
 /** Answers an alias call at a moment. */
 export function answerAlias(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {

@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { amountOf, decimalOf, divideDown, multiply, numberOf, ONE, parseAmount } from "domain/amount.ts";
+import {
+  amountOf,
+  decimalOf,
+  divideDown,
+  multiply,
+  numberOf,
+  ONE,
+  parseAmount,
+} from "../../src/domain/amount.ts";
 
 Deno.test("an amount is read exactly, and rounded half up by magnitude past six places", () => {
   const rows: [number, bigint][] = [

@@ -1,14 +1,14 @@
 // Credits for the system made of the pure domain: grant, revoke, list and ledger in the wire's shape.
 
-import { numberOf } from "domain/amount.ts";
-import { listBalances, packNameOf } from "domain/credit.ts";
-import { ownerOf } from "domain/ids.ts";
-import type { Millis } from "domain/period.ts";
-import { timeTextOrNull } from "routes/schemas/fields.ts";
-import { showBalance } from "routes/wire.ts";
-import type { DecideSystem } from "tests/domain/decide_system.ts";
-import { grantOf, textOrNull, userOf } from "tests/domain/wire_input.ts";
-import type { Input, ModelReply, ModelRequest } from "tests/model/document.ts";
+import { numberOf } from "../../src/domain/amount.ts";
+import { listBalances, packNameOf } from "../../src/domain/credits/credit.ts";
+import { ownerOf } from "../../src/domain/ids.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import { timeTextOrNull } from "../../routes/schemas/fields.ts";
+import { showBalance } from "../../routes/wire.ts";
+import type { DecideSystem } from "./decide_system.ts";
+import { grantOf, textOrNull, userOf } from "./wire_input.ts";
+import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
 
 /** Answers a credits call at a moment. */
 export function answerCredits(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {

@@ -3,10 +3,10 @@
 // loaded again (laws 1, 2, 4, 5 and 6 of the architecture).
 
 import assert from "node:assert/strict";
-import { DecideSystem } from "tests/domain/decide_system.ts";
-import { catalogs } from "tests/model/catalogs.ts";
-import { drive } from "tests/model/drive.ts";
-import { Workload } from "tests/model/workload.ts";
+import { DecideSystem } from "./decide_system.ts";
+import { catalogs } from "../model/catalogs.ts";
+import { drive } from "../model/drive.ts";
+import { Workload } from "../model/workload.ts";
 
 const STEPS = 3_000;
 

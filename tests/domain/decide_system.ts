@@ -3,28 +3,28 @@
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
-import { numberOf } from "domain/amount.ts";
-import { type Catalog, compileCatalog } from "domain/catalog.ts";
-import type { CommandName, Commands, Decision, GroupReading, MergeInput } from "domain/command.ts";
-import { decide } from "domain/decide.ts";
-import { matchedGroupIds, type MeteringEvent } from "domain/event.ts";
-import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "domain/ids.ts";
-import { merge } from "domain/merge.ts";
-import type { MergeReport } from "domain/merge_report.ts";
-import type { Millis } from "domain/period.ts";
-import type { SubscriptionEvent } from "domain/subscription.ts";
-import { type Change, UserState } from "domain/user.ts";
-import { MERGE_LIMITS } from "src/limits.ts";
-import { STATUS } from "routes/errors.ts";
-import { showCounter, showDuplicates, showSubscription, showUsage } from "routes/wire.ts";
-import { encodeChange } from "storage/rows.ts";
-import { Auditor } from "tests/domain/auditor.ts";
-import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "tests/model/document.ts";
-import { MemoryTables } from "tests/support/memory_store.ts";
+import { numberOf } from "../../src/domain/amount.ts";
+import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
+import type { CommandName, Commands, Decision, GroupReading, MergeInput } from "../../src/domain/command.ts";
+import { decide } from "../../src/domain/decide.ts";
+import { matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
+import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
+import { merge } from "../../src/domain/merging/merge.ts";
+import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
+import { type Change, UserState } from "../../src/domain/user.ts";
+import { MERGE_LIMITS } from "../../src/process/limits.ts";
+import { STATUS } from "../../routes/errors.ts";
+import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/wire.ts";
+import { encodeChange } from "../../src/storage/rows.ts";
+import { Auditor } from "./auditor.ts";
+import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
+import { MemoryTables } from "../support/memory_store.ts";
 
-import { assertSame, deepFreeze, referencesOf } from "tests/domain/purity.ts";
-import { answerAlias } from "tests/domain/alias_calls.ts";
-import { answerCredits } from "tests/domain/credit_calls.ts";
+import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
+import { answerAlias } from "./alias_calls.ts";
+import { answerCredits } from "./credit_calls.ts";
 import {
   amountOrNull,
   callOf,
@@ -34,7 +34,7 @@ import {
   textOrNull,
   timeOrNull,
   userOf,
-} from "tests/domain/wire_input.ts";
+} from "./wire_input.ts";
 
 export interface DecideOptions {
   readonly catalog: CatalogDocument;

@@ -1,10 +1,10 @@
 // The draft: changes laid over a state that stays as it is.
 
 import assert from "node:assert/strict";
-import { counted } from "domain/counter.ts";
-import { Draft } from "domain/draft.ts";
-import type { Reservation } from "domain/reservation.ts";
-import { planOf, Scene } from "tests/domain/scene.ts";
+import { counted } from "../../src/domain/metering/counter.ts";
+import { Draft } from "../../src/domain/draft.ts";
+import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import { planOf, Scene } from "./scene.ts";
 
 function sceneWithHold(): { scene: Scene; held: Reservation } {
   const scene = new Scene([planOf("plan_a", { g: 10 })]);

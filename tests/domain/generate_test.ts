@@ -1,13 +1,13 @@
 // Generations: what one takes from plan and credits, and what is recorded of it.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "domain/amount.ts";
-import { compileCatalog, type PackDocument, type PlanDocument } from "domain/catalog.ts";
-import type { GenerateInput } from "domain/command.ts";
-import type { MeteringEvent } from "domain/event.ts";
-import type { Unit } from "domain/plan.ts";
-import { generationCents } from "domain/pricing.ts";
-import { Scene } from "tests/domain/scene.ts";
+import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import { compileCatalog, type PackDocument, type PlanDocument } from "../../src/domain/plans/catalog.ts";
+import type { GenerateInput } from "../../src/domain/command.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
+import type { Unit } from "../../src/domain/plans/plan.ts";
+import { generationCents } from "../../src/domain/metering/pricing.ts";
+import { Scene } from "./scene.ts";
 
 type Group = [id: string, unit: Unit, quota: number, event?: string];
 

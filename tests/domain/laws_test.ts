@@ -3,11 +3,11 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { amountOf } from "domain/amount.ts";
-import { decide } from "domain/decide.ts";
-import { Auditor } from "tests/domain/auditor.ts";
-import { countedIds } from "tests/domain/decide_system.ts";
-import { planOf, Scene, sizeOf } from "tests/domain/scene.ts";
+import { amountOf } from "../../src/domain/amount.ts";
+import { decide } from "../../src/domain/decide.ts";
+import { Auditor } from "./auditor.ts";
+import { countedIds } from "./decide_system.ts";
+import { planOf, Scene, sizeOf } from "./scene.ts";
 
 const EVENTS = ["x.make", "x.other", "y"] as const;
 

@@ -1,7 +1,7 @@
 // Which events a rule covers.
 
 import assert from "node:assert/strict";
-import { matchesAny, type MatchRule, patternCovers } from "domain/match.ts";
+import { matchesAny, type MatchRule, patternCovers } from "../../src/domain/match.ts";
 
 Deno.test("a pattern is a name, a prefix with one final star, or a star", () => {
   const rows: [pattern: string, other: string, covers: boolean][] = [

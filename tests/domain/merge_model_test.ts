@@ -2,9 +2,9 @@
 // the real run then reports, balanced books over aliases, and the same when every state is loaded again.
 
 import assert from "node:assert/strict";
-import { DecideSystem } from "tests/domain/decide_system.ts";
-import { catalogs } from "tests/model/catalogs.ts";
-import { drive } from "tests/model/drive.ts";
+import { DecideSystem } from "./decide_system.ts";
+import { catalogs } from "../model/catalogs.ts";
+import { drive } from "../model/drive.ts";
 
 const STEPS = 2_000;
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Period, windowAt } from "domain/period.ts";
+import { type Period, windowAt } from "../../src/domain/plans/period.ts";
 
 interface Row {
   readonly name: string;

@@ -2,9 +2,13 @@
 // with what moves on the counter, what is recorded, and what it costs.
 
 import assert from "node:assert/strict";
-import { numberOf } from "domain/amount.ts";
-import { type ReservationStatus, type ReservationTrigger, TRANSITIONS } from "domain/reservation.ts";
-import { planOf, Scene, sizeOf } from "tests/domain/scene.ts";
+import { numberOf } from "../../src/domain/amount.ts";
+import {
+  type ReservationStatus,
+  type ReservationTrigger,
+  TRANSITIONS,
+} from "../../src/domain/metering/reservation.ts";
+import { planOf, Scene, sizeOf } from "./scene.ts";
 
 const PLAN = planOf("plan_a", { g: 10 });
 const HEADROOM = planOf("plan_h", { g: 10 }, { headroom: { mode: "percent", value: 50 } });

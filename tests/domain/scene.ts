@@ -1,13 +1,18 @@
 // One user's state with a clock, for tests that say each command in a line.
 
-import { amountOf, numberOf } from "domain/amount.ts";
-import { type Catalog, compileCatalog, type PackDocument, type PlanDocument } from "domain/catalog.ts";
-import type { CommandName, Commands, Decision } from "domain/command.ts";
-import { decide } from "domain/decide.ts";
-import { type CallSize } from "domain/pricing.ts";
-import type { Change } from "domain/user.ts";
-import { UserState } from "domain/user.ts";
-import { countedIds } from "tests/domain/decide_system.ts";
+import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import {
+  type Catalog,
+  compileCatalog,
+  type PackDocument,
+  type PlanDocument,
+} from "../../src/domain/plans/catalog.ts";
+import type { CommandName, Commands, Decision } from "../../src/domain/command.ts";
+import { decide } from "../../src/domain/decide.ts";
+import { type CallSize } from "../../src/domain/metering/pricing.ts";
+import type { Change } from "../../src/domain/user.ts";
+import { UserState } from "../../src/domain/user.ts";
+import { countedIds } from "./decide_system.ts";
 
 /** A plan in short: groups of unit count by id and quota, all for events "x.*". */
 export function planOf(

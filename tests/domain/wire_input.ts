@@ -1,11 +1,11 @@
 // Wire inputs of the model's requests as commands of the domain.
 
-import { amountOf } from "domain/amount.ts";
-import type { Commands, Correction } from "domain/command.ts";
-import type { Metadata } from "domain/match.ts";
-import type { Millis } from "domain/period.ts";
-import type { CallSize } from "domain/pricing.ts";
-import type { Input } from "tests/model/document.ts";
+import { amountOf } from "../../src/domain/amount.ts";
+import type { Commands, Correction } from "../../src/domain/command.ts";
+import type { Metadata } from "../../src/domain/match.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { Input } from "../model/document.ts";
 
 export function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {
   const members = input["metadata"] as Record<string, unknown> | null | undefined;

@@ -1,8 +1,8 @@
 // What holds of the tables after any requests: the books add up, the tight user is within its quotas, no prototype
 // was changed, and what was refused left no trace.
 
-import { reconcile } from "src/read/reconcile.ts";
-import { type FuzzScene, TIGHT_USER } from "tests/fuzz/scene.ts";
+import { reconcile } from "../../src/read/reconcile.ts";
+import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /** Rows that live beside the requests: the lease's beat, and the journal, which is empty after a flush. */
 const LEFT_OUT = ["journal", "lease", "schema_migrations"];

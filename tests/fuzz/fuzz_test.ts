@@ -1,9 +1,9 @@
 // A short fuzzing with a fixed seed in every run of the suite; `deno task fuzz` searches on with others.
 
 import assert from "node:assert/strict";
-import { fuzz } from "tests/fuzz/run.ts";
-import { curlOf, routesOf } from "tests/fuzz/requests.ts";
-import { openScene } from "tests/fuzz/scene.ts";
+import { fuzz } from "./run.ts";
+import { curlOf, routesOf } from "./requests.ts";
+import { openScene } from "./scene.ts";
 
 const SEED = 20_261_121;
 const BURSTS = 3;

@@ -3,12 +3,12 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { bookFaults, changedTables, digestOf } from "tests/fuzz/books.ts";
-import { faultsOf, type FuzzAnswer } from "tests/fuzz/oracle.ts";
-import { type FuzzRequest, type Route, routesOf } from "tests/fuzz/requests.ts";
-import { breathe, send } from "tests/fuzz/run.ts";
-import { type FuzzScene, openScene } from "tests/fuzz/scene.ts";
-import { ADMIN_TOKEN } from "tests/support/test_service.ts";
+import { bookFaults, changedTables, digestOf } from "./books.ts";
+import { faultsOf, type FuzzAnswer } from "./oracle.ts";
+import { type FuzzRequest, type Route, routesOf } from "./requests.ts";
+import { breathe, send } from "./run.ts";
+import { type FuzzScene, openScene } from "./scene.ts";
+import { ADMIN_TOKEN } from "../support/test_service.ts";
 
 const DEPTH = 10_000;
 const UNITS = "😀".repeat(50);

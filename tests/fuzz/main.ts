@@ -2,9 +2,9 @@
 // so that it can be sent again.
 
 import { parseArgs } from "node:util";
-import { fuzz, type FuzzReport } from "tests/fuzz/run.ts";
-import { curlOf } from "tests/fuzz/requests.ts";
-import { openScene } from "tests/fuzz/scene.ts";
+import { fuzz, type FuzzReport } from "./run.ts";
+import { curlOf } from "./requests.ts";
+import { openScene } from "./scene.ts";
 
 const USAGE = `deno task fuzz [options]
   --seed N       the first seed (by chance)

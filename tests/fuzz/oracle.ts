@@ -2,8 +2,8 @@
 // tells no secret, no other app's data, no stack and no SQL. The table of codes is written from the specification
 // and shares nothing with the product.
 
-import type { FuzzRequest } from "tests/fuzz/requests.ts";
-import { FOREIGN_MARK, type FuzzScene, PROMPT_MARK } from "tests/fuzz/scene.ts";
+import type { FuzzRequest } from "./requests.ts";
+import { FOREIGN_MARK, type FuzzScene, PROMPT_MARK } from "./scene.ts";
 
 /** An answer with its body as text. */
 export interface FuzzAnswer {

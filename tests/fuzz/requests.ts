@@ -2,12 +2,12 @@
 // is all text, so that it can be printed, sent again, and sent by a socket.
 
 import type { z } from "zod";
-import { ADMIN_OPERATIONS } from "routes/admin.ts";
-import { OPERATIONS } from "routes/app.ts";
-import { catalogSchema } from "src/catalog/schema.ts";
-import type { Random } from "tests/model/random.ts";
-import { CATALOG, type FuzzScene } from "tests/fuzz/scene.ts";
-import { Values } from "tests/fuzz/values.ts";
+import { ADMIN_OPERATIONS } from "../../routes/admin.ts";
+import { OPERATIONS } from "../../routes/app.ts";
+import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
+import type { Random } from "../model/random.ts";
+import { CATALOG, type FuzzScene } from "./scene.ts";
+import { Values } from "./values.ts";
 
 /** A mounted route; without a schema its bodies are wild. */
 export interface Route {

@@ -1,11 +1,11 @@
 // One fuzzing: bursts of requests to every route, each answer judged, the tables judged after each burst, and what
 // was refused sent once more to see that it changes nothing.
 
-import { Random } from "tests/model/random.ts";
-import { bookFaults, changedTables, digestOf } from "tests/fuzz/books.ts";
-import { faultsOf, type FuzzAnswer } from "tests/fuzz/oracle.ts";
-import { type FuzzRequest, Requests } from "tests/fuzz/requests.ts";
-import { type FuzzScene, TIGHT_USER } from "tests/fuzz/scene.ts";
+import { Random } from "../model/random.ts";
+import { bookFaults, changedTables, digestOf } from "./books.ts";
+import { faultsOf, type FuzzAnswer } from "./oracle.ts";
+import { type FuzzRequest, Requests } from "./requests.ts";
+import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /** Something that went wrong, and the request where one alone is to blame. */
 export interface Finding {

@@ -1,16 +1,16 @@
 // The scene of the fuzzing: a service with two apps whose ids and texts nobody else may see, users in many states, a
 // user whose quota nothing but reserve and track touches, and the texts that requests are made of.
 
-import { endUserToken } from "tests/routes/support.ts";
-import demo from "src/demo/catalog.json" with { type: "json" };
-import { ModelServer } from "tests/support/model_server.ts";
+import { endUserToken } from "../routes/support.ts";
+import demo from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import { ModelServer } from "../support/model_server.ts";
 import {
   ADMIN_TOKEN,
   startTestService,
   TEST_FEATURES,
   type TestApp,
   type TestService,
-} from "tests/support/test_service.ts";
+} from "../support/test_service.ts";
 
 const MODEL_KEY = "sk-model-0123456789";
 /** Stands in every id and text of the foreign app, and in no request. */

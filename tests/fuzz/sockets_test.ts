@@ -2,19 +2,10 @@
 // come byte by byte, and thousands of connections at once. Others are served all the while.
 
 import assert from "node:assert/strict";
-import { pause, until } from "tests/crash/program.ts";
-import { Stage } from "tests/crash/stage.ts";
-import { answerOf, once, Wire } from "tests/crash/wire.ts";
-import {
-  closeAll,
-  connect,
-  type End,
-  latin1,
-  memoryOf,
-  openFilesMax,
-  sendRaw,
-  write,
-} from "tests/fuzz/sockets.ts";
+import { pause, until } from "../crash/program.ts";
+import { Stage } from "../crash/stage.ts";
+import { answerOf, once, Wire } from "../crash/wire.ts";
+import { closeAll, connect, type End, latin1, memoryOf, openFilesMax, sendRaw, write } from "./sockets.ts";
 
 const IDLE = 5_000;
 const HALF_SENT = 500;

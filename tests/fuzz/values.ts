@@ -2,7 +2,7 @@
 // It walks the definitions of the schemas that the routes check with, so a new member is fuzzed from its first day.
 
 import type { z } from "zod";
-import type { Random } from "tests/model/random.ts";
+import type { Random } from "../model/random.ts";
 
 /** Texts by member name that mean something in the scene: ids that exist, events that match. */
 export type Pools = ReadonlyMap<string, readonly string[]>;

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Tool } from "@modelcontextprotocol/sdk/types.js";
-import { appWithUser, dataOf } from "tests/routes/support.ts";
-import type { TestApp, TestService } from "tests/support/test_service.ts";
+import { appWithUser, dataOf } from "../routes/support.ts";
+import type { TestApp, TestService } from "../support/test_service.ts";
 
 /** A tool's result as tests look at it. */
 export interface ToolResult {

@@ -6,9 +6,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { lineOf, programVariables, ROOT, runTask, serve } from "tests/tasks/support.ts";
-import { serviceOfFile } from "tests/routes/support.ts";
-import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "tests/mcp/support.ts";
+import { lineOf, programVariables, ROOT, runTask, serve } from "../tasks/support.ts";
+import { serviceOfFile } from "../routes/support.ts";
+import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "./support.ts";
 
 const service = serviceOfFile();
 

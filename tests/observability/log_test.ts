@@ -1,8 +1,8 @@
 // Log lines: levels, the request behind a line, and what looks like a secret in somebody else's message.
 
 import assert from "node:assert/strict";
-import { log, masked, setLogLevel } from "src/log.ts";
-import { serviceOfFile } from "tests/routes/support.ts";
+import { log, masked, setLogLevel } from "../../src/process/log.ts";
+import { serviceOfFile } from "../routes/support.ts";
 
 const service = serviceOfFile();
 

@@ -1,10 +1,10 @@
 // What /metrics says: it parses, it counts what happened, and everything that the README and the dashboard name is there.
 
 import assert from "node:assert/strict";
-import dashboard from "src/observability/dashboard.json" with { type: "json" };
-import { type Family, parsePrometheus, total } from "tests/observability/prometheus.ts";
-import { appWithUser, dataOf, holdImages, serviceOfFile } from "tests/routes/support.ts";
-import { send } from "tests/support/test_service.ts";
+import dashboard from "../../src/observability/dashboard.json" with { type: "json" };
+import { type Family, parsePrometheus, total } from "./prometheus.ts";
+import { appWithUser, dataOf, holdImages, serviceOfFile } from "../routes/support.ts";
+import { send } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 

@@ -2,10 +2,10 @@
 // spans, log lines name their request and trace, and no id of an end user, key, token or prompt is anywhere.
 
 import assert from "node:assert/strict";
-import { until } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, Stage } from "tests/crash/stage.ts";
-import { answerOf, once, type WireCall } from "tests/crash/wire.ts";
-import { type CollectedSpan, Collector } from "tests/observability/collector.ts";
+import { until } from "../crash/program.ts";
+import { ADMIN_TOKEN, Stage } from "../crash/stage.ts";
+import { answerOf, once, type WireCall } from "../crash/wire.ts";
+import { type CollectedSpan, Collector } from "./collector.ts";
 
 const PERSON = "person-7f3a@secret.example";
 const PROMPT = "a prompt that nobody else may read";

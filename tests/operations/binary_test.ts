@@ -4,15 +4,15 @@
 // the program asks for, so asking for more shows as well.
 
 import assert from "node:assert/strict";
-import catalog from "src/demo/catalog.json" with { type: "json" };
-import type { Check } from "src/doctor/checks.ts";
-import { runAdmin } from "src/tasks/admin.ts";
-import { SETTING_NAMES } from "src/config.ts";
-import { EXIT } from "src/tasks/shell.ts";
-import { Program, startArguments } from "tests/crash/program.ts";
-import { ADMIN_TOKEN, Stage, untilReady } from "tests/crash/stage.ts";
-import { answerOf, once } from "tests/crash/wire.ts";
-import { testShell, troublesOf } from "tests/tasks/support.ts";
+import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { Check } from "../../src/doctor/checks.ts";
+import { runAdmin } from "../../src/tasks/admin.ts";
+import { SETTING_NAMES } from "../../src/process/settings.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import { Program, startArguments } from "../crash/program.ts";
+import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
+import { answerOf, once } from "../crash/wire.ts";
+import { testShell, troublesOf } from "../tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 /** The first modules of the program's workers. A binary has only those that it was told to include. */

@@ -2,8 +2,8 @@
 // has several faults.
 
 import assert from "node:assert/strict";
-import { type Answer, send } from "tests/support/test_service.ts";
-import { OPERATIONS } from "routes/app.ts";
+import { type Answer, send } from "../support/test_service.ts";
+import { OPERATIONS } from "../../routes/app.ts";
 import {
   appWithUser,
   assertRefused,
@@ -12,7 +12,7 @@ import {
   endUserToken,
   pictureOf,
   serviceOfFile,
-} from "tests/routes/support.ts";
+} from "./support.ts";
 
 const service = serviceOfFile();
 

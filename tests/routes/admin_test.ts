@@ -1,16 +1,9 @@
 // The admin API without the catalog: its token, workspaces, apps, keys and the sweep.
 
 import assert from "node:assert/strict";
-import { makeApp } from "routes/app.ts";
-import { ADMIN_TOKEN, type Answer, send } from "tests/support/test_service.ts";
-import {
-  appWithUser,
-  assertRefused,
-  CATALOG,
-  dataOf,
-  holdImages,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import { makeApp } from "../../routes/app.ts";
+import { ADMIN_TOKEN, type Answer, send } from "../support/test_service.ts";
+import { appWithUser, assertRefused, CATALOG, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -243,7 +236,7 @@ Deno.test("an app without a workspace goes to the first one", async () => {
 });
 
 Deno.test("on an empty store the first apps share one workspace that is made for them", async () => {
-  const { startTestService } = await import("tests/support/test_service.ts");
+  const { startTestService } = await import("../support/test_service.ts");
   const fresh = await startTestService();
   try {
     assert.deepEqual((await fresh.admin("GET", "/workspaces")).body.data, []);

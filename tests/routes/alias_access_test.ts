@@ -1,8 +1,8 @@
 // Aliases and who may call: keys, end-user tokens of either id, modes, ids of every shape, and first answers.
 
 import assert from "node:assert/strict";
-import { appWithUser, assertRefused, dataOf, endUserToken, serviceOfFile } from "tests/routes/support.ts";
-import { Town } from "tests/routes/alias_support.ts";
+import { appWithUser, assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
+import { Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 

@@ -2,9 +2,9 @@
 // pair once.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { MERGE_LIMITS } from "src/limits.ts";
-import { Town } from "tests/routes/alias_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { MERGE_LIMITS } from "../../src/process/limits.ts";
+import { Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 

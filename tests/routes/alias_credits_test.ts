@@ -2,8 +2,8 @@
 // used, and what was held, revoked or expired stays exact.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { Town } from "tests/routes/alias_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 

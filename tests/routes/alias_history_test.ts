@@ -2,9 +2,9 @@
 // are complete before, during and after the move, also those that began before the merge itself.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { movedOf, Town } from "tests/routes/alias_support.ts";
-import { type Database, yieldToLoop } from "storage/database.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { movedOf, Town } from "./alias_support.ts";
+import { type Database, yieldToLoop } from "../../src/storage/database.ts";
 
 const service = serviceOfFile();
 

@@ -1,8 +1,8 @@
 // Aliases: the report of a merge with every count in it, dry runs, what is refused in which order, and chains.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { EMPTY_REPORT, movedOf, Town } from "tests/routes/alias_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { EMPTY_REPORT, movedOf, Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 

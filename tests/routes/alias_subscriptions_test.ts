@@ -1,8 +1,8 @@
 // Aliases and subscriptions: which rows a merge ends and keeps, where usage goes, and duplicates and their promotion.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, endUserToken, serviceOfFile } from "tests/routes/support.ts";
-import { movedOf, Town } from "tests/routes/alias_support.ts";
+import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
+import { movedOf, Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 

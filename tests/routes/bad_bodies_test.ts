@@ -2,8 +2,8 @@
 // depths, wrong methods and paths. Each has its exact code and changes nothing.
 
 import assert from "node:assert/strict";
-import { send, type TestApp } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, dataOf, pictureOf, serviceOfFile } from "tests/routes/support.ts";
+import { send, type TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, dataOf, pictureOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const MIB = 1024 * 1024;

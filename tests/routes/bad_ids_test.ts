@@ -2,7 +2,7 @@
 // unknown as any.
 
 import assert from "node:assert/strict";
-import type { TestApp } from "tests/support/test_service.ts";
+import type { TestApp } from "../support/test_service.ts";
 import {
   appWithUser,
   assertRefused,
@@ -11,7 +11,7 @@ import {
   holdImages,
   pictureOf,
   serviceOfFile,
-} from "tests/routes/support.ts";
+} from "./support.ts";
 
 const service = serviceOfFile();
 

@@ -2,14 +2,7 @@
 // names the member, and changes nothing.
 
 import assert from "node:assert/strict";
-import {
-  appWithUser,
-  assertRefused,
-  dataOf,
-  holdImages,
-  pictureOf,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import { appWithUser, assertRefused, dataOf, holdImages, pictureOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

@@ -1,8 +1,8 @@
 // Bodies that never end: given up after a while, and bounded in memory, while small bodies of others are read.
 
 import assert from "node:assert/strict";
-import { BODY_LIMITS } from "src/limits.ts";
-import { appWithUser, assertRefused, serviceOfFile } from "tests/routes/support.ts";
+import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { appWithUser, assertRefused, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 // Nothing in a test depends on how long it takes; the sum of large bodies is small enough to be reached.

@@ -1,15 +1,8 @@
 // The workspace cap and the sandbox cap: where exactly they refuse, what goes on beyond them, and what they count.
 
 import assert from "node:assert/strict";
-import type { TestApp } from "tests/support/test_service.ts";
-import {
-  appWithUser,
-  assertRefused,
-  countOf,
-  dataOf,
-  holdImages,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, countOf, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const TRACK = { userId: "u", event: "image.x" };
@@ -128,7 +121,7 @@ Deno.test("of parallel tracks exactly as many pass as the cap has left, over all
   const app = await appWithUser(service, { operationCap: 10 });
   const { appId, keys } =
     (await service.admin("POST", "/apps", { name: "B", workspaceId: app.workspaceId })).body.data;
-  const { CATALOG } = await import("tests/routes/support.ts");
+  const { CATALOG } = await import("./support.ts");
   await service.admin("PUT", `/apps/${appId}/catalog`, CATALOG);
   const isSecretLive = (row: { class: string; mode: string }) =>
     row.class === "secret" && row.mode === "live";

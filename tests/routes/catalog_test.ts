@@ -1,9 +1,9 @@
 // Applying a catalog: dry runs, changes, the exact place of every fault, what is in use, and the order of plans.
 
 import assert from "node:assert/strict";
-import example from "src/demo/catalog.json" with { type: "json" };
-import type { TestApp } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, CATALOG, countOf, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import example from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, CATALOG, countOf, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

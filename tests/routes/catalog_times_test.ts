@@ -2,7 +2,7 @@
 // and the wire can hold. One that they cannot would stop every drain, and with it the service.
 
 import assert from "node:assert/strict";
-import { dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const MATCHES = [{ event: "*" }];

@@ -9,9 +9,9 @@ import {
   countsOf,
   rowsOf,
   spentOf,
-} from "tests/routes/compose_support.ts";
-import { assertRefused, dataOf } from "tests/routes/support.ts";
-import type { TestApp } from "tests/support/test_service.ts";
+} from "./compose_support.ts";
+import { assertRefused, dataOf } from "./support.ts";
+import type { TestApp } from "../support/test_service.ts";
 
 const { service, model } = composeServiceOfFile(800);
 

@@ -13,9 +13,9 @@ import {
   rowsOf,
   spentOf,
   typeOf,
-} from "tests/routes/compose_support.ts";
-import { assertRefused, dataOf } from "tests/routes/support.ts";
-import type { TestApp } from "tests/support/test_service.ts";
+} from "./compose_support.ts";
+import { assertRefused, dataOf } from "./support.ts";
+import type { TestApp } from "../support/test_service.ts";
 
 const { service, model } = composeServiceOfFile();
 

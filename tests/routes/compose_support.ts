@@ -2,9 +2,9 @@
 // into the tables.
 
 import assert from "node:assert/strict";
-import { ModelServer } from "tests/support/model_server.ts";
-import { type Answer, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
-import { dataOf } from "tests/routes/support.ts";
+import { ModelServer } from "../support/model_server.ts";
+import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { dataOf } from "./support.ts";
 
 export const MODEL_KEY = "sk-model-0123456789";
 

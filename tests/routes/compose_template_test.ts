@@ -1,9 +1,9 @@
 // Compose and the prompt: what fills a template's places, whose data it is, and that data stays data.
 
 import assert from "node:assert/strict";
-import { catalogOf, composeApp, composeServiceOfFile, rowsOf, typeOf } from "tests/routes/compose_support.ts";
-import { assertRefused, dataOf } from "tests/routes/support.ts";
-import type { TestApp } from "tests/support/test_service.ts";
+import { catalogOf, composeApp, composeServiceOfFile, rowsOf, typeOf } from "./compose_support.ts";
+import { assertRefused, dataOf } from "./support.ts";
+import type { TestApp } from "../support/test_service.ts";
 
 const { service, model } = composeServiceOfFile();
 

@@ -2,17 +2,10 @@
 // answer carries.
 
 import assert from "node:assert/strict";
-import { OPERATIONS } from "routes/app.ts";
-import { withStrictTransport } from "routes/strict_transport.ts";
-import { type Answer, send, type TestApp } from "tests/support/test_service.ts";
-import {
-  appWithUser,
-  assertRefused,
-  CATALOG,
-  dataOf,
-  endUserToken,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import { OPERATIONS } from "../../routes/app.ts";
+import { withStrictTransport } from "../../routes/strict_transport.ts";
+import { type Answer, send, type TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const SHOP = "https://shop.example.com";

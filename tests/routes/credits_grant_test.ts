@@ -2,8 +2,8 @@
 // externalRef issues nothing again, whatever happened in between.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { applyCatalog, catalogWithPack, Customer, newCustomer } from "tests/routes/credits_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { applyCatalog, catalogWithPack, Customer, newCustomer } from "./credits_support.ts";
 
 const service = serviceOfFile();
 const DAY_MS = 24 * 3_600_000;

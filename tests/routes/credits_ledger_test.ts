@@ -2,9 +2,9 @@
 // and not by number.
 
 import assert from "node:assert/strict";
-import { Random } from "tests/model/random.ts";
-import { assertRefused, serviceOfFile } from "tests/routes/support.ts";
-import { Customer, type Entry, newCustomer } from "tests/routes/credits_support.ts";
+import { Random } from "../model/random.ts";
+import { assertRefused, serviceOfFile } from "./support.ts";
+import { Customer, type Entry, newCustomer } from "./credits_support.ts";
 
 const service = serviceOfFile();
 

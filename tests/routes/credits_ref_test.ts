@@ -2,8 +2,8 @@
 // happened since, and the sandbox cap bounds how many balances test mode may issue.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { applyCatalog, catalogWithPack, Customer, newCustomer } from "tests/routes/credits_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { applyCatalog, catalogWithPack, Customer, newCustomer } from "./credits_support.ts";
 
 const service = serviceOfFile();
 

@@ -2,8 +2,8 @@
 // they are held, and commits of lapsed holds.
 
 import assert from "node:assert/strict";
-import { dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { type Customer, type Entry, newCustomer } from "tests/routes/credits_support.ts";
+import { dataOf, serviceOfFile } from "./support.ts";
+import { type Customer, type Entry, newCustomer } from "./credits_support.ts";
 
 const service = serviceOfFile();
 

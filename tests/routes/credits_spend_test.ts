@@ -2,8 +2,8 @@
 // alone where no plan covers the event.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { Customer, newCustomer } from "tests/routes/credits_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { Customer, newCustomer } from "./credits_support.ts";
 
 const service = serviceOfFile();
 

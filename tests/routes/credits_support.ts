@@ -2,8 +2,8 @@
 // app in one mode and can audit that user's ledger.
 
 import assert from "node:assert/strict";
-import type { Answer, TestApp, TestService } from "tests/support/test_service.ts";
-import { dataOf } from "tests/routes/support.ts";
+import type { Answer, TestApp, TestService } from "../support/test_service.ts";
+import { dataOf } from "./support.ts";
 
 const limit = (id: string, unit: string, quota: number, event: string, headroom: unknown = null) => {
   return { id, label: id, unit, quota, headroom, matches: [{ event }] };

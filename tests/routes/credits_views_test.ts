@@ -2,7 +2,7 @@
 // can-use; and that a catalog cannot lose a pack that users hold.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, endUserToken, serviceOfFile } from "tests/routes/support.ts";
+import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 import {
   applyCatalog,
   catalogWithPack,
@@ -10,7 +10,7 @@ import {
   CREDIT_CATALOG,
   Customer,
   newCustomer,
-} from "tests/routes/credits_support.ts";
+} from "./credits_support.ts";
 
 const service = serviceOfFile();
 

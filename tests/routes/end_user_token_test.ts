@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
-import type { TestApp } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, dataOf, endUserToken, serviceOfFile } from "tests/routes/support.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

@@ -1,9 +1,9 @@
 // What every answer carries, whatever it says: the envelope, the request id, the headers of security.
 
-import { NO_FEATURES } from "src/features.ts";
+import { NO_FEATURES } from "../../src/process/features.ts";
 import assert from "node:assert/strict";
-import { send } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { send } from "../support/test_service.ts";
+import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -52,7 +52,7 @@ Deno.test("a well-formed X-Request-Id comes back, any other is replaced by a new
 });
 
 Deno.test("the log of a failed request names the id that its answer carries", async () => {
-  const { respondTo } = await import("routes/respond.ts");
+  const { respondTo } = await import("../../routes/respond.ts");
   const lines: string[] = [];
   const { writeSync } = Deno.stderr;
   Deno.stderr.writeSync = (bytes) => {
@@ -96,9 +96,9 @@ Deno.test("times are ISO 8601 in UTC with milliseconds", async () => {
 });
 
 Deno.test("while the process is not the writer every call under /api is unavailable before its key is looked at", async () => {
-  const { Service } = await import("src/service.ts");
-  const { makeIdSource } = await import("src/id_source.ts");
-  const { makeApp } = await import("routes/app.ts");
+  const { Service } = await import("../../src/service/service.ts");
+  const { makeIdSource } = await import("../../src/process/id_source.ts");
+  const { makeApp } = await import("../../routes/app.ts");
   const standby = new Service(
     service.store.database,
     makeIdSource(service.clock),

@@ -5,10 +5,10 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
-import { signExport } from "routes/export.ts";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { captured, exportOf, identified, linkOf, open } from "tests/routes/people_support.ts";
-import { startTestService } from "tests/support/test_service.ts";
+import { signExport } from "../../routes/export.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { captured, exportOf, identified, linkOf, open } from "./people_support.ts";
+import { startTestService } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 const SECRET = "test-export-secret-0123456789";

@@ -1,14 +1,7 @@
 // The event feed: its records, order, filters and bounds.
 
 import assert from "node:assert/strict";
-import {
-  appWithUser,
-  assertRefused,
-  CATALOG,
-  dataOf,
-  holdImages,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import { appWithUser, assertRefused, CATALOG, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

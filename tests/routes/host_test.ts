@@ -1,8 +1,8 @@
 // The header Host: whatever it says, it is no part of the path and makes no fault of ours.
 
 import assert from "node:assert/strict";
-import { send } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, serviceOfFile } from "tests/routes/support.ts";
+import { send } from "../support/test_service.ts";
+import { appWithUser, assertRefused, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const BAD = [

@@ -1,15 +1,8 @@
 // The header Idempotency-Key: one write whatever is repeated, the first answer again, and which refusals are kept.
 
 import assert from "node:assert/strict";
-import type { Answer, CallOptions, TestApp } from "tests/support/test_service.ts";
-import {
-  appWithUser,
-  assertRefused,
-  countOf,
-  dataOf,
-  holdImages,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import type { Answer, CallOptions, TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, countOf, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 const DAY_MS = 24 * 3_600_000;
@@ -153,7 +146,7 @@ Deno.test("the domain's refusals are kept: not found, already settled, already c
     firsts.push(first);
   }
   // What the second call would now be answered is another matter.
-  const { CATALOG } = await import("tests/routes/support.ts");
+  const { CATALOG } = await import("./support.ts");
   const later = {
     ...CATALOG,
     plans: [...CATALOG.plans, { ...CATALOG.plans[1], id: "plan_later", name: "Later" }],

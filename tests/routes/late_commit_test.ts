@@ -1,7 +1,7 @@
 // A late commit charges once, also while the row it settles is on its way to the tables.
 
 import assert from "node:assert/strict";
-import { startTestService } from "tests/support/test_service.ts";
+import { startTestService } from "../support/test_service.ts";
 
 const CATALOG = {
   plans: [{

@@ -1,7 +1,7 @@
 // The alias of two people, what follows it, and people under erasure.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
   captured,
   consent,
@@ -12,10 +12,10 @@ import {
   isOut,
   linked,
   realmOf,
-} from "tests/routes/people_support.ts";
-import { linkPeople } from "src/privacy/link.ts";
-import { erasePeople, erasePeopleEvents, forgetPseudonym, idsOfPerson } from "src/privacy/people.ts";
-import { TEST_FEATURES } from "tests/support/test_service.ts";
+} from "./people_support.ts";
+import { linkPeople } from "../../src/privacy/link.ts";
+import { erasePeople, erasePeopleEvents, forgetPseudonym, idsOfPerson } from "../../src/privacy/people.ts";
+import { TEST_FEATURES } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 

@@ -1,8 +1,8 @@
 // Capture: what is accepted, whose an event is, and that one person is one however many calls come at once.
 
 import assert from "node:assert/strict";
-import { appWithUser, assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { captured, consent, countsOf, eventsOf, realmOf, tracesOf } from "tests/routes/people_support.ts";
+import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { captured, consent, countsOf, eventsOf, realmOf, tracesOf } from "./people_support.ts";
 
 const service = serviceOfFile();
 

@@ -2,18 +2,9 @@
 
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { appWithUser, CATALOG, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import {
-  captured,
-  consent,
-  exportOf,
-  identified,
-  linked,
-  linkOf,
-  open,
-  realmOf,
-} from "tests/routes/people_support.ts";
-import type { TestApp, TestService } from "tests/support/test_service.ts";
+import { appWithUser, CATALOG, dataOf, serviceOfFile } from "./support.ts";
+import { captured, consent, exportOf, identified, linked, linkOf, open, realmOf } from "./people_support.ts";
+import type { TestApp, TestService } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 

@@ -1,7 +1,7 @@
 // Identify: properties that overwrite and those that do not, and the merge of an anonymous session.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
   captured,
   consent,
@@ -13,7 +13,7 @@ import {
   linked,
   realmOf,
   tracesOf,
-} from "tests/routes/people_support.ts";
+} from "./people_support.ts";
 
 const service = serviceOfFile();
 const merge = (distinctId: string, mergeAnonymousId: string, more = {}) => ({

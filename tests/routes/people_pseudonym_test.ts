@@ -1,7 +1,7 @@
 // Capture after an opt-out of analytics: a random name that is stable per person and opt-out, and no trace of who it is.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
   captured,
   consent,
@@ -11,8 +11,8 @@ import {
   isOut,
   linked,
   tracesOf,
-} from "tests/routes/people_support.ts";
-import { startTestService } from "tests/support/test_service.ts";
+} from "./people_support.ts";
+import { startTestService } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 

@@ -1,8 +1,8 @@
 // What the tests of people share: calls, the rows behind them, a search through every table, and exports.
 
 import assert from "node:assert/strict";
-import { type Answer, send, type TestApp, type TestService } from "tests/support/test_service.ts";
-import { dataOf } from "tests/routes/support.ts";
+import { type Answer, send, type TestApp, type TestService } from "../support/test_service.ts";
+import { dataOf } from "./support.ts";
 
 /** An analytics event as its row has it. */
 export interface EventRow {

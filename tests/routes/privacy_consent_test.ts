@@ -1,9 +1,9 @@
 // Opting out and in: scopes, audit entries, what an opt-out excludes from the feed, and whom a consent follows.
 
 import assert from "node:assert/strict";
-import { Customer } from "tests/routes/credits_support.ts";
-import { assertRefused, dataOf, serviceOfFile } from "tests/routes/support.ts";
-import { startTestService } from "tests/support/test_service.ts";
+import { Customer } from "./credits_support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { startTestService } from "../support/test_service.ts";
 import {
   another,
   askOf,
@@ -16,7 +16,7 @@ import {
   optOut,
   realmOf,
   rowsOf,
-} from "tests/routes/privacy_support.ts";
+} from "./privacy_support.ts";
 
 const service = serviceOfFile();
 

@@ -2,9 +2,9 @@
 // previews.
 
 import assert from "node:assert/strict";
-import type { Customer } from "tests/routes/credits_support.ts";
-import { serviceOfFile } from "tests/routes/support.ts";
-import { feedOf, newLogged } from "tests/routes/privacy_support.ts";
+import type { Customer } from "./credits_support.ts";
+import { serviceOfFile } from "./support.ts";
+import { feedOf, newLogged } from "./privacy_support.ts";
 
 const service = serviceOfFile();
 

@@ -2,9 +2,9 @@
 // is new.
 
 import assert from "node:assert/strict";
-import { Customer } from "tests/routes/credits_support.ts";
-import { assertRefused, dataOf } from "tests/routes/support.ts";
-import { reconcile } from "src/read/reconcile.ts";
+import { Customer } from "./credits_support.ts";
+import { assertRefused, dataOf } from "./support.ts";
+import { reconcile } from "../../src/read/reconcile.ts";
 import {
   another,
   askOf,
@@ -25,7 +25,7 @@ import {
   withService,
   type Zebra,
   ZEBRA_IDS,
-} from "tests/routes/privacy_support.ts";
+} from "./privacy_support.ts";
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease"];

@@ -1,10 +1,10 @@
 // The feed and users who opted out: whom it leaves out, that nobody can tell, and that metering goes on.
 
 import assert from "node:assert/strict";
-import type { Answer } from "tests/support/test_service.ts";
-import type { Customer } from "tests/routes/credits_support.ts";
-import { assertRefused, serviceOfFile } from "tests/routes/support.ts";
-import { another, feedOf, newLogged, optIn, optOut } from "tests/routes/privacy_support.ts";
+import type { Answer } from "../support/test_service.ts";
+import type { Customer } from "./credits_support.ts";
+import { assertRefused, serviceOfFile } from "./support.ts";
+import { another, feedOf, newLogged, optIn, optOut } from "./privacy_support.ts";
 
 const service = serviceOfFile();
 

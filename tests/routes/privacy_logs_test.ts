@@ -1,8 +1,8 @@
 // Prompt logs: when a text is kept, where it stands, how it is cut and shown, and when it goes.
 
 import assert from "node:assert/strict";
-import { applyCatalog, type Customer } from "tests/routes/credits_support.ts";
-import { assertRefused, serviceOfFile } from "tests/routes/support.ts";
+import { applyCatalog, type Customer } from "./credits_support.ts";
+import { assertRefused, serviceOfFile } from "./support.ts";
 import {
   askOf,
   catalogWith,
@@ -13,7 +13,7 @@ import {
   rowsOf,
   sweep,
   tracesOf,
-} from "tests/routes/privacy_support.ts";
+} from "./privacy_support.ts";
 
 const service = serviceOfFile();
 const DAY_S = 86_400;

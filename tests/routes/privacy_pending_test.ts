@@ -1,10 +1,10 @@
 // An erasure on its way: what shows of the person meanwhile, calls that come between, restarts, and load.
 
 import assert from "node:assert/strict";
-import { Customer } from "tests/routes/credits_support.ts";
-import { assertRefused, dataOf } from "tests/routes/support.ts";
-import type { Answer, TestService } from "tests/support/test_service.ts";
-import { reconcile } from "src/read/reconcile.ts";
+import { Customer } from "./credits_support.ts";
+import { assertRefused, dataOf } from "./support.ts";
+import type { Answer, TestService } from "../support/test_service.ts";
+import { reconcile } from "../../src/read/reconcile.ts";
 import {
   another,
   askOf,
@@ -23,7 +23,7 @@ import {
   sweep,
   tracesOf,
   withService,
-} from "tests/routes/privacy_support.ts";
+} from "./privacy_support.ts";
 
 async function assertNoDrift(service: TestService): Promise<void> {
   await service.serving().term.flush();

@@ -2,10 +2,10 @@
 // statement to the store, at which a test can look around.
 
 import assert from "node:assert/strict";
-import type { Database, Param } from "storage/database.ts";
-import { type Answer, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
-import { CREDIT_CATALOG, Customer } from "tests/routes/credits_support.ts";
-import { dataOf } from "tests/routes/support.ts";
+import type { Database, Param } from "../../src/storage/database.ts";
+import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { CREDIT_CATALOG, Customer } from "./credits_support.ts";
+import { dataOf } from "./support.ts";
 
 /** Plans and packs of the credit tests in an app that logs prompts, with other settings as told. */
 export function catalogWith(settings: Record<string, unknown> = {}): object {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { readQuery } from "routes/body.ts";
+import { readQuery } from "../../routes/body.ts";
 
 Deno.test("a query reads as URLSearchParams does, the first of a repeated name counts", () => {
   const piece = fc.constantFrom(

@@ -1,7 +1,7 @@
 // The promise that all else rests on: never one unit over quota, whoever asks how often at once.
 
 import assert from "node:assert/strict";
-import { startTestService } from "tests/support/test_service.ts";
+import { startTestService } from "../support/test_service.ts";
 
 const CATALOG = {
   plans: [{

@@ -2,8 +2,8 @@
 // the order of refusals.
 
 import assert from "node:assert/strict";
-import type { TestApp } from "tests/support/test_service.ts";
-import { appWithUser, assertRefused, CATALOG, dataOf, serviceOfFile } from "tests/routes/support.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { appWithUser, assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

@@ -1,14 +1,7 @@
 // What can be read of a user and of the plans: usage with its filter, the user's view, the public listing.
 
 import assert from "node:assert/strict";
-import {
-  appWithUser,
-  assertRefused,
-  CATALOG,
-  dataOf,
-  holdImages,
-  serviceOfFile,
-} from "tests/routes/support.ts";
+import { appWithUser, assertRefused, CATALOG, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 

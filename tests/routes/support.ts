@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
-import { type Answer, startTestService, type TestApp, type TestService } from "tests/support/test_service.ts";
+import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 
 /** One plan of every unit, one group that everybody fills soon, and a second plan beside it. */
 export const CATALOG = {

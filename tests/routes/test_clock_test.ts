@@ -2,7 +2,7 @@
 // answers.
 
 import assert from "node:assert/strict";
-import type { TestApp } from "tests/support/test_service.ts";
+import type { TestApp } from "../support/test_service.ts";
 import {
   appWithUser,
   assertRefused,
@@ -11,7 +11,7 @@ import {
   holdImages,
   pictureOf,
   serviceOfFile,
-} from "tests/routes/support.ts";
+} from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -148,7 +148,7 @@ Deno.test("a move settles lapsed holds before it answers", async () => {
 });
 
 Deno.test("a move ends subscriptions and promotes the paid duplicate, each at its own time", async () => {
-  const app = await service.newApp((await import("tests/routes/support.ts")).CATALOG);
+  const app = await service.newApp((await import("./support.ts")).CATALOG);
   const start = await nowOf(app);
   const at = (seconds: number) => new Date(start + seconds * 1000).toISOString();
   const row = (members: object) => inTest(app, "POST", "/subscriptions", { userId: "u", ...members });

@@ -1,19 +1,12 @@
 // Clients and the network between them and the processes. A client sends a call, waits, and sends it again under the
 // same idempotency key until it is answered or it gives up; the network delays, drops and doubles.
 
-import type { Random } from "tests/model/random.ts";
-import type { Faults } from "tests/simulation/faults.ts";
-import {
-  type Attempt,
-  type Call,
-  isFinal,
-  type Reply,
-  type SimRequest,
-  wireOfRequest,
-} from "tests/simulation/history.ts";
-import type { SimProcess } from "tests/simulation/process.ts";
-import type { Recorder } from "tests/simulation/recorder.ts";
-import { type VirtualTime, WORLD } from "tests/simulation/time.ts";
+import type { Random } from "../model/random.ts";
+import type { Faults } from "./faults.ts";
+import { type Attempt, type Call, isFinal, type Reply, type SimRequest, wireOfRequest } from "./history.ts";
+import type { SimProcess } from "./process.ts";
+import type { Recorder } from "./recorder.ts";
+import { type VirtualTime, WORLD } from "./time.ts";
 
 /** What clients need of the world. */
 export interface ClientWorld {

@@ -1,9 +1,9 @@
 // What goes wrong, and how often: every answer comes from the one source of chance. In the liveness phase nothing
 // goes wrong any more.
 
-import type { Message } from "tests/simulation/database/server.ts";
-import { Random } from "tests/model/random.ts";
-import type { Owner, VirtualTime } from "tests/simulation/time.ts";
+import type { Message } from "./database/server.ts";
+import { Random } from "../model/random.ts";
+import type { Owner, VirtualTime } from "./time.ts";
 
 /** How likely what is. */
 export interface FaultPlan {

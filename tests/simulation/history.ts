@@ -1,9 +1,9 @@
 // The history of a run: every call of a client with when it was made and answered, each time it was sent, and what
 // came back.
 
-import type { Input, ModelReply, ModelRequest } from "tests/model/document.ts";
-import { wireOf, type WireRequest } from "tests/model/wire.ts";
-import type { Turn } from "tests/simulation/recorder.ts";
+import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
+import { wireOf, type WireRequest } from "../model/wire.ts";
+import type { Turn } from "./recorder.ts";
 
 /** A request: one that the model knows, one of privacy, or a move of the test clock. */
 export type SimRequest = ModelRequest | { op: keyof typeof UNMODELLED; input: Input };

@@ -1,10 +1,10 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
 // searches seed after seed, `--planted` shows that planted bugs are found.
 
-import { PLANTED } from "tests/simulation/planted/bugs.ts";
-import { hunt } from "tests/simulation/planted/hunt.ts";
-import { type Outcome, simulate } from "tests/simulation/simulation.ts";
-import { storyOf } from "tests/simulation/story.ts";
+import { PLANTED } from "./planted/bugs.ts";
+import { hunt } from "./planted/hunt.ts";
+import { type Outcome, simulate } from "./simulation.ts";
+import { storyOf } from "./story.ts";
 
 /** The value of an option, or what stands in for it. */
 function option(name: string, otherwise: number): number {

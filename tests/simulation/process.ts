@@ -1,19 +1,19 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
 // crashed, paused, stopped and started again; what a crashed one still had to do never happens.
 
-import type { Mode } from "actors/port.ts";
+import type { Mode } from "../../actors/port.ts";
 import type { Hono } from "hono";
-import { makeApp } from "routes/app.ts";
-import type { Features } from "src/features.ts";
-import { makeIdSource } from "src/id_source.ts";
-import type { Registry } from "src/registry.ts";
-import { Service, type Serving } from "src/service.ts";
-import { replyFromWire } from "tests/model/document.ts";
-import type { WireRequest } from "tests/model/wire.ts";
-import { type Line, SimDatabase } from "tests/simulation/database/connection.ts";
-import type { Attempt, Reply } from "tests/simulation/history.ts";
-import { observedRegistry, type Recorder } from "tests/simulation/recorder.ts";
-import { type Owner, WORLD } from "tests/simulation/time.ts";
+import { makeApp } from "../../routes/app.ts";
+import type { Features } from "../../src/process/features.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+import { Service, type Serving } from "../../src/service/service.ts";
+import { replyFromWire } from "../model/document.ts";
+import type { WireRequest } from "../model/wire.ts";
+import { type Line, SimDatabase } from "./database/connection.ts";
+import type { Attempt, Reply } from "./history.ts";
+import { observedRegistry, type Recorder } from "./recorder.ts";
+import { type Owner, WORLD } from "./time.ts";
 
 /** The one app's secret key of a mode. */
 export function secretKeyOf(mode: Mode): string {

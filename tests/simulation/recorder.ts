@@ -2,14 +2,14 @@
 // left with. It hooks the gate and the realm's clock; the product knows nothing of it. What it notes is a hint for the
 // checkers, and what they hold the answers against; an order of turns is never believed without its reasons.
 
-import { type Batch, Gate } from "actors/gate.ts";
-import type { RowChange } from "actors/port.ts";
-import type { Millis } from "domain/period.ts";
-import type { Merge, User } from "domain/user.ts";
-import { AppRealm, type Caller, type Registry } from "src/registry.ts";
-import type { Message } from "tests/simulation/database/server.ts";
-import type { Attempt } from "tests/simulation/history.ts";
-import type { Owner, VirtualTime } from "tests/simulation/time.ts";
+import { type Batch, Gate } from "../../actors/gate.ts";
+import type { RowChange } from "../../actors/port.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import type { Merge, User } from "../../src/domain/user.ts";
+import { AppRealm, type Caller, type Registry } from "../../src/tenant/registry.ts";
+import type { Message } from "./database/server.ts";
+import type { Attempt } from "./history.ts";
+import type { Owner, VirtualTime } from "./time.ts";
 
 /** One turn, or one other step that wrote. */
 export interface Turn {

@@ -1,10 +1,10 @@
 // What the simulated database holds before the first process starts: one workspace, one app, its keys and catalog.
 
-import type { Mode } from "actors/port.ts";
-import { hashOf } from "src/registry.ts";
-import type { CatalogDocument } from "tests/model/document.ts";
-import { secretKeyOf } from "tests/simulation/process.ts";
-import type { SimTables } from "tests/simulation/database/tables.ts";
+import type { Mode } from "../../actors/port.ts";
+import { hashOf } from "../../src/tenant/registry.ts";
+import type { CatalogDocument } from "../model/document.ts";
+import { secretKeyOf } from "./process.ts";
+import type { SimTables } from "./database/tables.ts";
 
 /** What the one workspace may do in the one mode that is used; null = no limit. */
 export interface Caps {

@@ -2,10 +2,10 @@
 // here, or a test of its own where the bug was.
 
 import assert from "node:assert/strict";
-import { PLANTED } from "tests/simulation/planted/bugs.ts";
-import { type Catch, hunt } from "tests/simulation/planted/hunt.ts";
-import { simulate } from "tests/simulation/simulation.ts";
-import type { Violation } from "tests/simulation/watch.ts";
+import { PLANTED } from "./planted/bugs.ts";
+import { type Catch, hunt } from "./planted/hunt.ts";
+import { simulate } from "./simulation.ts";
+import type { Violation } from "./watch.ts";
 
 const STEPS = 300;
 /** Seeds tried for a planted bug, from one on with which it shows soon. */

@@ -1,7 +1,7 @@
 // The story of a failure: what the users of the call in question went through, in order, among what went wrong
 // around them. For people; nothing reads it again.
 
-import { type Attempt, type Call, isFinal } from "tests/simulation/history.ts";
+import { type Attempt, type Call, isFinal } from "./history.ts";
 
 /** Something that happened beside the calls. */
 export interface Note {

@@ -2,7 +2,7 @@
 // microtasks run, so a run is a pure function of its seed. The globals that the product takes time and chance from
 // (timers, performance.now, Date.now, random bytes) lead here while a simulation runs.
 
-import { Random } from "tests/model/random.ts";
+import { Random } from "../model/random.ts";
 
 const realImmediate = globalThis.setImmediate;
 

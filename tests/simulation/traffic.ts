@@ -2,9 +2,9 @@
 // the model's workload it never waits for an answer: it names what it has heard of so far. Users whose id begins
 // with "gone-" are those that get erased; the model is not asked about them.
 
-import type { CatalogDocument, Input, ModelReply, Operation } from "tests/model/document.ts";
-import type { Random } from "tests/model/random.ts";
-import { KnownCredits } from "tests/model/workload_credits.ts";
+import type { CatalogDocument, Input, ModelReply, Operation } from "../model/document.ts";
+import type { Random } from "../model/random.ts";
+import { KnownCredits } from "../model/workload_credits.ts";
 import {
   correction,
   endOf,
@@ -13,8 +13,8 @@ import {
   multipliersOf,
   quotaInput,
   upsertInput,
-} from "tests/model/workload_inputs.ts";
-import type { SimRequest } from "tests/simulation/history.ts";
+} from "../model/workload_inputs.ts";
+import type { SimRequest } from "./history.ts";
 
 interface KnownHold {
   readonly id: string;

@@ -1,12 +1,12 @@
 // Everything that goes wrong with processes, connections and the server, and the housekeeping that comes between.
 
-import { sweepAll } from "src/sweeps.ts";
-import { passivateIdle } from "tests/actors/runtime.ts";
-import type { Random } from "tests/model/random.ts";
-import type { Server } from "tests/simulation/database/server.ts";
-import type { Faults } from "tests/simulation/faults.ts";
-import type { SimProcess } from "tests/simulation/process.ts";
-import { type VirtualTime, WORLD } from "tests/simulation/time.ts";
+import { sweepAll } from "../../src/housekeeping/sweeps.ts";
+import { passivateIdle } from "../actors/runtime.ts";
+import type { Random } from "../model/random.ts";
+import type { Server } from "./database/server.ts";
+import type { Faults } from "./faults.ts";
+import type { SimProcess } from "./process.ts";
+import { type VirtualTime, WORLD } from "./time.ts";
 
 /** What trouble needs of the world. */
 export interface TroubleWorld {

@@ -1,14 +1,14 @@
 // What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
 // each had been written at once. A checker that finds something says so by throwing.
 
-import { encodeChange, FIRST_TABLE, TABLES } from "storage/rows.ts";
-import type { CatalogDocument } from "tests/model/document.ts";
-import { SimTables } from "tests/simulation/database/tables.ts";
-import type { Server } from "tests/simulation/database/server.ts";
-import type { Call } from "tests/simulation/history.ts";
-import type { NotedBatch, Turn } from "tests/simulation/recorder.ts";
-import type { Caps } from "tests/simulation/seeding.ts";
-import { isGone } from "tests/simulation/traffic.ts";
+import { encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows.ts";
+import type { CatalogDocument } from "../model/document.ts";
+import { SimTables } from "./database/tables.ts";
+import type { Server } from "./database/server.ts";
+import type { Call } from "./history.ts";
+import type { NotedBatch, Turn } from "./recorder.ts";
+import type { Caps } from "./seeding.ts";
+import { isGone } from "./traffic.ts";
 
 /** What was found, by whom. */
 export interface Violation {

@@ -1,8 +1,8 @@
 // The drain: appended batches into the tables, the last value of each row, exactly once.
 
 import assert from "node:assert/strict";
-import { openUserStore } from "storage/user_store.ts";
-import { getEvent } from "src/read/feed.ts";
+import { openUserStore } from "../../src/storage/user_store.ts";
+import { getEvent } from "../../src/read/feed.ts";
 import {
   balance,
   counter,
@@ -14,7 +14,7 @@ import {
   subscription,
   user,
   withWriter,
-} from "tests/storage/sample.ts";
+} from "./sample.ts";
 
 /** A drain that hangs must not hold up the tests. */
 async function inTime<T>(work: Promise<T>): Promise<T> {

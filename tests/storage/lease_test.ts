@@ -1,12 +1,12 @@
 // The lease and the journal behind it: one writer, a prefix of what was appended, and nothing of it lost.
 
 import assert from "node:assert/strict";
-import { Unavailable } from "actors/port.ts";
-import { LEASE_LIMITS } from "src/limits.ts";
-import { tryLease } from "storage/lease.ts";
-import { openUserStore } from "storage/user_store.ts";
-import { counter, NOW, user, withWriter } from "tests/storage/sample.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { LEASE_LIMITS } from "../../src/process/limits.ts";
+import { tryLease } from "../../src/storage/lease.ts";
+import { openUserStore } from "../../src/storage/user_store.ts";
+import { counter, NOW, user, withWriter } from "./sample.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 /** How long a restarted server has been up; no other wait is as long as what is left then. */
 const RESTARTED_MS = 1_234;

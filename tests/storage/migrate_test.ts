@@ -1,9 +1,9 @@
 // Migrations: in order, once, all or nothing, and never over tables that the program does not know.
 
 import assert from "node:assert/strict";
-import { MIGRATIONS } from "sql/migrations.ts";
-import { migrate, MigrationError } from "storage/migrate.ts";
-import { openTestStore, type TestStore } from "tests/support/test_store.ts";
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import { migrate, MigrationError } from "../../src/storage/migrate.ts";
+import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 const FIRST = { name: "9001_first", sql: "-- A comment; with a semicolon\ncreate table zz (a int);\n" };
 const SECOND = {

@@ -2,13 +2,13 @@
 // has nearly all rows, and no time is measured.
 
 import assert from "node:assert/strict";
-import { listEvents } from "src/read/feed.ts";
-import { listLedger } from "src/read/ledger.ts";
-import type { Database } from "storage/database.ts";
-import { deleteHistory } from "storage/erasure_store.ts";
-import { countHistory, moveHistory } from "storage/merge_store.ts";
-import { explaining, pagesOf, type Plan } from "tests/bench/table_plans.ts";
-import { openTestStore } from "tests/support/test_store.ts";
+import { listEvents } from "../../src/read/feed.ts";
+import { listLedger } from "../../src/read/ledger.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { deleteHistory } from "../../src/storage/erasure_store.ts";
+import { countHistory, moveHistory } from "../../src/storage/merge_store.ts";
+import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
+import { openTestStore } from "../support/test_store.ts";
 
 const ROWS = 12_000;
 const HEAVY = 1;

@@ -1,9 +1,9 @@
 // What a failed statement says about the database: away, so that the caller may try again, or a bug of ours.
 
 import assert from "node:assert/strict";
-import { Unavailable } from "actors/port.ts";
-import { faultOf, openPostgres } from "storage/postgres_database.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { faultOf, openPostgres } from "../../src/storage/postgres_database.ts";
+import { testServerUrl } from "../support/test_store.ts";
 
 /** Codes of the socket and of the driver; the first two look like a SQLSTATE. */
 const LOSSES = ["EPIPE", "EBADF", "ECONNRESET", "ETIMEDOUT", "CONNECTION_CLOSED", "CONNECTION_ENDED"];

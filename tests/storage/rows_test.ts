@@ -2,14 +2,14 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { emptyCounter } from "domain/counter.ts";
-import type { CreditBalance, CreditLine, LedgerEntry } from "domain/credit.ts";
-import type { Line, Reservation } from "domain/reservation.ts";
-import type { Subscription } from "domain/subscription.ts";
-import type { User } from "domain/user.ts";
-import { encodeChange, withLaterCells } from "storage/rows.ts";
-import { HOSTILE_TEXTS } from "tests/storage/sample.ts";
-import { MemoryTables } from "tests/support/memory_store.ts";
+import { emptyCounter } from "../../src/domain/metering/counter.ts";
+import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/credits/credit.ts";
+import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
+import type { Subscription } from "../../src/domain/plans/subscription.ts";
+import type { User } from "../../src/domain/user.ts";
+import { encodeChange, withLaterCells } from "../../src/storage/rows.ts";
+import { HOSTILE_TEXTS } from "./sample.ts";
+import { MemoryTables } from "../support/memory_store.ts";
 
 /** A record as the domain makes it. */
 function record<T>(members: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> {

@@ -1,15 +1,15 @@
 // A writer on a fresh store, and rows to write: every member of a row has a value unless a test gives another.
 
-import type { AppendedBatch, RowChange } from "actors/port.ts";
-import { type Counter, emptyCounter } from "domain/counter.ts";
-import type { CreditBalance } from "domain/credit.ts";
-import type { MeteringEvent } from "domain/event.ts";
-import type { Reservation } from "domain/reservation.ts";
-import type { Subscription } from "domain/subscription.ts";
-import type { User } from "domain/user.ts";
-import type { PinnedSession } from "storage/database.ts";
-import { type StoreLease, tryLease } from "storage/lease.ts";
-import { openTestStore, type TestStore } from "tests/support/test_store.ts";
+import type { AppendedBatch, RowChange } from "../../actors/port.ts";
+import { type Counter, emptyCounter } from "../../src/domain/metering/counter.ts";
+import type { CreditBalance } from "../../src/domain/credits/credit.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
+import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import type { Subscription } from "../../src/domain/plans/subscription.ts";
+import type { User } from "../../src/domain/user.ts";
+import type { PinnedSession } from "../../src/storage/database.ts";
+import { type StoreLease, tryLease } from "../../src/storage/lease.ts";
+import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 export const DAY_MS = 86_400_000;
 export const NOW = Date.UTC(2026, 2, 10, 12);

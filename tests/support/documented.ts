@@ -4,10 +4,10 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { SURFACE } from "routes/app.ts";
-import { STATUS } from "routes/errors.ts";
-import { adminErrorsOf, errorsOf } from "routes/reference/errors.ts";
-import type { RefusalCode } from "domain/refusal.ts";
+import { SURFACE } from "../../routes/app.ts";
+import { STATUS } from "../../routes/errors.ts";
+import { adminErrorsOf, errorsOf } from "../../routes/reference/errors.ts";
+import type { RefusalCode } from "../../src/domain/refusal.ts";
 
 /** An operation as the reference knows it. */
 export interface Documented {

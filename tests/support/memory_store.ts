@@ -16,18 +16,18 @@ import type {
   StoredMerge,
   UserRef,
   UserStore,
-} from "actors/port.ts";
-import { Unavailable } from "actors/port.ts";
-import type { Counter } from "domain/counter.ts";
-import type { CreditBalance, LedgerEntry } from "domain/credit.ts";
-import type { MeteringEvent } from "domain/event.ts";
-import { ownerOf, type UserKey } from "domain/ids.ts";
-import type { HistoryCounts } from "domain/merge_report.ts";
-import type { Millis } from "domain/period.ts";
-import type { Reservation } from "domain/reservation.ts";
-import type { Subscription, SubscriptionEvent } from "domain/subscription.ts";
-import type { OlderRows, User } from "domain/user.ts";
-import { decodeLines, decodeReservation, type ReservationRecord } from "storage/metering_rows.ts";
+} from "../../actors/port.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { Counter } from "../../src/domain/metering/counter.ts";
+import type { CreditBalance, LedgerEntry } from "../../src/domain/credits/credit.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
+import { ownerOf, type UserKey } from "../../src/domain/ids.ts";
+import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
+import type { OlderRows, User } from "../../src/domain/user.ts";
+import { decodeLines, decodeReservation, type ReservationRecord } from "../../src/storage/metering_rows.ts";
 import {
   APPENDED,
   CHANGE_HEAD,
@@ -40,15 +40,15 @@ import {
   type SubscriptionRecord,
   TABLES,
   type UserRecord,
-} from "storage/rows.ts";
-import { parseAmount } from "domain/amount.ts";
+} from "../../src/storage/rows.ts";
+import { parseAmount } from "../../src/domain/amount.ts";
 import {
   type BalanceRecord,
   decodeBalance,
   decodeLedgerEntry,
   type LedgerRecord,
-} from "storage/credit_rows.ts";
-import type { Cell } from "storage/database.ts";
+} from "../../src/storage/credit_rows.ts";
+import type { Cell } from "../../src/storage/database.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {

@@ -1,15 +1,15 @@
 // A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
 
 import type { Hono } from "hono";
-import { makeApp } from "routes/app.ts";
-import catalog from "src/demo/catalog.json" with { type: "json" };
-import type { Clock } from "src/clock.ts";
-import type { Features } from "src/features.ts";
-import { makeIdSource } from "src/id_source.ts";
-import { PROCESS_LIMITS } from "src/limits.ts";
-import { Service, type Serving } from "src/service.ts";
-import { assertDocumented } from "tests/support/documented.ts";
-import { openTestStore, type TestStore } from "tests/support/test_store.ts";
+import { makeApp } from "../../routes/app.ts";
+import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { Clock } from "../../src/process/clock.ts";
+import type { Features } from "../../src/process/features.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import { PROCESS_LIMITS } from "../../src/process/limits.ts";
+import { Service, type Serving } from "../../src/service/service.ts";
+import { assertDocumented } from "./documented.ts";
+import { openTestStore, type TestStore } from "./test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
 

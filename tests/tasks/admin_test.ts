@@ -1,11 +1,11 @@
 // The admin command line against a real service: what it does, what it prints, and its exit statuses.
 
 import assert from "node:assert/strict";
-import catalog from "src/demo/catalog.json" with { type: "json" };
-import { runAdmin } from "src/tasks/admin.ts";
-import { EXIT } from "src/tasks/shell.ts";
-import { ADMIN_TOKEN } from "tests/support/test_service.ts";
-import { operatorOf, runTask, serve, testShell, withFile, withService } from "tests/tasks/support.ts";
+import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import { runAdmin } from "../../src/tasks/admin.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import { ADMIN_TOKEN } from "../support/test_service.ts";
+import { operatorOf, runTask, serve, testShell, withFile, withService } from "./support.ts";
 
 Deno.test("an operator makes a workspace, an app and its catalog from the command line", async () => {
   await withService(async (service) => {

@@ -1,7 +1,7 @@
 // Books as rows of the database, written by SQL: a statement for each kind of row, and a whole that adds up.
 
-import type { Database } from "storage/database.ts";
-import { openTestStore } from "tests/support/test_store.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { openTestStore } from "../support/test_store.ts";
 
 export const START = 1_767_225_600_000;
 export const END = START + 86_400_000;

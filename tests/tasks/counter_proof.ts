@@ -1,7 +1,7 @@
 // Proves after a replay that no usage was lost or counted twice: for every user the counter that GET /v1/usage
 // answers, the counter in its table and the sum of the user's recorded events are one number.
 
-import type { Database } from "storage/database.ts";
+import type { Database } from "../../src/storage/database.ts";
 
 /** The sum of the events of one user's limit group, and its counter in the table. */
 interface Sums {

@@ -1,13 +1,13 @@
 // `deno task admin doctor` against services and stores in every state: what it finds, and its exit status.
 
 import assert from "node:assert/strict";
-import { MIGRATIONS } from "sql/migrations.ts";
-import type { Check } from "src/doctor/checks.ts";
-import { runAdmin } from "src/tasks/admin.ts";
-import { EXIT } from "src/tasks/shell.ts";
-import { tryLease } from "storage/lease.ts";
-import { openScratch, testServerUrl } from "tests/support/test_store.ts";
-import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "tests/tasks/support.ts";
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import type { Check } from "../../src/doctor/checks.ts";
+import { runAdmin } from "../../src/tasks/admin.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import { tryLease } from "../../src/storage/lease.ts";
+import { openScratch, testServerUrl } from "../support/test_store.ts";
+import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
 
 const NOWHERE = "http://127.0.0.1:9";
 /** The store in memory, on which services of tests run, syncs nothing; the doctor must say so. */

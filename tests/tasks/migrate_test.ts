@@ -2,10 +2,10 @@
 // clear line.
 
 import assert from "node:assert/strict";
-import { EXIT } from "src/tasks/shell.ts";
-import { openPostgres } from "storage/postgres_database.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
-import { runTask } from "tests/tasks/support.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { runTask } from "./support.ts";
 
 const NOTHING = "Nothing to do: every migration is applied\n";
 

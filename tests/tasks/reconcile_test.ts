@@ -2,17 +2,17 @@
 // named, and the task says so with its exit status.
 
 import assert from "node:assert/strict";
-import { MIGRATIONS } from "sql/migrations.ts";
-import { type Drift, reconcile, reconcileSample } from "src/read/reconcile.ts";
-import { runReconcile } from "src/tasks/reconcile.ts";
-import { EXIT } from "src/tasks/shell.ts";
-import type { Database, Session } from "storage/database.ts";
-import { openEmbedded } from "storage/embedded_folder.ts";
-import { copyEmptyStore } from "tests/support/empty_store.ts";
-import { startTestService } from "tests/support/test_service.ts";
-import { testServerUrl } from "tests/support/test_store.ts";
-import { balance, counter, END, event, lines, seed, SEEN, START, withBooks } from "tests/tasks/books.ts";
-import { runTask, testShell } from "tests/tasks/support.ts";
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import { type Drift, reconcile, reconcileSample } from "../../src/read/reconcile.ts";
+import { runReconcile } from "../../src/tasks/reconcile.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import type { Database, Session } from "../../src/storage/database.ts";
+import { openEmbedded } from "../../src/storage/embedded_folder.ts";
+import { copyEmptyStore } from "../support/empty_store.ts";
+import { startTestService } from "../support/test_service.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { balance, counter, END, event, lines, seed, SEEN, START, withBooks } from "./books.ts";
+import { runTask, testShell } from "./support.ts";
 
 /** What a proof says, a line for each drift: kind, user and text. */
 async function proof(database: Database, stepUsersMax?: number) {

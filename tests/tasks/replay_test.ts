@@ -2,12 +2,12 @@
 // sums of the events, and the summary says what happened.
 
 import assert from "node:assert/strict";
-import { EXIT } from "src/tasks/shell.ts";
-import { replay, type ReplayPlan, Tally } from "src/tasks/replay_run.ts";
-import { runReplay } from "src/tasks/replay.ts";
-import { type TraceRow } from "src/tasks/trace.ts";
-import type { TestApp } from "tests/support/test_service.ts";
-import { proveCounters } from "tests/tasks/counter_proof.ts";
+import { EXIT } from "../../src/tasks/shell.ts";
+import { replay, type ReplayPlan, Tally } from "../../src/tasks/replay_run.ts";
+import { runReplay } from "../../src/tasks/replay.ts";
+import { type TraceRow } from "../../src/tasks/trace.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { proveCounters } from "./counter_proof.ts";
 import {
   runTask,
   serve,
@@ -16,7 +16,7 @@ import {
   testShell,
   withFile,
   withService,
-} from "tests/tasks/support.ts";
+} from "./support.ts";
 
 const NEVER = new AbortController().signal;
 

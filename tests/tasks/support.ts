@@ -1,9 +1,9 @@
 // For tests of the command-line tasks: a service on 127.0.0.1 and a free port, and tasks run as real programs with
 // exactly the permissions of their lines in deno.json, or as functions with a shell of the test's own.
 
-import type { Check } from "src/doctor/checks.ts";
-import type { Shell } from "src/tasks/shell.ts";
-import { ADMIN_TOKEN, startTestService, type TestService } from "tests/support/test_service.ts";
+import type { Check } from "../../src/doctor/checks.ts";
+import type { Shell } from "../../src/tasks/shell.ts";
+import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 
 /** The project's folder, from which tasks run. */
 export const ROOT = new URL("../..", import.meta.url).pathname;

@@ -1,10 +1,10 @@
 // Reading traces, and the two small tools beside: tables and latencies.
 
 import assert from "node:assert/strict";
-import { Latencies } from "src/tasks/latency.ts";
-import { renderTable } from "src/tasks/table.ts";
-import { checkTrace, readTrace } from "src/tasks/trace.ts";
-import { withFile } from "tests/tasks/support.ts";
+import { Latencies } from "../../src/tasks/latency.ts";
+import { renderTable } from "../../src/tasks/table.ts";
+import { checkTrace, readTrace } from "../../src/tasks/trace.ts";
+import { withFile } from "./support.ts";
 
 const TITLES = "TIMESTAMP,ContextTokens,GeneratedTokens";
 

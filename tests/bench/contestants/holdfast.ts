@@ -2,7 +2,7 @@
 // admin API (workspace, app, catalog) and with one subscription and one grant of credits a user.
 import { type Bench, type Contestant, Skipped } from "../contestant.ts";
 import postgres from "postgres";
-import { startArguments } from "tests/crash/program.ts";
+import { startArguments } from "../../crash/program.ts";
 import { COLD_USERS, EVENTS, userId, USERS } from "../load_plan.ts";
 import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
 

@@ -2,10 +2,10 @@
 
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
-import { SURFACE } from "routes/app.ts";
-import recorded from "routes/reference/examples.json" with { type: "json" };
-import type { Recorded } from "routes/reference/examples.ts";
-import { makeDocument } from "routes/reference/openapi.ts";
+import { SURFACE } from "../../../routes/app.ts";
+import recorded from "../../../routes/reference/examples.json" with { type: "json" };
+import type { Recorded } from "../../../routes/reference/examples.ts";
+import { makeDocument } from "../../../routes/reference/openapi.ts";
 
 /** An operation of the document. */
 export interface OperationObject {

@@ -3,15 +3,15 @@
 
 import assert from "node:assert/strict";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { REFUSAL_CODES, type RefusalCode } from "domain/refusal.ts";
-import { makeApp, SURFACE } from "routes/app.ts";
-import { STATUS } from "routes/errors.ts";
-import { TOOL_SERVER_PATH } from "routes/mcp.ts";
-import { Counts } from "src/observability/counts.ts";
-import type { Service } from "src/service.ts";
-import { DOCUMENTED } from "tests/support/documented.ts";
-import { ajv, document, examples, operationObjects, validatorAt } from "tests/routes/reference/document.ts";
-import { makeTour } from "tests/routes/reference/tour.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
+import { makeApp, SURFACE } from "../../../routes/app.ts";
+import { STATUS } from "../../../routes/errors.ts";
+import { TOOL_SERVER_PATH } from "../../../routes/mcp.ts";
+import { Counts } from "../../../src/observability/counts.ts";
+import type { Service } from "../../../src/service/service.ts";
+import { DOCUMENTED } from "../../support/documented.ts";
+import { ajv, document, examples, operationObjects, validatorAt } from "./document.ts";
+import { makeTour } from "./tour.ts";
 
 Deno.test("the document is valid OpenAPI 3.1", async () => {
   const result = await new Validator().validate(structuredClone(document));

@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { makeApp } from "routes/app.ts";
-import { SCALAR_PATH } from "routes/reference/serve.ts";
-import { Counts } from "src/observability/counts.ts";
-import type { Spans } from "src/observability/spans.ts";
-import type { Service } from "src/service.ts";
-import { document } from "tests/routes/reference/document.ts";
+import { makeApp } from "../../../routes/app.ts";
+import { SCALAR_PATH } from "../../../routes/reference/serve.ts";
+import { Counts } from "../../../src/observability/counts.ts";
+import type { Spans } from "../../../src/observability/spans.ts";
+import type { Service } from "../../../src/service/service.ts";
+import { document } from "./document.ts";
 
 // A process that is not the writer serves its reference all the same.
 const app = makeApp(

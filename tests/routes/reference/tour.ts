@@ -3,13 +3,13 @@
 // random is replaced by a text of its form.
 
 import assert from "node:assert/strict";
-import type { RefusalCode } from "domain/refusal.ts";
-import type { IdSource } from "domain/ids.ts";
-import type { Example, Recorded } from "routes/reference/examples.ts";
-import { makeIdSource } from "src/id_source.ts";
-import { endUserToken } from "tests/routes/support.ts";
-import { DOCUMENTED } from "tests/support/documented.ts";
-import { ModelServer } from "tests/support/model_server.ts";
+import type { RefusalCode } from "../../../src/domain/refusal.ts";
+import type { IdSource } from "../../../src/domain/ids.ts";
+import type { Example, Recorded } from "../../../routes/reference/examples.ts";
+import { makeIdSource } from "../../../src/process/id_source.ts";
+import { endUserToken } from "../support.ts";
+import { DOCUMENTED } from "../../support/documented.ts";
+import { ModelServer } from "../../support/model_server.ts";
 import {
   ADMIN_TOKEN,
   type Answer,
@@ -18,8 +18,8 @@ import {
   startTestService,
   type TestApp,
   type TestService,
-} from "tests/support/test_service.ts";
-import { walkAdministration, walkPrivacy, walkProduct } from "tests/routes/reference/walk.ts";
+} from "../../support/test_service.ts";
+import { walkAdministration, walkPrivacy, walkProduct } from "./walk.ts";
 
 /** How one call of the tour is made. */
 export interface CallOf {

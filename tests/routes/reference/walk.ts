@@ -1,8 +1,8 @@
 // The way of the tour: which operations are called, in which order and with what. Each area builds on what the ones
 // before it made.
 
-import catalog from "src/demo/catalog.json" with { type: "json" };
-import type { Tour } from "tests/routes/reference/tour.ts";
+import catalog from "../../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { Tour } from "./tour.ts";
 
 /** A catalog that fits on a page. */
 const SMALL_CATALOG = {

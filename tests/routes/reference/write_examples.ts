@@ -1,6 +1,6 @@
 // Writes the examples of the API reference anew: `deno task examples`.
 
-import { makeTour } from "tests/routes/reference/tour.ts";
+import { makeTour } from "./tour.ts";
 
 const FILE = new URL("../../../routes/reference/examples.json", import.meta.url);
 

@@ -1,11 +1,11 @@
 // Answers: what a client was told was durable before it was told, is told again to whoever asks again, was done once, and
 // is there at the end.
 
-import { type Attempt, type Call, isFinal, type Reply } from "tests/simulation/history.ts";
-import { isModelled } from "tests/simulation/checks/linear.ts";
-import type { Turn } from "tests/simulation/recorder.ts";
-import { isGone } from "tests/simulation/traffic.ts";
-import type { Checker, Scene } from "tests/simulation/watch.ts";
+import { type Attempt, type Call, isFinal, type Reply } from "../history.ts";
+import { isModelled } from "./linear.ts";
+import type { Turn } from "../recorder.ts";
+import { isGone } from "../traffic.ts";
+import type { Checker, Scene } from "../watch.ts";
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -1,11 +1,11 @@
 // The books: a counter is its holds and its events, a balance is its ledger and never below zero, an id is given out
 // once. The auditor of the domain keeps them, over every durable turn of all processes.
 
-import type { RowChange } from "actors/port.ts";
-import type { Change } from "domain/user.ts";
-import { Auditor } from "tests/domain/auditor.ts";
-import type { Turn } from "tests/simulation/recorder.ts";
-import type { Checker, Scene } from "tests/simulation/watch.ts";
+import type { RowChange } from "../../../actors/port.ts";
+import type { Change } from "../../../src/domain/user.ts";
+import { Auditor } from "../../domain/auditor.ts";
+import type { Turn } from "../recorder.ts";
+import type { Checker, Scene } from "../watch.ts";
 
 const OF_RUNTIME: ReadonlySet<string> = new Set(["idempotency", "operations", "credit_issues", "ai_spend"]);
 

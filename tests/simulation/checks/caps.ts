@@ -2,11 +2,11 @@
 // it was written. Whoever was let through found room, whoever was refused did not, and the kept total is the sum. The
 // model can't be asked: a promotion falls due for it at its moment, and counts for the product when it is written.
 
-import type { RowChange } from "actors/port.ts";
-import { monthOf } from "tests/model/state.ts";
-import type { Attempt } from "tests/simulation/history.ts";
-import type { Turn } from "tests/simulation/recorder.ts";
-import type { Checker, Scene } from "tests/simulation/watch.ts";
+import type { RowChange } from "../../../actors/port.ts";
+import { monthOf } from "../../model/state.ts";
+import type { Attempt } from "../history.ts";
+import type { Turn } from "../recorder.ts";
+import type { Checker, Scene } from "../watch.ts";
 
 const CAPPED: ReadonlySet<string> = new Set(["reserve", "track", "alias"]);
 const CODES: ReadonlySet<unknown> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);

@@ -1,8 +1,8 @@
 // The clock of a mode: where somebody was told that it stands, it stands or further for every call that is sent later,
 // whichever process serves it.
 
-import type { Call } from "tests/simulation/history.ts";
-import type { Checker } from "tests/simulation/watch.ts";
+import type { Call } from "../history.ts";
+import type { Checker } from "../watch.ts";
 
 /** Looks at every turn after a move of the test clock. */
 export function clockChecker(): Checker {

@@ -2,9 +2,9 @@
 // percentage keeps a buffer; nobody's counter is ever above what its holds and events explain (`books`). This knows the
 // catalog and nothing of how the product decides.
 
-import type { CatalogDocument, LimitGroup, Plan } from "tests/model/document.ts";
-import { fromNumber } from "tests/model/decimal.ts";
-import type { Checker, Scene } from "tests/simulation/watch.ts";
+import type { CatalogDocument, LimitGroup, Plan } from "../../model/document.ts";
+import { fromNumber } from "../../model/decimal.ts";
+import type { Checker, Scene } from "../watch.ts";
 
 function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
   return plans.find(({ id }) => id === planId);

@@ -3,14 +3,14 @@
 // where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
 // changes are not durable did not happen; one whose answer nobody heard happened all the same.
 
-import type { IdempotencyRow } from "actors/port.ts";
-import { compare } from "tests/model/compare.ts";
-import { type ModelReply, type ModelRequest, replyFromWire } from "tests/model/document.ts";
-import { Model } from "tests/model/model.ts";
-import { isAtCap } from "tests/simulation/checks/caps.ts";
-import { type Attempt, type Call, isFinal, isOfModel } from "tests/simulation/history.ts";
-import { isGone } from "tests/simulation/traffic.ts";
-import type { Checker } from "tests/simulation/watch.ts";
+import type { IdempotencyRow } from "../../../actors/port.ts";
+import { compare } from "../../model/compare.ts";
+import { type ModelReply, type ModelRequest, replyFromWire } from "../../model/document.ts";
+import { Model } from "../../model/model.ts";
+import { isAtCap } from "./caps.ts";
+import { type Attempt, type Call, isFinal, isOfModel } from "../history.ts";
+import { isGone } from "../traffic.ts";
+import type { Checker } from "../watch.ts";
 
 /** Something that happened: a call's execution, with the moments between which it did. */
 interface Entry {

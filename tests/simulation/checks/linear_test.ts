@@ -1,13 +1,13 @@
 // The checker of linearizability by itself: which orders explain what was answered, and which do not.
 
 import assert from "node:assert/strict";
-import type { Input, Operation } from "tests/model/document.ts";
-import { shadow } from "tests/model/shadow.ts";
-import { catalogOf, limit, pack } from "tests/model/support.ts";
-import { linearChecker } from "tests/simulation/checks/linear.ts";
-import type { Attempt, Call, SimRequest } from "tests/simulation/history.ts";
-import { WORLD } from "tests/simulation/time.ts";
-import type { Scene } from "tests/simulation/watch.ts";
+import type { Input, Operation } from "../../model/document.ts";
+import { shadow } from "../../model/shadow.ts";
+import { catalogOf, limit, pack } from "../../model/support.ts";
+import { linearChecker } from "./linear.ts";
+import type { Attempt, Call, SimRequest } from "../history.ts";
+import { WORLD } from "../time.ts";
+import type { Scene } from "../watch.ts";
 
 const CATALOG = { ...catalogOf({ id: "plan", limits: [limit("lg", 10)] }), packs: [pack("wallet")] };
 const NOW = Date.parse("2026-03-10T12:00:00.000Z");

@@ -1,6 +1,6 @@
 // Liveness: once faults are over, everything that was begun comes to its end: journal, holds, history moves, erasures.
 
-import type { Checker } from "tests/simulation/watch.ts";
+import type { Checker } from "../watch.ts";
 
 /** Looks for what has not ended. */
 export function livenessChecker(): Checker {

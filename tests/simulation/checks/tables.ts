@@ -1,9 +1,9 @@
 // The tables at the end are what the durable turns come to, each written once and in order: nothing was lost on the way
 // from the journal, and nothing written twice. No row is left of a user who is no more.
 
-import type { Fields } from "tests/support/memory_store.ts";
-import type { SimTables } from "tests/simulation/database/tables.ts";
-import type { Checker } from "tests/simulation/watch.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import type { SimTables } from "../database/tables.ts";
+import type { Checker } from "../watch.ts";
 
 /** Tables with the columns that tell their rows apart. The history move re-files some; sweeps remove first answers. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {

@@ -4,12 +4,12 @@
 // It behaves as the product's driver does: a statement outside a transaction waits for the transaction to end, and
 // work whose connection is lost inside a transaction stands still while the transaction itself fails.
 
-import { Unavailable } from "actors/port.ts";
-import type { Database, Param, PinnedSession, Session } from "storage/database.ts";
-import type { Message, Reply, Server, ServerSession } from "tests/simulation/database/server.ts";
-import type { Faults } from "tests/simulation/faults.ts";
-import type { Fields } from "tests/support/memory_store.ts";
-import { type Owner, type VirtualTime, WORLD } from "tests/simulation/time.ts";
+import { Unavailable } from "../../../actors/port.ts";
+import type { Database, Param, PinnedSession, Session } from "../../../src/storage/database.ts";
+import type { Message, Reply, Server, ServerSession } from "./server.ts";
+import type { Faults } from "../faults.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import { type Owner, type VirtualTime, WORLD } from "../time.ts";
 
 /** What connections of one process share. */
 export interface Line {

@@ -1,6 +1,6 @@
 // Values bound to statements, read back from the texts that the product binds.
 
-import type { Param } from "storage/database.ts";
+import type { Param } from "../../../src/storage/database.ts";
 
 /** The elements of an array that was bound as text. */
 export function textsOf(param: Param | undefined): (string | null)[] {

@@ -5,12 +5,12 @@
 // Simpler than a server: transactions that write run one after another, from their first write to their end; a
 // statement outside of a transaction does not wait for them.
 
-import type { Param } from "storage/database.ts";
-import type { Fields } from "tests/support/memory_store.ts";
-import { SimTables } from "tests/simulation/database/tables.ts";
-import { type Effect, statementOf } from "tests/simulation/database/statements.ts";
-import { TABLES } from "storage/rows.ts";
-import { type VirtualTime, WORLD } from "tests/simulation/time.ts";
+import type { Param } from "../../../src/storage/database.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import { SimTables } from "./tables.ts";
+import { type Effect, statementOf } from "./statements.ts";
+import { TABLES } from "../../../src/storage/rows.ts";
+import { type VirtualTime, WORLD } from "../time.ts";
 
 /** What a connection sends. */
 export type Message =

@@ -1,15 +1,15 @@
 // The statements that the simulated server understands: those of the product, known by how they begin. A statement that
 // nobody described here is an error that names it, so that a change of the product's SQL cannot go unseen.
 
-import type { Param } from "storage/database.ts";
-import { ERASURE } from "tests/simulation/database/statements_erasure.ts";
-import { LEASE } from "tests/simulation/database/statements_lease.ts";
-import { MERGES } from "tests/simulation/database/statements_merge.ts";
-import { READS } from "tests/simulation/database/statements_read.ts";
-import { VIEWS } from "tests/simulation/database/statements_views.ts";
-import type { Server, ServerSession } from "tests/simulation/database/server.ts";
-import type { SimTables } from "tests/simulation/database/tables.ts";
-import type { Fields } from "tests/support/memory_store.ts";
+import type { Param } from "../../../src/storage/database.ts";
+import { ERASURE } from "./statements_erasure.ts";
+import { LEASE } from "./statements_lease.ts";
+import { MERGES } from "./statements_merge.ts";
+import { READS } from "./statements_read.ts";
+import { VIEWS } from "./statements_views.ts";
+import type { Server, ServerSession } from "./server.ts";
+import type { SimTables } from "./tables.ts";
+import type { Fields } from "../../support/memory_store.ts";
 
 /** What a writing statement does to tables; it may be done to a copy first. */
 export type Effect = (tables: SimTables) => Fields[];

@@ -1,11 +1,11 @@
 // Statements of people, consents and erasures. No people are made in a simulation: every id is a person of its own.
 
-import type { Statement } from "tests/simulation/database/statements.ts";
-import { by, numbersOf, textsOf } from "tests/simulation/database/params.ts";
-import { HISTORY } from "storage/history_tables.ts";
-import type { SimTables } from "tests/simulation/database/tables.ts";
-import type { Param } from "storage/database.ts";
-import type { Fields } from "tests/support/memory_store.ts";
+import type { Statement } from "./statements.ts";
+import { by, numbersOf, textsOf } from "./params.ts";
+import { HISTORY } from "../../../src/storage/history_tables.ts";
+import type { SimTables } from "./tables.ts";
+import type { Param } from "../../../src/storage/database.ts";
+import type { Fields } from "../../support/memory_store.ts";
 
 type Entry = readonly [start: string, statement: Statement];
 

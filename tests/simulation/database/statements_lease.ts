@@ -1,9 +1,9 @@
 // Statements of the writer's lease, of its journal and of the drain.
 
-import { LEASE_LIMITS } from "src/limits.ts";
-import { TABLES, type TableSpec } from "storage/rows.ts";
-import { numbersOf } from "tests/simulation/database/params.ts";
-import type { Statement } from "tests/simulation/database/statements.ts";
+import { LEASE_LIMITS } from "../../../src/process/limits.ts";
+import { TABLES, type TableSpec } from "../../../src/storage/rows.ts";
+import { numbersOf } from "./params.ts";
+import type { Statement } from "./statements.ts";
 
 const SEQ = "holdfast.seq";
 

@@ -1,8 +1,8 @@
 // Statements of merges and of the history move.
 
-import type { Statement } from "tests/simulation/database/statements.ts";
-import { by, numbersOf } from "tests/simulation/database/params.ts";
-import { HISTORY } from "storage/history_tables.ts";
+import type { Statement } from "./statements.ts";
+import { by, numbersOf } from "./params.ts";
+import { HISTORY } from "../../../src/storage/history_tables.ts";
 
 type Entry = readonly [start: string, statement: Statement];
 

@@ -1,11 +1,11 @@
 // Statements behind the reads of tables: feed, ledger, subscription history, balances in any state.
 
-import { SCOPE_BITS } from "domain/user.ts";
-import type { Param } from "storage/database.ts";
-import type { Statement } from "tests/simulation/database/statements.ts";
-import { by, numbersOf } from "tests/simulation/database/params.ts";
-import type { SimTables } from "tests/simulation/database/tables.ts";
-import type { Fields } from "tests/support/memory_store.ts";
+import { SCOPE_BITS } from "../../../src/domain/user.ts";
+import type { Param } from "../../../src/storage/database.ts";
+import type { Statement } from "./statements.ts";
+import { by, numbersOf } from "./params.ts";
+import type { SimTables } from "./tables.ts";
+import type { Fields } from "../../support/memory_store.ts";
 
 type Entry = readonly [start: string, statement: Statement];
 

@@ -1,9 +1,9 @@
 // The rows of the simulated database: the tables of the store in memory, with what SQL can do to them beside
 // writing encoded changes, and the tables that no journal reaches. A transaction works on a copy.
 
-import { type Fields, MemoryTables } from "tests/support/memory_store.ts";
-import { ownerOf } from "domain/ids.ts";
-import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "storage/rows.ts";
+import { type Fields, MemoryTables } from "../../support/memory_store.ts";
+import { ownerOf } from "../../../src/domain/ids.ts";
+import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "../../../src/storage/rows.ts";
 
 /** Tables beside those that the journal reaches. */
 const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs"];

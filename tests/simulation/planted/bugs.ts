@@ -1,22 +1,22 @@
 // Bugs to plant, one at a time: each changes a piece of the product from outside, at a seam, and takes the change back.
 // The product has no switch for any of them. A simulator that does not find them proves nothing by finding nothing.
 
-import { Actor } from "actors/actor.ts";
-import { Budget } from "actors/budget.ts";
-import { Gate } from "actors/gate.ts";
-import { Idempotency, type WireAnswer } from "actors/idempotency.ts";
-import { Mailbox } from "actors/mailbox.ts";
-import type { RowChange } from "actors/port.ts";
-import { Term } from "actors/term.ts";
-import { ExpiryQueue } from "domain/expiry_queue.ts";
-import { TRANSITIONS } from "domain/reservation.ts";
-import { type Change, UserState } from "domain/user.ts";
-import { Registry } from "src/registry.ts";
-import { LEASE_LIMITS } from "src/limits.ts";
-import { Server } from "tests/simulation/database/server.ts";
-import { SimDatabase } from "tests/simulation/database/connection.ts";
-import { SimTables } from "tests/simulation/database/tables.ts";
-import { SimProcess } from "tests/simulation/process.ts";
+import { Actor } from "../../../actors/actor.ts";
+import { Budget } from "../../../actors/budget.ts";
+import { Gate } from "../../../actors/gate.ts";
+import { Idempotency, type WireAnswer } from "../../../actors/idempotency.ts";
+import { Mailbox } from "../../../actors/mailbox.ts";
+import type { RowChange } from "../../../actors/port.ts";
+import { Term } from "../../../actors/term.ts";
+import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
+import { TRANSITIONS } from "../../../src/domain/metering/reservation.ts";
+import { type Change, UserState } from "../../../src/domain/user.ts";
+import { Registry } from "../../../src/tenant/registry.ts";
+import { LEASE_LIMITS } from "../../../src/process/limits.ts";
+import { Server } from "../database/server.ts";
+import { SimDatabase } from "../database/connection.ts";
+import { SimTables } from "../database/tables.ts";
+import { SimProcess } from "../process.ts";
 
 /** A bug, and how to take it out again. */
 export interface PlantedBug {

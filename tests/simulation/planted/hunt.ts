@@ -1,7 +1,7 @@
 // The hunt for planted bugs: seed after seed until a checker finds what was planted.
 
-import type { PlantedBug } from "tests/simulation/planted/bugs.ts";
-import { simulate } from "tests/simulation/simulation.ts";
+import type { PlantedBug } from "./bugs.ts";
+import { simulate } from "../simulation.ts";
 
 /** How a bug was found; null where no seed did. */
 export interface Catch {

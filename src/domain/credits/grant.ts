@@ -1,0 +1,106 @@
+// Grant: credits of a pack for a user, a balance for each of its items. A repeated external reference answers with
+// the balances it made, as they are now. Specification, "POST /v1/credits/grant"; section 6 of the decisions.
+
+import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
+import {
+  answered,
+  type Context,
+  type CreditsAnswer,
+  type GrantInput,
+  refused,
+  type Result,
+} from "../command.ts";
+import type { CreditBalance } from "./credit.ts";
+import type { Draft } from "../draft.ts";
+import type { Millis } from "../plans/period.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { showBalances } from "../usage.ts";
+import { writeEntry } from "./wallet.ts";
+
+const DAY_MS = 86_400_000;
+/** The last moment of the year 9999: no time has more digits. */
+const LAST_MS = 253_402_300_799_999;
+
+/** Decides a grant. */
+export function grant(draft: Draft, input: GrantInput, context: Context): Result<CreditsAnswer> {
+  const known = knownGrant(draft, input, context.catalog);
+  if (known.length > 0) return answered(showBalances(draft, known, context));
+
+  const pack = findPack(context.catalog, input.pack);
+  if (pack === null || pack.archived) {
+    return refused(refusal("credit_pack_not_found", "No credit pack on offer has this id or name"));
+  }
+  const items = itemsOf(pack, input.quantity);
+  if ("code" in items) return refused(items);
+  if (typeof input.expiresAt === "number" && input.expiresAt <= context.now) {
+    return refused(refusal("invalid_request", "expiresAt: must be in the future"));
+  }
+  if (context.balancesLeft !== null && items.length > context.balancesLeft) {
+    return refused(refusal("test_quota_exceeded", "The app has issued its credit balances of test mode"));
+  }
+  const rows = items.map((item) => issue(draft, input, pack, item, context));
+  return answered(showBalances(draft, rows, context));
+}
+
+/** The balances that this external reference made of this pack, in the order of its items. */
+function knownGrant(draft: Draft, input: GrantInput, catalog: Catalog): CreditBalance[] {
+  const { externalRef } = input;
+  if (externalRef === null) return [];
+  const pack = findPack(catalog, input.pack);
+  const name = foldName(input.pack);
+  const isOfPack = (row: CreditBalance) =>
+    pack === null ? row.packId === input.pack || foldName(row.packName) === name : row.packId === pack.id;
+  return [...draft.balancesInOrder()]
+    .filter((row) => row.externalRef === externalRef && isOfPack(row))
+    .sort((a, b) => placeOf(pack, a) - placeOf(pack, b) || (a.id < b.id ? -1 : 1));
+}
+
+/** The place of a balance's item in its pack. */
+function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
+  return pack?.items.findIndex(({ id }) => id === packItemId) ?? 0;
+}
+
+/** What a grant issues; a pack without items needs an amount. */
+function itemsOf(pack: Pack, quantity: GrantInput["quantity"]): readonly PackItem[] | Refusal {
+  if (pack.bucket === null) return pack.items;
+  if (quantity === "malformed") return refusal("invalid_request", "quantity: must be a number up to 1e12");
+  if (quantity === null) return refusal("invalid_quantity", "quantity: this pack needs one");
+  if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be above 0");
+  return [{ ...pack.bucket, amount: quantity }];
+}
+
+function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, context: Context): CreditBalance {
+  const { now, ids } = context;
+  const { user } = draft;
+  const row: CreditBalance = {
+    id: ids.nextOwned("creditBalance", user.key),
+    userKey: user.key,
+    realm: user.realm,
+    packId: pack.id,
+    packName: pack.name,
+    packItemId: item.id,
+    kind: pack.kind,
+    unit: item.unit,
+    matches: item.matches,
+    priority: pack.priority,
+    initial: item.amount,
+    grantedAt: now,
+    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, now) : input.expiresAt,
+    externalRef: input.externalRef,
+    source: input.source,
+    notes: input.notes,
+    remaining: item.amount,
+    held: 0n,
+    revokedAmount: 0n,
+    revokedAt: null,
+    overage: 0n,
+  };
+  draft.putBalance(row);
+  const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
+  writeEntry(draft, context, row, row.initial, movement, input.notes);
+  return row;
+}
+
+function defaultExpiry({ defaultExpiryDays }: Pack, now: Millis): Millis | null {
+  return defaultExpiryDays === null ? null : Math.min(Math.round(now + defaultExpiryDays * DAY_MS), LAST_MS);
+}

@@ -1,0 +1,27 @@
+// Revoke: the end of a balance. What is left of it goes; what was consumed stays accounted for. Specification,
+// "POST /v1/credits/revoke"; section 6 of the decisions.
+
+import { answered, type Context, refused, type Result, type RevokeInput } from "../command.ts";
+import type { Draft } from "../draft.ts";
+import { refusal } from "../refusal.ts";
+import { writeEntry } from "./wallet.ts";
+
+/** Decides a revoke of a balance that belongs to this user; a second one writes an entry of 0. */
+export function revoke(draft: Draft, input: RevokeInput, context: Context): Result<Record<never, never>> {
+  const row = draft.balance(input.balanceId);
+  if (row === undefined) return refused(unknownBalance());
+  const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
+  writeEntry(draft, context, row, -row.remaining, movement, input.reason);
+  draft.putBalance({
+    ...row,
+    remaining: 0n,
+    revokedAmount: row.revokedAmount + row.remaining,
+    revokedAt: row.revokedAt ?? context.now,
+  });
+  return answered({});
+}
+
+/** The answer to a call that names no balance of this user. */
+export function unknownBalance() {
+  return refusal("credit_balance_not_found", "No credit balance has this balanceId");
+}

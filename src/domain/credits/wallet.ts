@@ -1,0 +1,154 @@
+// The wallet: what a user's balances can pay for one event, drained in consumption order, and every movement of a
+// balance with its ledger entry. Nothing else changes a balance. Sections 5 and 6 of the decisions.
+
+import { type Amount, smaller } from "../amount.ts";
+import type { Context, PackOffer } from "../command.ts";
+import { type CreditBalance, type CreditLine, isSpendable, type LedgerEntry, packNameOf } from "./credit.ts";
+import type { Draft } from "../draft.ts";
+import type { Metadata } from "../match.ts";
+import type { Millis } from "../plans/period.ts";
+import type { Unit } from "../plans/plan.ts";
+import type { Amounts } from "../metering/pricing.ts";
+
+/** What balances are asked to pay for. */
+export interface Purchase {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly now: Millis;
+}
+
+/** What balances pay of a need, and what they leave. */
+export interface Payment {
+  readonly lines: readonly CreditLine[];
+  readonly missing: Amount;
+}
+
+/** Covers as much of a need as the balances of its unit have; changes nothing. */
+export function pay(draft: Draft, purchase: Purchase, unit: Unit, need: Amount): Payment {
+  const lines: CreditLine[] = [];
+  let missing = need;
+  const { event, metadata, now } = purchase;
+  for (const row of draft.balancesInOrder()) {
+    if (missing === 0n) break;
+    if (row.unit !== unit || !isSpendable(row, event, metadata, now)) continue;
+    const taken = smaller(row.remaining, missing);
+    lines.push({ balanceId: row.id, unit, taken });
+    missing -= taken;
+  }
+  return { lines, missing };
+}
+
+/** Whether a balance of the unit has something left. */
+export function hasCredit(draft: Draft, purchase: Purchase, unit: Unit): boolean {
+  for (const row of spendable(draft, purchase)) {
+    if (row.unit === unit) return true;
+  }
+  return false;
+}
+
+/**
+ * Pays without a plan: in the unit of the best balance for which there is a need that its unit's balances cover in
+ * full. Null when there is none.
+ */
+export function payAlone(draft: Draft, purchase: Purchase, amounts: Amounts): readonly CreditLine[] | null {
+  const tried: Unit[] = [];
+  for (const { unit } of spendable(draft, purchase)) {
+    if (amounts[unit] === 0n || tried.includes(unit)) continue;
+    tried.push(unit);
+    const { lines, missing } = pay(draft, purchase, unit, amounts[unit]);
+    if (missing === 0n) return lines;
+  }
+  return null;
+}
+
+/** What each pack could give, in consumption order. */
+export function offersOf(draft: Draft, purchase: Purchase, unit: Unit, context: Context): PackOffer[] {
+  const offers = new Map<string, PackOffer>();
+  for (const row of spendable(draft, purchase)) {
+    if (row.unit !== unit) continue;
+    const before = offers.get(row.packId)?.available ?? 0n;
+    const packName = packNameOf(context.catalog, row);
+    offers.set(row.packId, { packId: row.packId, packName, available: before + row.remaining });
+  }
+  return [...offers.values()];
+}
+
+function* spendable(draft: Draft, { event, metadata, now }: Purchase): Iterable<CreditBalance> {
+  for (const row of draft.balancesInOrder()) {
+    if (isSpendable(row, event, metadata, now)) yield row;
+  }
+}
+
+/** What a movement is part of, as its ledger entry shows it. */
+export type Movement = Pick<LedgerEntry, "reason" | "eventId" | "reservationId" | "at">;
+
+/** Takes what a hold or an event needs. */
+export function takeCredits(
+  draft: Draft,
+  context: Context,
+  lines: readonly CreditLine[],
+  movement: Movement,
+): void {
+  const isHold = movement.reason === "reservation_held";
+  for (const { balanceId, taken } of lines) {
+    moveCredit(draft, context, balanceId, { delta: -taken, held: isHold ? taken : 0n }, movement);
+  }
+}
+
+/** Gives back everything that a hold took. */
+export function refundCredits(
+  draft: Draft,
+  context: Context,
+  lines: readonly CreditLine[],
+  movement: Movement,
+): void {
+  for (const { balanceId, taken } of lines) {
+    moveCredit(draft, context, balanceId, { delta: taken, held: -taken }, movement);
+  }
+}
+
+/**
+ * Moves a balance and writes its ledger entry. What comes back to a revoked balance, or up to the overage to one that
+ * two copies were merged into, is taken by a second entry.
+ */
+export function moveCredit(
+  draft: Draft,
+  context: Context,
+  balanceId: string,
+  { delta, held }: { readonly delta: Amount; readonly held: Amount },
+  movement: Movement,
+): void {
+  const before = draft.balance(balanceId);
+  if (before === undefined) throw new Error(`Balance ${balanceId} is not in memory`);
+  const row = { ...before, held: before.held + held };
+  writeEntry(draft, context, row, delta, movement);
+  const isRevoked = row.revokedAt !== null;
+  const swallowed = delta <= 0n ? 0n : isRevoked ? delta : smaller(delta, row.overage);
+  if (swallowed > 0n) writeEntry(draft, context, row, -swallowed, { ...movement, reason: "admin_adjust" });
+  draft.putBalance({
+    ...row,
+    remaining: row.remaining + delta - swallowed,
+    revokedAmount: isRevoked ? row.revokedAmount + swallowed : row.revokedAmount,
+    overage: isRevoked ? row.overage : row.overage - swallowed,
+  });
+}
+
+/** Appends a movement of a balance to the ledger. */
+export function writeEntry(
+  draft: Draft,
+  { ids }: Context,
+  row: CreditBalance,
+  delta: Amount,
+  movement: Movement,
+  notes: string | null = null,
+): void {
+  draft.appendLedgerEntry({
+    id: ids.next("ledgerEntry"),
+    userKey: row.userKey,
+    balanceId: row.id,
+    packId: row.packId,
+    delta,
+    notes,
+    ...movement,
+  });
+}

@@ -1,0 +1,146 @@
+// Merge: one user becomes an alias of another. Usage, subscriptions, credits and open holds of both become one user's,
+// and no quota is fresh afterwards. Both states stand still while this one decision is made over them; everything it
+// yields becomes durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
+
+import { answered, type Context, type Decision, type MergeAnswer, type MergeInput } from "../command.ts";
+import { Draft } from "../draft.ts";
+import { settleDue } from "../due.ts";
+import { mergeCredits } from "./merge_credits.ts";
+import { mergeSubscriptions } from "./merge_subscriptions.ts";
+import { mergeUsage } from "./merge_usage.ts";
+import type { MergeReport } from "./merge_report.ts";
+import { duplicatesOf, entitlementOf, standingOf } from "../plans/standing.ts";
+import type { Change, Entitlement, UserState } from "../user.ts";
+
+/** Decides the merge of a user into another. The changes belong to the second one's state; the first one ends. */
+export function merge(
+  fromState: UserState,
+  toState: UserState,
+  input: MergeInput,
+  context: Context,
+): Decision<MergeAnswer> {
+  const from = new Draft(fromState);
+  const to = new Draft(toState);
+  settleDue(from, context);
+  settleDue(to, context);
+  const settled = from.operations + to.operations;
+
+  const held = [from, to].map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
+  const subscriptions = mergeSubscriptions(from, to, context);
+  const standing = standingOf(to, context);
+  const usage = mergeUsage(from, to, standing, context);
+  const credits = mergeCredits(from, to, context);
+  const holds = moveHolds(from, to);
+  const entitlement = standing === null ? lastHeld(held) : entitlementOf(standing.row);
+  // Consent and erasure follow the person: whoever said no on either side has said no.
+  const optedOut = from.user.optedOut | to.user.optedOut;
+  const isErasing = from.user.isErasing || to.user.isErasing;
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
+
+  const mergeId = input.isDryRun ? null : context.ids.next("merge");
+  const { history } = input;
+  const report: MergeReport = {
+    mergeId,
+    mode: input.mode,
+    dryRun: input.isDryRun,
+    alreadyMerged: false,
+    historyPending: history === null,
+    billableOperations: from.operations + to.operations - settled,
+    moved: {
+      events: history?.events ?? 0,
+      eventLogs: history?.eventLogs ?? 0,
+      counters: usage.counters,
+      reservations: holds + (history?.reservations ?? 0),
+      subscriptions: subscriptions.moved,
+      subscriptionEvents: history?.subscriptionEvents ?? 0,
+      creditBalances: credits.moved,
+      creditLedger: history?.creditLedger ?? 0,
+      mediaAssets: 0,
+      composeGenerations: history?.composeGenerations ?? 0,
+      aliasesRepointed: fromState.aliases.length,
+    },
+    conflicts: {
+      counters: { summed: usage.summed, carried: usage.carried, unpaired: usage.unpaired },
+      subscriptions: duplicatesOf(to, context),
+      endedSubscriptions: subscriptions.ended,
+      credits: credits.conflicts,
+    },
+    analytics: input.analytics,
+  };
+  if (mergeId !== null) writeMerge(from, to, report, mergeId, context);
+  return {
+    result: answered({ report }),
+    changes: [...from.changes(), ...asPuts(to.changes(), fromState)],
+    operations: from.operations + to.operations,
+    issued: 0,
+  };
+}
+
+/** Points the alias and its own aliases at the canonical user, and keeps the report. */
+function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { now }: Context): void {
+  const { key, realm } = to.user;
+  const { aliases } = from.state;
+  const { optedOut, isErasing } = to.user;
+  from.putUser({ entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing });
+  for (const alias of aliases) {
+    from.appendRecord({
+      verb: "put",
+      table: "users",
+      row: { ...alias, realm, entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing },
+    });
+  }
+  const historyKeys = from.state.keys;
+  if (from.state.recorded) {
+    from.appendRecord({
+      verb: "append",
+      table: "history_moves",
+      row: { userKey: from.user.key, at: now },
+    });
+  }
+  to.appendRecord({
+    verb: "append",
+    table: "merges",
+    row: {
+      id,
+      realm,
+      fromKey: from.user.key,
+      toKey: key,
+      report: JSON.stringify(report),
+      historyKeys,
+      at: now,
+    },
+  });
+}
+
+/** Open holds go on under the canonical user, and so does what was settled and is not in the tables yet. */
+function moveHolds(from: Draft, to: Draft): number {
+  let open = 0;
+  for (const row of from.reservations()) {
+    if (row.status === "held") open += 1;
+    to.putReservation({ ...row, userKey: to.user.key });
+  }
+  return open;
+}
+
+/** The plan that a later one continues, where nobody has one now: the one that ended last, `to`'s when equal. */
+function lastHeld([from, to]: readonly [Entitlement | null, Entitlement | null]): Entitlement | null {
+  if (from === null || to === null) return to ?? from;
+  return (from.until ?? 0) > (to.until ?? 0) ? from : to;
+}
+
+/** Rows that the ending user already had are new to the other state, not to the tables. */
+function asPuts(changes: readonly Change[], from: UserState): Change[] {
+  return changes.map((change) => {
+    if (change.verb === "put") return change;
+    switch (change.table) {
+      case "subscriptions":
+        return from.subscriptions.has(change.row.id) ? { ...change, verb: "put" } : change;
+      case "reservations":
+        return from.reservations.has(change.row.id) ? { ...change, verb: "put" } : change;
+      case "credit_balances":
+        return from.balances.has(change.row.id) ? { ...change, verb: "put" } : change;
+      default:
+        return change;
+    }
+  });
+}

@@ -1,0 +1,114 @@
+// Credits in a merge: every balance moves, and two copies of one grant become one. The survivor pays for what both
+// used; what does not fit is its overage, which later refunds reduce first. Section 8 of the decisions.
+
+import { type Amount, larger, numberOf } from "../amount.ts";
+import type { Context } from "../command.ts";
+import { type CreditBalance, type CreditLine, statusOf } from "../credits/credit.ts";
+import type { Draft } from "../draft.ts";
+import type { CreditConflict } from "./merge_report.ts";
+import { writeEntry } from "../credits/wallet.ts";
+
+/** What became of the balances. */
+export interface MergedCredits {
+  readonly moved: number;
+  readonly conflicts: readonly CreditConflict[];
+}
+
+/** Moves all balances of a user to another. Both drafts must know the balances of every state. */
+export function mergeCredits(from: Draft, to: Draft, context: Context): MergedCredits {
+  const conflicts: CreditConflict[] = [];
+  const closed = new Map<string, string>();
+  const rows = [...from.balancesInOrder()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const own = new Map([...to.balancesInOrder()].map((row) => [grantKey(row), row]));
+  for (const row of rows) {
+    const moved: CreditBalance = { ...row, userKey: to.user.key };
+    const twin = row.externalRef === null ? undefined : own.get(grantKey(row));
+    if (twin === undefined) {
+      to.adoptBalance(moved);
+      writeMoved(to, moved, context);
+      continue;
+    }
+    const conflict = mergeCopies(to, moved, twin, context);
+    closed.set(conflict.droppedId, conflict.survivorId);
+    conflicts.push(conflict);
+  }
+  if (closed.size > 0) repointCredits(from, to, closed);
+  return { moved: rows.length, conflicts };
+}
+
+function grantKey({ packId, packItemId, externalRef, id }: CreditBalance): string {
+  return externalRef === null ? id : JSON.stringify([packId, packItemId, externalRef]);
+}
+
+function mergeCopies(to: Draft, moved: CreditBalance, own: CreditBalance, context: Context): CreditConflict {
+  const { now } = context;
+  const movedSurvives = statusOf(own, now) === "expired" && statusOf(moved, now) === "active";
+  const [survivor, dropped] = movedSurvives ? [moved, own] : [own, moved];
+  const next = combined(survivor, dropped, now);
+  const over: CreditBalance = {
+    ...dropped,
+    remaining: 0n,
+    held: 0n,
+    overage: 0n,
+    revokedAmount: dropped.revokedAmount + dropped.remaining,
+    revokedAt: dropped.revokedAt ?? now,
+    externalRef: null,
+  };
+  to.adoptBalance(next);
+  to.adoptBalance(over);
+  if (movedSurvives) writeMoved(to, next, context);
+  for (const [after, before] of [[next, survivor], [over, dropped]] as const) {
+    const movement = { reason: "merge_dedupe", eventId: null, reservationId: null, at: now } as const;
+    writeEntry(to, context, after, after.remaining - before.remaining, movement);
+  }
+  to.operations += 2;
+  return {
+    externalRef: survivor.externalRef as string,
+    survivorId: survivor.id,
+    droppedId: dropped.id,
+    remaining: numberOf(next.remaining),
+    overage: numberOf(next.overage),
+  };
+}
+
+/** The surviving copy: it pays for what both used. A revoked copy on either side takes what is left. */
+function combined(survivor: CreditBalance, dropped: CreditBalance, now: number): CreditBalance {
+  const used = usedOf(survivor) + usedOf(dropped);
+  const held = survivor.held + dropped.held;
+  const left = larger(survivor.initial - used, 0n);
+  const revokedAt = survivor.revokedAt ?? (dropped.revokedAt === null ? null : now);
+  if (revokedAt !== null) {
+    return { ...survivor, held, remaining: 0n, overage: 0n, revokedAmount: left, revokedAt };
+  }
+  return { ...survivor, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
+}
+
+/** What events and open holds have taken of a grant. */
+function usedOf({ initial, remaining, revokedAmount, overage }: CreditBalance): Amount {
+  return initial - remaining - revokedAmount + overage;
+}
+
+function writeMoved(to: Draft, row: CreditBalance, context: Context): void {
+  const movement = {
+    reason: "merged_from_alias",
+    eventId: null,
+    reservationId: null,
+    at: context.now,
+  } as const;
+  writeEntry(to, context, row, 0n, movement);
+  to.operations += 1;
+}
+
+/** Points the parts that open holds have in closed copies at the survivors. */
+function repointCredits(from: Draft, to: Draft, closed: ReadonlyMap<string, string>): void {
+  const repointed = (line: CreditLine): CreditLine => {
+    const survivor = closed.get(line.balanceId);
+    return survivor === undefined ? line : { ...line, balanceId: survivor };
+  };
+  for (const side of [from, to]) {
+    for (const row of [...side.openHolds()]) {
+      if (!row.credits.some(({ balanceId }) => closed.has(balanceId))) continue;
+      side.putReservation({ ...row, credits: row.credits.map(repointed) });
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// Commit: settle a reservation with the work done. The final amount replaces the reserved one, past quota if
+// need be, since the work cannot be undone; a hold that had lapsed is charged again, once. Specification,
+// "POST /v1/commit"; section 5 of the decisions, "Commit".
+
+import { type Amount, larger, ONE } from "../amount.ts";
+import type { CommitAnswer, CommitInput, Context, Result } from "../command.ts";
+import { answered, refused } from "../command.ts";
+import { counterKey } from "./counter.ts";
+import type { CreditLine } from "../credits/credit.ts";
+import type { Draft } from "../draft.ts";
+import { recordEvent } from "./prompt_log.ts";
+import { finalParts } from "./final_parts.ts";
+import { metadataOf } from "../match.ts";
+import { refusal } from "../refusal.ts";
+import type { Unit } from "../plans/plan.ts";
+import { type Line, type Reservation, TRANSITIONS } from "./reservation.ts";
+import { chargeLine, limitsOf, type LineLimit } from "./settle_lines.ts";
+import { moveCredit, type Movement } from "../credits/wallet.ts";
+
+/** Decides a commit of a reservation that belongs to this user. */
+export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {
+  const row = draft.reservation(input.reservationId);
+  if (row === undefined) return refused(unknownReservation());
+  const transition = TRANSITIONS[row.status].commit;
+  if (typeof transition === "string") return refused(notPending(row));
+
+  const isRecharge = transition.effect === "recharge";
+  const costCents = finalCost(row, input);
+  const limits = limitsOf(draft, context, row.lines);
+  const purchase = { event: row.event, metadata: metadataOf(row.metadata), now: context.now };
+  const finalOf = (unit: Unit) => finalAmount(row, unit, input);
+  const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
+  const { lines, credits, uncovered } = parts;
+  const groups = chargeLines(draft, { row, isRecharge, limits, costCents }, lines);
+  const eventId = context.ids.next("event");
+  chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
+    reason: "event_committed",
+    eventId,
+    reservationId: row.id,
+    at: context.now,
+  });
+  recordEvent(
+    draft,
+    {
+      id: eventId,
+      userKey: row.userKey,
+      realm: draft.user.realm,
+      type: row.event,
+      quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
+      costCents,
+      matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
+      createdAt: context.now,
+      metadata: row.metadata,
+      reservationId: row.id,
+      reason: null,
+      errorCode: null,
+      lines,
+      uncovered,
+    },
+    { prompt: keptPrompt(row, context), response: input.response ?? null },
+    context,
+  );
+  draft.operations += 1;
+  draft.putReservation({
+    ...row,
+    lines,
+    credits,
+    prompt: null,
+    status: transition.next,
+    settledAt: context.now,
+  });
+  return answered({ eventId, recharged: isRecharge, groups });
+}
+
+/** A prompt waits for a late commit as long as logs are kept. */
+function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }: Context): string | null {
+  return status === "expired" && now >= expiresAt + catalog.promptLogRetentionMs ? null : prompt;
+}
+
+interface LineCharge {
+  readonly row: Reservation;
+  readonly isRecharge: boolean;
+  readonly limits: readonly LineLimit[];
+  readonly costCents: Amount;
+}
+
+/** Brings the counters from what the hold took to the final amounts; answers them, each once. */
+function chargeLines(
+  draft: Draft,
+  { row, isRecharge, limits, costCents }: LineCharge,
+  lines: readonly Line[],
+): CommitAnswer["groups"] {
+  const groups = new Map<string, CommitAnswer["groups"][number]>();
+  lines.forEach((line, place) => {
+    const before = isRecharge ? 0n : (row.lines[place] as Line).taken;
+    // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
+    const key = counterKey(line.planId, line.groupId, line.window.start);
+    const known = groups.get(key);
+    const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
+    const { quota } = limits[place] as LineLimit;
+    const overflow = known?.overflow === true || (line.taken > before && current > quota);
+    groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
+  });
+  return [...groups.values()];
+}
+
+/** Brings the balances from what the hold took to the final amounts: an entry for each held one, then new ones. */
+function chargeCredits(
+  draft: Draft,
+  context: Context,
+  held: readonly CreditLine[],
+  credits: readonly CreditLine[],
+  movement: Movement,
+): void {
+  credits.forEach(({ balanceId, taken }, place) => {
+    const before = held[place]?.taken ?? 0n;
+    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
+  });
+}
+
+/** The answer to a settlement of an id that names no reservation of this user. */
+export function unknownReservation() {
+  return refusal("not_found", "No reservation has this reservationId");
+}
+
+/** The answer to a settlement that comes too late. */
+export function notPending(row: Reservation) {
+  return refusal("reservation_not_pending", `The reservation is already settled: ${row.status}`);
+}
+
+/** The quantity of the event: output seconds for a per_unit row, else as sent, else the count, else 1. */
+export function eventQuantity(
+  row: Pick<Reservation, "perUnit" | "quantity" | "count">,
+  seconds: Amount,
+): Amount {
+  return row.perUnit ? seconds : row.quantity ?? row.count ?? ONE;
+}
+
+/**
+ * The final amount of a unit: absolute, or reserved plus extra. Seconds are corrected on per_unit rows only, and
+ * there alone the real cost counts toward cents.
+ */
+function finalAmount(row: Reservation, unit: Unit, input: CommitInput): Amount {
+  const reserved = row.amounts[unit];
+  if (unit === "seconds" && !row.perUnit) return reserved;
+  if (unit === "cents" && row.perUnit && input.costCents !== null) return input.costCents;
+  return input.actual[unit] ?? larger(reserved + (input.extra[unit] ?? 0n), 0n);
+}
+
+function finalCost(row: Reservation, input: CommitInput): Amount {
+  if (input.costCents !== null) return input.costCents;
+  return input.actual.cents ?? larger(row.amounts.cents + (input.extra.cents ?? 0n), 0n);
+}

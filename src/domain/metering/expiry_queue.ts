@@ -1,0 +1,109 @@
+// The open holds of one user by expiry: a binary heap that answers "what is due" without changing anything, so
+// that a decision can ask and only `apply` acts. Settled holds stay as stale entries until they surface or make
+// up half of the heap. Times and ids stand in arrays of their own: a hold then adds no object, and its place is
+// found among plain numbers.
+
+import type { Millis } from "../plans/period.ts";
+
+interface Entry {
+  readonly at: Millis;
+  readonly id: string;
+}
+
+/** Whether an id still names an open hold. */
+type IsOpen = (id: string) => boolean;
+
+const COMPACT_FROM = 1024;
+
+/** A heap of (expiry, reservation id); the earliest entry is always an open hold. */
+export class ExpiryQueue {
+  #times: Millis[] = [];
+  #ids: string[] = [];
+
+  /** The earliest expiry of an open hold, or null. */
+  get next(): Millis | null {
+    return this.#times[0] ?? null;
+  }
+
+  /** Adds a hold. */
+  add(at: Millis, id: string): void {
+    const times = this.#times;
+    const ids = this.#ids;
+    let place = times.length;
+    times.push(at);
+    ids.push(id);
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      const above = times[parent] as Millis;
+      if (above <= at) return;
+      times[place] = above;
+      ids[place] = ids[parent] as string;
+      times[parent] = at;
+      ids[parent] = id;
+      place = parent;
+    }
+  }
+
+  /** Drops settled entries from the top, and all of them once they outnumber the open ones. */
+  trim(isOpen: IsOpen, openCount: number): void {
+    if (this.#ids.length > COMPACT_FROM && this.#ids.length > openCount * 2) {
+      const open = this.#entries().filter(({ id }) => isOpen(id)).sort((a, b) => a.at - b.at);
+      this.#times = open.map(({ at }) => at);
+      this.#ids = open.map(({ id }) => id);
+      return;
+    }
+    while (this.#ids.length > 0 && !isOpen(this.#ids[0] as string)) this.#removeTop();
+  }
+
+  /** The ids of open holds that lapse at or before a moment, earliest first, then by id. */
+  due(now: Millis, isOpen: IsOpen): Entry[] {
+    const found: Entry[] = [];
+    const next = [0];
+    for (let place = next.pop(); place !== undefined; place = next.pop()) {
+      const at = this.#times[place];
+      if (at === undefined || at > now) continue;
+      const id = this.#ids[place] as string;
+      if (isOpen(id)) found.push({ at, id });
+      next.push(place * 2 + 1, place * 2 + 2);
+    }
+    return found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+  }
+
+  /** The earliest expiry of an open hold for which the test holds, or null. */
+  earliest(isOpen: IsOpen): Millis | null {
+    let best = Infinity;
+    const next = [0];
+    for (let place = next.pop(); place !== undefined; place = next.pop()) {
+      const at = this.#times[place];
+      if (at === undefined || at >= best) continue;
+      if (isOpen(this.#ids[place] as string)) best = at;
+      else next.push(place * 2 + 1, place * 2 + 2);
+    }
+    return best === Infinity ? null : best;
+  }
+
+  #entries(): Entry[] {
+    return this.#times.map((at, place) => ({ at, id: this.#ids[place] as string }));
+  }
+
+  #removeTop(): void {
+    const times = this.#times;
+    const ids = this.#ids;
+    const at = times.pop() as Millis;
+    const id = ids.pop() as string;
+    if (times.length === 0) return;
+    let place = 0;
+    while (true) {
+      let child = place * 2 + 1;
+      if (child >= times.length) break;
+      if (child + 1 < times.length && (times[child + 1] as Millis) < (times[child] as Millis)) child += 1;
+      const below = times[child] as Millis;
+      if (below >= at) break;
+      times[place] = below;
+      ids[place] = ids[child] as string;
+      place = child;
+    }
+    times[place] = at;
+    ids[place] = id;
+  }
+}

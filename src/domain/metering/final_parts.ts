@@ -1,0 +1,99 @@
+// What a commit ends with: how the final amount of each unit falls to the plan's lines, to credit balances, past the
+// quota, or nowhere. More than was held: plan room first, then balances, then past the quota. Less: balances get
+// theirs back first. Section 5 of the decisions, "Commit".
+
+import { type Amount, larger, smaller } from "../amount.ts";
+import type { CreditLine } from "../credits/credit.ts";
+import type { Draft } from "../draft.ts";
+import type { Unit } from "../plans/plan.ts";
+import type { Line, Reservation } from "./reservation.ts";
+import type { LineLimit } from "./settle_lines.ts";
+import { pay, type Purchase } from "../credits/wallet.ts";
+
+/** Final amounts: of each line in its place, of held balances in theirs and then of newly drained ones. */
+export interface FinalParts {
+  readonly lines: readonly Line[];
+  readonly credits: readonly CreditLine[];
+  readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
+}
+
+/** What the parts are worked out from. */
+export interface Settlement {
+  readonly row: Pick<Reservation, "lines" | "credits" | "amounts">;
+  /** Nothing of the hold is left: it lapsed, and everything is charged anew. */
+  readonly isRecharge: boolean;
+  readonly limits: readonly LineLimit[];
+  readonly purchase: Purchase;
+  /** The final amount of a unit. */
+  readonly finalOf: (unit: Unit) => Amount;
+}
+
+/** Works the parts out; changes nothing. */
+export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
+  const { row, isRecharge, finalOf } = settlement;
+  const parts: Parts = isRecharge
+    ? { lines: row.lines.map((line) => ({ ...line, taken: 0n })), credits: [], uncovered: {} }
+    : { lines: [...row.lines], credits: [...row.credits], uncovered: {} };
+  const units = new Set([...row.lines, ...row.credits].map(({ unit }) => unit));
+  for (const unit of units) {
+    const delta = finalOf(unit) - (isRecharge ? 0n : row.amounts[unit]);
+    if (delta > 0n) grow(draft, settlement, parts, unit, delta);
+    else if (delta < 0n) shrink(parts, unit, -delta);
+  }
+  return parts;
+}
+
+interface Parts {
+  lines: Line[];
+  readonly credits: CreditLine[];
+  readonly uncovered: Partial<Record<Unit, Amount>>;
+}
+
+function grow(draft: Draft, settlement: Settlement, parts: Parts, unit: Unit, more: Amount): void {
+  const room = planRoom(draft, settlement, unit);
+  const { lines, missing } = pay(draft, settlement.purchase, unit, more - smaller(more, room ?? 0n));
+  for (const line of lines) addCredit(parts.credits, line);
+  const paid = lines.reduce((sum, { taken }) => sum + taken, 0n);
+  if (room === null) {
+    if (missing > 0n) parts.uncovered[unit] = missing;
+    return;
+  }
+  moveLines(parts, unit, more - paid);
+}
+
+function shrink(parts: Parts, unit: Unit, less: Amount): void {
+  let back = less;
+  for (let place = parts.credits.length - 1; place >= 0 && back > 0n; place--) {
+    const line = parts.credits[place] as CreditLine;
+    if (line.unit !== unit) continue;
+    const returned = smaller(line.taken, back);
+    parts.credits[place] = { ...line, taken: line.taken - returned };
+    back -= returned;
+  }
+  if (back > 0n) moveLines(parts, unit, -back);
+}
+
+/** What the unit's groups can still take up to their quota; null where the hold has no group of the unit. */
+function planRoom(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
+  let least: Amount | null = null;
+  row.lines.forEach((line, place) => {
+    if (line.unit !== unit) return;
+    const { quota, isHeld } = limits[place] as LineLimit;
+    const room = isHeld ? larger(quota - draft.counter(line).count, 0n) : 0n;
+    if (least === null || room < least) least = room;
+  });
+  return least;
+}
+
+function moveLines(parts: Parts, unit: Unit, delta: Amount): void {
+  parts.lines = parts.lines.map((line) =>
+    line.unit === unit ? { ...line, taken: larger(line.taken + delta, 0n) } : line
+  );
+}
+
+function addCredit(credits: CreditLine[], more: CreditLine): void {
+  const place = credits.findIndex(({ balanceId }) => balanceId === more.balanceId);
+  const known = credits[place];
+  if (known === undefined) credits.push(more);
+  else credits[place] = { ...known, taken: known.taken + more.taken };
+}

@@ -1,0 +1,124 @@
+// Generate: meter what a model generated for a user. The work is done, so it is counted like a commit on a hold of
+// nothing: plan room first, then credits, then past the quota. Section 10 of the decisions.
+
+import { type Amount, ONE } from "../amount.ts";
+import type { Context, GenerateAnswer, GenerateInput, Result, Standing } from "../command.ts";
+import { answered } from "../command.ts";
+import type { CreditLine } from "../credits/credit.ts";
+import type { Draft } from "../draft.ts";
+import { isCounted, type MatchStatus } from "./event.ts";
+import { finalParts } from "./final_parts.ts";
+import type { UserKey } from "../ids.ts";
+import type { Millis } from "../plans/period.ts";
+import { matchingGroups } from "../plans/plan.ts";
+import type { Amounts } from "./pricing.ts";
+import { recordEvent } from "./prompt_log.ts";
+import type { Line } from "./reservation.ts";
+import { chargeLine, limitsOf } from "./settle_lines.ts";
+import { standingOf } from "../plans/standing.ts";
+import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
+
+/** The record of one generation; its texts stand in the event's log, where that is kept. */
+export interface Generation {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly realm: number;
+  readonly type: string;
+  readonly model: string;
+  readonly inputTokens: Amount;
+  readonly outputTokens: Amount;
+  readonly costCents: Amount;
+  readonly eventId: string;
+  readonly at: Millis;
+}
+
+/** Decides a generation: always recorded, counted where the plan or credits take it. */
+export function generate(draft: Draft, input: GenerateInput, context: Context): Result<GenerateAnswer> {
+  const { event, metadata, costCents } = input;
+  const tokens = input.inputTokens + input.outputTokens;
+  const amounts: Amounts = { count: ONE, tokens, cents: costCents, seconds: 0n };
+  const charge = chargeOf(draft, context, { event, metadata, now: context.now }, amounts);
+  const eventId = context.ids.next("event");
+  for (const line of charge.lines) chargeLine(draft, line, line.taken, costCents);
+  takeCredits(draft, context, charge.credits, {
+    reason: "event_committed",
+    eventId,
+    reservationId: null,
+    at: context.now,
+  });
+  const { key: userKey, realm } = draft.user;
+  recordEvent(
+    draft,
+    {
+      id: eventId,
+      userKey,
+      realm,
+      type: event,
+      quantity: ONE,
+      costCents,
+      matchStatus: charge.matchStatus,
+      createdAt: context.now,
+      metadata: metadata.text,
+      reservationId: null,
+      reason: null,
+      errorCode: null,
+      lines: charge.lines,
+      uncovered: {},
+    },
+    // What the model was asked and what it answered: kept under the rules of prompt logs.
+    isSameUser(draft, input.askedOf)
+      ? { prompt: input.prompt, response: input.response }
+      : { prompt: null, response: null },
+    context,
+  );
+  const { type, model, inputTokens, outputTokens } = input;
+  const id = context.ids.next("generation");
+  const usage = { type, model, inputTokens, outputTokens, costCents };
+  const row: Generation = { id, userKey, realm, ...usage, eventId, at: context.now };
+  draft.appendRecord({ verb: "append", table: "generations", row });
+  if (isCounted(charge.matchStatus)) draft.operations += 1;
+  return answered({ generationId: id, eventId, matchStatus: charge.matchStatus });
+}
+
+/** Whether the model was asked about this user; not when that one was erased while the model worked. */
+function isSameUser(draft: Draft, askedOf: UserKey): boolean {
+  return draft.user.key === askedOf || draft.state.aliases.some(({ key }) => key === askedOf);
+}
+
+/** What a generation takes from the plan and from balances. */
+interface Charge {
+  readonly matchStatus: MatchStatus;
+  readonly lines: readonly Line[];
+  readonly credits: readonly CreditLine[];
+}
+
+function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge {
+  const standing = standingOf(draft, context);
+  const held = standing === null ? [] : emptyLines(standing, purchase);
+  if (held.length === 0) {
+    const credits = payAlone(draft, purchase, amounts);
+    if (credits !== null) return { matchStatus: "matched_credits_only", lines: [], credits };
+    return { matchStatus: standing === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
+  }
+  const { lines, credits } = finalParts(draft, {
+    row: { lines: held, credits: [], amounts: NOTHING },
+    isRecharge: false,
+    limits: limitsOf(draft, context, held),
+    purchase,
+    finalOf: (unit) => amounts[unit],
+  });
+  return { matchStatus: "matched", lines, credits };
+}
+
+const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
+
+/** The lines of a hold of nothing, one for each group that covers the event. */
+function emptyLines({ plan, window }: Standing, { event, metadata }: Purchase): Line[] {
+  return matchingGroups(plan, event, metadata).map(({ id, unit }) => ({
+    planId: plan.id,
+    groupId: id,
+    window,
+    unit,
+    taken: 0n,
+  }));
+}

@@ -1,0 +1,68 @@
+// Release and expiry: both give back what a hold took, in the window where it was taken. A release also leaves a
+// feed row that counts nowhere. Specification, "POST /v1/release" and "States"; section 5 of the decisions.
+
+import type { Context, ReleaseInput, Result } from "../command.ts";
+import { answered, refused } from "../command.ts";
+import { eventQuantity, notPending, unknownReservation } from "./commit.ts";
+import type { Draft } from "../draft.ts";
+import { recordEvent } from "./prompt_log.ts";
+import { type Reservation, TRANSITIONS } from "./reservation.ts";
+import { refundLines } from "./settle_lines.ts";
+import { refundCredits } from "../credits/wallet.ts";
+
+/** Decides a release of a reservation that belongs to this user. */
+export function release(
+  draft: Draft,
+  input: ReleaseInput,
+  context: Context,
+): Result<Record<never, never>> {
+  const row = draft.reservation(input.reservationId);
+  if (row === undefined) return refused(unknownReservation());
+  const transition = TRANSITIONS[row.status].release;
+  if (typeof transition === "string") return refused(notPending(row));
+
+  refundLines(draft, row);
+  refundCredits(draft, context, row.credits, {
+    reason: "reservation_released",
+    eventId: null,
+    reservationId: row.id,
+    at: context.now,
+  });
+  recordEvent(
+    draft,
+    {
+      id: context.ids.next("event"),
+      userKey: row.userKey,
+      realm: draft.user.realm,
+      type: row.event,
+      quantity: eventQuantity(row, row.amounts.seconds),
+      costCents: 0n,
+      matchStatus: "released",
+      createdAt: context.now,
+      metadata: row.metadata,
+      reservationId: row.id,
+      reason: input.reason,
+      errorCode: input.errorCode,
+      lines: [],
+      uncovered: {},
+    },
+    { prompt: row.prompt, response: input.response ?? null },
+    context,
+  );
+  draft.putReservation({ ...row, prompt: null, status: transition.next, settledAt: context.now });
+  return answered({});
+}
+
+/** Lapses an open hold at its expiry; its amounts stay on the row for a late commit. */
+export function expire(draft: Draft, row: Reservation, context: Context): void {
+  const transition = TRANSITIONS[row.status].expire;
+  if (typeof transition === "string") return;
+  refundLines(draft, row);
+  refundCredits(draft, context, row.credits, {
+    reason: "reservation_expired",
+    eventId: null,
+    reservationId: row.id,
+    at: row.expiresAt,
+  });
+  draft.putReservation({ ...row, status: transition.next, settledAt: row.expiresAt });
+}

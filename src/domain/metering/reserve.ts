@@ -1,0 +1,87 @@
+// Reserve: hold quota before the work. All or nothing over every limit group that covers the event, with credits for
+// what the plan lacks; a refusal is data and changes nothing. Specification, "POST /v1/reserve"; section 5 of the decisions.
+
+import type {
+  CanUseAnswer,
+  CanUseInput,
+  Context,
+  GroupReading,
+  ReserveAnswer,
+  ReserveInput,
+  Result,
+} from "../command.ts";
+import { answered } from "../command.ts";
+import { counted } from "./counter.ts";
+import type { Draft } from "../draft.ts";
+import { modelOf, reserveAmounts } from "./pricing.ts";
+import type { Line, Reservation } from "./reservation.ts";
+import { mayLog } from "./prompt_log.ts";
+import { assess, type Assessment } from "./room.ts";
+import { offersOf, takeCredits } from "../credits/wallet.ts";
+
+/** Decides a reserve: a hold with an id, or the reasons why not. */
+export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
+  const model = modelOf(context.catalog, input.event, input.metadata);
+  const amounts = reserveAmounts(input.size, model);
+  const assessment = assess(draft, context, input.event, input.metadata, amounts, "gate");
+  if (assessment.reasons.length > 0) return answered({ ...readingOf(assessment), hold: null });
+
+  const row: Reservation = {
+    id: context.ids.nextOwned("reservation", draft.user.key),
+    userKey: draft.user.key,
+    status: "held",
+    event: input.event,
+    metadata: input.metadata?.text ?? null,
+    quantity: input.size.quantity,
+    count: input.size.count,
+    amounts,
+    perUnit: model?.amountMode === "per_unit",
+    lines: assessment.lines,
+    credits: assessment.credits,
+    prompt: mayLog(draft, context) ? input.prompt ?? null : null,
+    createdAt: context.now,
+    expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
+    settledAt: null,
+  };
+  const movement = {
+    reason: "reservation_held",
+    eventId: null,
+    reservationId: row.id,
+    at: context.now,
+  } as const;
+  takeCredits(draft, context, row.credits, movement);
+  const groups = assessment.groups.map((reading, index) => take(draft, reading, row.lines[index] as Line));
+  draft.putReservation(row);
+  return answered({
+    allowed: true,
+    matched: true,
+    reasons: [],
+    groups,
+    hold: { reservationId: row.id, expiresAt: row.expiresAt },
+  });
+}
+
+/** What reserve would answer now: the same decision with nothing taken. Section 4 of the decisions, "can-use". */
+export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
+  const model = modelOf(context.catalog, input.event, input.metadata);
+  const amounts = reserveAmounts(input.size, model);
+  const { event, metadata } = input;
+  const reading = readingOf(assess(draft, context, event, metadata, amounts, "gate"));
+  const purchase = { event, metadata, now: context.now };
+  const groups = reading.groups.map((group) => ({
+    ...group,
+    offers: offersOf(draft, purchase, group.group.unit, context),
+  }));
+  return answered({ ...reading, groups });
+}
+
+/** Counts what a line takes; answers the group as it stands then. */
+function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
+  const counter = counted(reading.counter, line.taken);
+  draft.putCounter(counter);
+  return { ...reading, counter };
+}
+
+function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold"> {
+  return { allowed: reasons.length === 0, matched, reasons, groups };
+}

@@ -1,0 +1,42 @@
+// The lines of a reservation against its counters: what a settlement changes on each, and how the counters of
+// the hold's window read afterwards. Shared by commit, release and expiry.
+
+import type { Amount } from "../amount.ts";
+import type { Context } from "../command.ts";
+import { counted } from "./counter.ts";
+import type { Draft } from "../draft.ts";
+import type { Line, Reservation } from "./reservation.ts";
+import { standingOf } from "../plans/standing.ts";
+import { quotaOf } from "../plans/subscription.ts";
+
+/** Gives back everything that a hold took, in the window where it was taken. */
+export function refundLines(draft: Draft, row: Reservation): void {
+  for (const line of row.lines) draft.putCounter(counted(draft.counter(line), -line.taken));
+}
+
+/** Adds a delta and a cost to the counter of a line; answers its count afterwards. */
+export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
+  const counter = counted(draft.counter(line), delta);
+  draft.putCounter({ ...counter, costCents: counter.costCents + costCents });
+  return counter.count;
+}
+
+/** The limit that a line stands under now. */
+export interface LineLimit {
+  /** 0 where the catalog no longer has the group. */
+  readonly quota: Amount;
+  /** Whether the user still holds the line's plan. */
+  readonly isHeld: boolean;
+}
+
+/** The present quota of each line's group: the primary row's while its plan is held, else the catalog's. */
+export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
+  const standing = standingOf(draft, context);
+  return lines.map((line) => {
+    const isHeld = standing?.plan.id === line.planId;
+    const plan = isHeld ? standing.plan : context.catalog.plans.get(line.planId);
+    const group = plan?.groups.find(({ id }) => id === line.groupId);
+    if (group === undefined) return { quota: 0n, isHeld };
+    return { quota: isHeld ? quotaOf(standing.row, group) : group.quota, isHeld };
+  });
+}

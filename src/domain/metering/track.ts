@@ -1,0 +1,75 @@
+// Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
+// the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
+
+import type { Context, CounterReading, Result, TrackAnswer, TrackInput } from "../command.ts";
+import { answered, refused } from "../command.ts";
+import { eventQuantity } from "./commit.ts";
+import type { Draft } from "../draft.ts";
+import { recordEvent } from "./prompt_log.ts";
+import { isCounted, type MatchStatus } from "./event.ts";
+import { modelOf, trackAmounts } from "./pricing.ts";
+import { refusal } from "../refusal.ts";
+import { assess, type Assessment } from "./room.ts";
+import { chargeLine } from "./settle_lines.ts";
+import { takeCredits } from "../credits/wallet.ts";
+
+/** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
+export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
+  const model = modelOf(context.catalog, input.event, input.metadata);
+  const amounts = trackAmounts(input.size, input.costCents, model);
+  const assessment = assess(draft, context, input.event, input.metadata, amounts, "quota");
+  const matchStatus = statusOf(assessment);
+  const costCents = input.costCents ?? amounts.cents;
+  const eventId = context.ids.next("event");
+  const movement = {
+    reason: "event_committed",
+    eventId,
+    reservationId: null,
+    at: context.now,
+  } as const;
+  for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
+  takeCredits(draft, context, assessment.credits, movement);
+  const { quantity, count } = input.size;
+  const perUnit = model?.amountMode === "per_unit";
+  recordEvent(
+    draft,
+    {
+      id: eventId,
+      userKey: draft.user.key,
+      realm: draft.user.realm,
+      type: input.event,
+      quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
+      costCents,
+      matchStatus,
+      createdAt: context.now,
+      metadata: input.metadata?.text ?? null,
+      reservationId: null,
+      reason: null,
+      errorCode: null,
+      lines: assessment.lines,
+      uncovered: {},
+    },
+    { prompt: input.prompt ?? null, response: input.response ?? null },
+    context,
+  );
+  if (matchStatus === "blocked") {
+    return refused(refusal("limit_reached", "A limit of the user's plan is reached", { eventId }));
+  }
+  if (isCounted(matchStatus)) draft.operations += 1;
+  return answered({ eventId, matchStatus, counters: readCounters(draft, assessment) });
+}
+
+function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {
+  if (groups.length > 0) return reasons.length === 0 ? "matched" : "blocked";
+  if (matched) return "matched_credits_only";
+  return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
+}
+
+function readCounters(draft: Draft, { groups, standing }: Assessment): CounterReading[] {
+  if (standing === null) return [];
+  return groups.map(({ group, quota, window }) => ({
+    group,
+    quota,
+    counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window }),
+  }));
+}

@@ -1,0 +1,43 @@
+// Cancel: end a subscription now or at a later moment. Section 4 of the decisions, "DELETE /v1/subscriptions".
+
+import type { CancelInput, Context, Result, SubscriptionAnswer } from "../command.ts";
+import { answered, refused } from "../command.ts";
+import type { Draft } from "../draft.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { refreshEntitlement } from "./standing.ts";
+import { findRow, historyRow } from "./subscribe.ts";
+import { activeRows, isActive, type Subscription } from "./subscription.ts";
+
+/** Decides a cancel: an immediate one writes only `canceled`, a scheduled one also `ended` when its time comes. */
+export function cancel(draft: Draft, input: CancelInput, context: Context): Result<SubscriptionAnswer> {
+  const { now } = context;
+  if (input.endsAt !== null && input.endsAt < now) {
+    return refused(refusal("invalid_request", "endsAt must not be in the past"));
+  }
+  const found = rowToCancel(draft, input, context);
+  if ("code" in found) return refused(found);
+  if (!isActive(found, now)) {
+    return refused(refusal("already_canceled", "The subscription has already ended"));
+  }
+  const endsAt = input.endsAt ?? now;
+  const row: Subscription = { ...found, endsAt, ended: endsAt <= now };
+  draft.putSubscription(row);
+  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, input.reason));
+  if (row.ended) refreshEntitlement(draft, context, now, row.id);
+  return answered({ userId: draft.user.id, row });
+}
+
+/** The row that a call means: by its ids, else the default row, else the only active one. */
+function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscription | Refusal {
+  const row = findRow(draft, input, context);
+  if (row !== null) return row;
+  const none = refusal("not_found", "The user has no such subscription");
+  if (input.provider !== null) return none;
+  const active = activeRows(draft.subscriptions(), context.catalog, context.now);
+  if (active.length > 1) {
+    return refusal("invalid_request", "provider and externalId must say which of the subscriptions is meant");
+  }
+  if (active[0] !== undefined) return active[0];
+  const [last] = [...draft.subscriptions()];
+  return last ?? none;
+}

@@ -1,0 +1,283 @@
+// An app's catalog as decisions use it: the document that an administrator applies, compiled into exact amounts
+// and look-up tables. The document's format is the specification's `catalog.example.json`; whether a document
+// is well formed is checked before it comes here (src/catalog/).
+
+import { type Amount, amountOf } from "../amount.ts";
+import type { PackKind } from "../credits/credit.ts";
+import type { MatchRule } from "../match.ts";
+import type { Period } from "./period.ts";
+import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
+
+export interface HeadroomDocument {
+  readonly mode: "percent" | "multiplier";
+  readonly value: number;
+}
+
+export interface LimitGroupDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly matches: readonly MatchRule[];
+  readonly headroom?: HeadroomDocument | null | undefined;
+}
+
+export interface PlanDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly rank: number;
+  readonly period: Period;
+  readonly onPlanChange?: "carry" | "reset" | "block" | undefined;
+  readonly archived?: boolean | undefined;
+  readonly headroom?: HeadroomDocument | null | undefined;
+  readonly limits: readonly LimitGroupDocument[];
+}
+
+export type AmountMode = "per_token" | "per_call" | "per_unit";
+
+export interface ModelDocument {
+  readonly id: string;
+  readonly modality: "text" | "image" | "audio" | "video";
+  readonly amountMode: AmountMode;
+  readonly inputCentsPerMillionTokens?: number | undefined;
+  readonly outputCentsPerMillionTokens?: number | undefined;
+  readonly centsPerCall?: number | undefined;
+  readonly centsPerSecond?: number | undefined;
+}
+
+export interface PackItemDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly amount: number;
+  readonly matches: readonly MatchRule[];
+}
+
+export interface PackDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority?: number | undefined;
+  readonly defaultExpiryDays?: number | null | undefined;
+  readonly archived?: boolean | undefined;
+  readonly unit?: Unit | undefined;
+  readonly matches?: readonly MatchRule[] | undefined;
+  readonly items: readonly PackItemDocument[];
+}
+
+export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
+
+export interface ComposeTypeDocument {
+  readonly name: string;
+  readonly model: string;
+  readonly prompt: string;
+  readonly dataSources?: readonly DataSource[] | undefined;
+  readonly outputSchema: Readonly<Record<string, unknown>>;
+  readonly maxOutputTokens?: number | undefined;
+  readonly temperature?: number | undefined;
+}
+
+/** How fast the calls of a key may come: so many at once, so many a second after. */
+export interface RateLimit {
+  /** More than 0. */
+  readonly perSecond: number;
+  /** At least 1. */
+  readonly burst: number;
+}
+
+export interface SettingsDocument {
+  readonly promptLogging?: boolean | undefined;
+  readonly promptLogRetentionDays?: number | undefined;
+  readonly reservationTtlSeconds?: number | undefined;
+  readonly corsOrigins?: readonly string[] | undefined;
+  readonly rateLimit?: RateLimit | undefined;
+}
+
+/** The parts of a catalog document that decisions read. */
+export interface CatalogDocument {
+  readonly settings?: SettingsDocument | undefined;
+  readonly models?: readonly ModelDocument[] | undefined;
+  readonly plans?: readonly PlanDocument[] | undefined;
+  readonly packs?: readonly PackDocument[] | undefined;
+  readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
+}
+
+/** A model's price row; `price` is in cents a million tokens, a call or a second, by its mode. */
+export interface Model {
+  readonly id: string;
+  readonly amountMode: AmountMode;
+  readonly price: Amount;
+  /** Cents a million output tokens of a per_token model. */
+  readonly outputPrice: Amount;
+}
+
+/** A part of a pack that a grant makes a balance of; id null for a pack without items. */
+export interface PackItem {
+  readonly id: string | null;
+  readonly unit: Unit;
+  readonly amount: Amount;
+  readonly matches: readonly MatchRule[];
+}
+
+/** A credit pack. A pack without items has a bucket, whose amount each grant names. */
+export interface Pack {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority: number;
+  readonly defaultExpiryDays: number | null;
+  readonly archived: boolean;
+  readonly items: readonly PackItem[];
+  readonly bucket: Omit<PackItem, "amount"> | null;
+}
+
+/** A compose type as an administrator wrote it, with its model. */
+export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
+  readonly model: Model;
+}
+
+/** A compiled catalog. */
+export interface Catalog {
+  readonly version: number;
+  readonly promptLogging: boolean;
+  readonly promptLogRetentionMs: number;
+  readonly reservationTtlMs: number;
+  /** Of each key; null for none. */
+  readonly rateLimit: RateLimit | null;
+  /** Origins of pages that may call with a public key. */
+  readonly corsOrigins: ReadonlySet<string>;
+  readonly models: ReadonlyMap<string, Model>;
+  readonly plans: ReadonlyMap<string, Plan>;
+  readonly packs: ReadonlyMap<string, Pack>;
+  readonly composeTypes: ReadonlyMap<string, ComposeType>;
+}
+
+const TTL_SECONDS_DEFAULT = 600;
+const RETENTION_DAYS_DEFAULT = 30;
+const DAY_MS = 86_400_000;
+
+/** Compiles a well-formed document. */
+export function compileCatalog(document: CatalogDocument, version: number): Catalog {
+  const models = new Map((document.models ?? []).map((model) => [model.id, compileModel(model)]));
+  return {
+    version,
+    promptLogging: document.settings?.promptLogging ?? false,
+    // Whole milliseconds: every time in the tables is one.
+    promptLogRetentionMs: Math.round(
+      (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
+    ),
+    reservationTtlMs: Math.round((document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000),
+    rateLimit: document.settings?.rateLimit ?? null,
+    corsOrigins: new Set(document.settings?.corsOrigins ?? []),
+    models,
+    plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
+    packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
+    composeTypes: compileTypes(document.composeTypes ?? [], models),
+  };
+}
+
+/** The plan with this id, else the one with this name without regard to case. */
+export function findPlan(catalog: Catalog, idOrName: string): Plan | null {
+  return find(catalog.plans, idOrName);
+}
+
+/** The pack with this id, else the one with this name without regard to case. */
+export function findPack(catalog: Catalog, idOrName: string): Pack | null {
+  return find(catalog.packs, idOrName);
+}
+
+function find<Part extends { readonly name: string }>(
+  parts: ReadonlyMap<string, Part>,
+  idOrName: string,
+): Part | null {
+  const byId = parts.get(idOrName);
+  if (byId !== undefined) return byId;
+  const name = foldName(idOrName);
+  for (const part of parts.values()) {
+    if (foldName(part.name) === name) return part;
+  }
+  return null;
+}
+
+/** The form in which two names without regard to case are equal. */
+export function foldName(name: string): string {
+  return name.normalize("NFC").toLowerCase();
+}
+
+function compilePlan(plan: PlanDocument): Plan {
+  return {
+    id: plan.id,
+    name: plan.name,
+    rank: plan.rank,
+    period: plan.period,
+    onPlanChange: plan.onPlanChange ?? "carry",
+    archived: plan.archived ?? false,
+    groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
+  };
+}
+
+/** A group's own headroom replaces that of its plan. */
+function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null): LimitGroup {
+  const headroom = limit.headroom ?? ofPlan;
+  return {
+    id: limit.id,
+    label: limit.label,
+    unit: limit.unit,
+    quota: amountOf(limit.quota),
+    matches: limit.matches,
+    headroom: headroom === null ? null : compileHeadroom(headroom),
+  };
+}
+
+function compileHeadroom(headroom: HeadroomDocument): Headroom {
+  return { mode: headroom.mode, value: amountOf(headroom.value) };
+}
+
+const PRIORITY_DEFAULT: Readonly<Record<PackKind, number>> = { per_type: 100, generic: 0 };
+
+function compilePack(pack: PackDocument): Pack {
+  const { unit, matches } = pack;
+  const isBucket = pack.items.length === 0 && unit !== undefined && matches !== undefined;
+  return {
+    id: pack.id,
+    name: pack.name,
+    kind: pack.kind,
+    priority: pack.priority ?? PRIORITY_DEFAULT[pack.kind],
+    defaultExpiryDays: pack.defaultExpiryDays ?? null,
+    archived: pack.archived ?? false,
+    items: pack.items.map((item) => ({
+      id: item.id,
+      unit: item.unit,
+      amount: amountOf(item.amount),
+      matches: item.matches,
+    })),
+    bucket: isBucket ? { id: null, unit, matches } : null,
+  };
+}
+
+function compileModel(model: ModelDocument): Model {
+  const price = {
+    per_token: model.inputCentsPerMillionTokens,
+    per_call: model.centsPerCall,
+    per_unit: model.centsPerSecond,
+  }[model.amountMode];
+  return {
+    id: model.id,
+    amountMode: model.amountMode,
+    price: amountOf(price ?? 0),
+    outputPrice: amountOf(model.outputCentsPerMillionTokens ?? 0),
+  };
+}
+
+/** A type without its model can't be generated; a document that was checked has none. */
+function compileTypes(
+  types: readonly ComposeTypeDocument[],
+  models: ReadonlyMap<string, Model>,
+): Map<string, ComposeType> {
+  const compiled = new Map<string, ComposeType>();
+  for (const type of types) {
+    const model = models.get(type.model);
+    if (model !== undefined) compiled.set(type.name, { ...type, model });
+  }
+  return compiled;
+}

@@ -1,0 +1,83 @@
+// Windows: the concrete spans of a plan's period. Half-open, UTC, always computed from the original anchor, so
+// that 31 Jan steps to 28 Feb and back to 31 Mar. Section 4 of the decisions, "Windows".
+
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export type Millis = number;
+
+/** A plan's period. */
+export interface Period {
+  readonly type: "daily" | "weekly" | "monthly" | "lifetime";
+  readonly anchor: "subscription_start" | "calendar";
+}
+
+/** A half-open span of time; a lifetime has no end. */
+export interface Window {
+  readonly start: Millis;
+  readonly end: Millis | null;
+}
+
+/** Whether a window contains a moment. */
+export function contains({ start, end }: Window, at: Millis): boolean {
+  return at >= start && (end === null || at < end);
+}
+
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+/** 1970-01-05, a Monday: the origin of calendar weeks. */
+const MONDAY_MS = 4 * DAY_MS;
+
+/**
+ * The window that contains a moment.
+ *
+ * @param at the moment
+ * @param anchor where the steps of a subscription_start period begin: the cycle anchor, else the start
+ * @param startedAt the subscription's start, which opens a lifetime window
+ *
+ * @example Months keep the day of their anchor, clamped to the month's end
+ * ```ts
+ * import { windowAt } from "./period.ts";
+ * import assert from "node:assert/strict";
+ *
+ * const anchor = Date.UTC(2026, 0, 31);
+ * const period = { type: "monthly", anchor: "subscription_start" } as const;
+ * const window = windowAt(period, Date.UTC(2026, 2, 1), anchor, anchor);
+ * assert.equal(window.start, Date.UTC(2026, 1, 28));
+ * assert.equal(window.end, Date.UTC(2026, 2, 31));
+ * ```
+ */
+export function windowAt(period: Period, at: Millis, anchor: Millis, startedAt: Millis): Window {
+  const origin = period.anchor === "calendar" ? null : anchor;
+  switch (period.type) {
+    case "daily":
+      return stepWindow(at, origin ?? 0, DAY_MS);
+    case "weekly":
+      return stepWindow(at, origin ?? MONDAY_MS, WEEK_MS);
+    case "monthly":
+      return monthWindow(at, origin ?? 0);
+    case "lifetime":
+      return { start: startedAt, end: null };
+  }
+}
+
+function stepWindow(at: Millis, origin: Millis, step: Millis): Window {
+  const start = origin + Math.floor((at - origin) / step) * step;
+  return { start, end: start + step };
+}
+
+function monthWindow(at: Millis, origin: Millis): Window {
+  const from = new Date(origin);
+  const moment = new Date(at);
+  let steps = (moment.getUTCFullYear() - from.getUTCFullYear()) * 12 + moment.getUTCMonth() -
+    from.getUTCMonth();
+  if (monthsAfter(from, steps) > at) steps -= 1;
+  return { start: monthsAfter(from, steps), end: monthsAfter(from, steps + 1) };
+}
+
+/** The moment a number of months after an origin, its day clamped to the length of the month. */
+function monthsAfter(origin: Date, months: number): Millis {
+  const year = origin.getUTCFullYear();
+  const month = origin.getUTCMonth() + months;
+  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+  const timeOfDay = ((origin.getTime() % DAY_MS) + DAY_MS) % DAY_MS;
+  return Date.UTC(year, month, Math.min(origin.getUTCDate(), lastDay)) + timeOfDay;
+}

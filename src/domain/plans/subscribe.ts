@@ -1,0 +1,142 @@
+// Subscribe: write the subscription row of a user, by (provider, external id) or the default row without both.
+// Section 4 of the decisions, "POST /v1/subscriptions".
+
+import type { Context, Result, SubscribeInput, SubscriptionAnswer } from "../command.ts";
+import { answered, refused } from "../command.ts";
+import { findPlan } from "./catalog.ts";
+import type { Draft } from "../draft.ts";
+import type { Plan } from "./plan.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { refreshEntitlement } from "./standing.ts";
+import {
+  activeRows,
+  isActive,
+  type Subscription,
+  type SubscriptionEvent,
+  type SubscriptionEventType,
+} from "./subscription.ts";
+
+/** Decides an upsert: a new row, the same plan again, or another plan on the same row. */
+export function subscribe(
+  draft: Draft,
+  input: SubscribeInput,
+  context: Context,
+): Result<SubscriptionAnswer> {
+  const before = findRow(draft, input, context);
+  const plan = findPlan(context.catalog, input.plan);
+  const fault = checkInput(input, plan, before, context);
+  if (fault !== null) return refused(fault);
+  const row = before === null
+    ? createRow(draft, input, plan as Plan, context)
+    : updateRow(draft, input, plan as Plan, before, context);
+  draft.putSubscription(row);
+  refreshEntitlement(draft, context, context.now);
+  return answered({ userId: draft.user.id, row });
+}
+
+/** The row of a key: the best active one, else the one that started last, else null. */
+export function findRow(
+  draft: Draft,
+  key: { readonly provider: string | null; readonly externalId: string | null },
+  context: Context,
+): Subscription | null {
+  const rows = [...draft.subscriptions()].filter((row) =>
+    row.provider === key.provider && row.externalId === key.externalId
+  );
+  return activeRows(rows, context.catalog, context.now)[0] ?? rows.sort(latestFirst)[0] ?? null;
+}
+
+function latestFirst(a: Subscription, b: Subscription): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
+}
+
+function checkInput(
+  input: SubscribeInput,
+  plan: Plan | null,
+  before: Subscription | null,
+  { now }: Context,
+): Refusal | null {
+  const holdsPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
+  if (input.startsAt !== null && input.startsAt > now) {
+    return refusal("invalid_request", "startsAt must not be in the future");
+  }
+  if (input.endsAt !== null && input.endsAt <= now) {
+    return refusal("invalid_request", "endsAt must be in the future");
+  }
+  if (plan === null || (plan.archived && !holdsPlan)) {
+    return refusal("not_found", "No plan has this planId");
+  }
+  for (const groupId of Object.keys(input.customLimits ?? {})) {
+    if (!plan.groups.some((group) => group.id === groupId)) {
+      return refusal("invalid_request", `customLimits names a group that the plan lacks: "${groupId}"`);
+    }
+  }
+  return null;
+}
+
+function createRow(draft: Draft, input: SubscribeInput, plan: Plan, context: Context): Subscription {
+  const row: Subscription = {
+    id: context.ids.next("subscription"),
+    userKey: draft.user.key,
+    planId: plan.id,
+    provider: input.provider,
+    externalId: input.externalId,
+    startedAt: input.startsAt ?? context.now,
+    endsAt: input.endsAt,
+    ended: false,
+    cycleAnchorAt: input.cycleStart ?? null,
+    customLimits: input.customLimits ?? {},
+  };
+  draft.appendSubscriptionEvent(historyRow(row, "created", context));
+  return row;
+}
+
+/** Start and anchor stay; the end is what the call says; another plan clears custom limits unless it brings some. */
+function updateRow(
+  draft: Draft,
+  input: SubscribeInput,
+  plan: Plan,
+  before: Subscription,
+  context: Context,
+): Subscription {
+  const changesPlan = before.planId !== plan.id;
+  const kept = changesPlan ? {} : before.customLimits;
+  const row: Subscription = {
+    ...before,
+    planId: plan.id,
+    endsAt: input.endsAt,
+    ended: false,
+    cycleAnchorAt: input.cycleStart === undefined ? before.cycleAnchorAt : input.cycleStart,
+    customLimits: input.customLimits === undefined ? kept : input.customLimits ?? {},
+  };
+  const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
+  if (comesBack) {
+    draft.appendSubscriptionEvent(historyRow({ ...row, planId: before.planId }, "reactivated", context));
+  }
+  if (changesPlan) {
+    draft.appendSubscriptionEvent({
+      ...historyRow(row, "plan_changed", context),
+      previousPlanId: before.planId,
+    });
+  }
+  return row;
+}
+
+/** A history row of a subscription as of now. */
+export function historyRow(
+  row: Subscription,
+  type: SubscriptionEventType,
+  context: Pick<Context, "now" | "ids">,
+  reason: string | null = null,
+): SubscriptionEvent {
+  return {
+    id: context.ids.next("subscriptionEvent"),
+    userKey: row.userKey,
+    type,
+    subscriptionId: row.id,
+    planId: row.planId,
+    previousPlanId: null,
+    reason,
+    at: context.now,
+  };
+}

@@ -1,0 +1,26 @@
+// Registers the sweeps with Deno.cron. Correctness never waits for them: every decision settles what is due first.
+
+import { log, messageOf } from "../process/log.ts";
+import type { SweepName } from "../observability/counts.ts";
+import type { Service } from "../service/service.ts";
+import { runSweep } from "./sweeps.ts";
+
+/** Runs the sweeps while this process is the writer. */
+export function registerSweeps(service: Service): void {
+  Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
+  Deno.cron("look after the store", "* * * * *", () => run(service, "store"));
+  Deno.cron("move history of merged users", "* * * * *", () => run(service, "history"));
+  Deno.cron("erase people", "* * * * *", () => run(service, "erasures"));
+  Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt_logs"));
+  Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
+}
+
+async function run(service: Service, sweep: SweepName): Promise<void> {
+  const { serving } = service;
+  if (serving === null) return;
+  try {
+    await runSweep(serving, sweep);
+  } catch (error) {
+    log("warn", "A sweep did not finish", { sweep, error: messageOf(error) });
+  }
+}

@@ -1,0 +1,92 @@
+// Settings from the environment, checked before anything starts. An empty variable counts as unset. A bad one
+// stops the start with one line that names it. Section 3 of the decisions.
+
+import { z } from "zod";
+import type { Features } from "./features.ts";
+import { LOG_LEVELS, type LogLevel } from "./log.ts";
+
+const SECRET_LENGTH_MIN = 16;
+
+/** Settings that cannot be used; the message is the one line that the operator sees. */
+export class ConfigError extends Error {}
+
+/** The settings of a process. */
+export interface Config {
+  readonly port: number;
+  readonly host: string;
+  /** null for the embedded store. */
+  readonly databaseUrl: string | null;
+  readonly dataDir: string;
+  readonly adminToken: string | null;
+  readonly features: Features;
+  readonly logLevel: LogLevel;
+  /** Whether Deno may export metrics of its own, where tracing is on. */
+  readonly exportsDenoMetrics: boolean;
+}
+
+const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
+
+const environment = z.object({
+  PORT: z.string().regex(/^\d+$/, "must be a port number from 0 to 65535").transform(Number)
+    .refine((port) => port <= 65_535, "must be a port number from 0 to 65535").default(8000),
+  HOLDFAST_HOST: z.string().default("127.0.0.1"),
+  DATABASE_URL: z.string()
+    .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
+  HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
+  HOLDFAST_ADMIN_TOKEN: secret.optional(),
+  HOLDFAST_PRIVACY_SECRET: secret.optional(),
+  ANALYTICS_EXPORT_SECRET: secret.optional(),
+  HOLDFAST_PUBLIC_URL: z.string().refine(
+    isWebOrigin,
+    "must be an origin such as https://metering.example.com",
+  )
+    .transform((text) => new URL(text).origin).optional(),
+  HOLDFAST_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(", ")}`).default("info"),
+  OTEL_DENO_METRICS: z.string().optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
+    .optional(),
+});
+
+/** Every variable that a setting is read from. */
+export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
+
+/** Reads the settings from variables. */
+export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {
+  const set = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ""));
+  const parsed = environment.safeParse(set);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new ConfigError(`Cannot start: ${String(issue?.path[0])} ${issue?.message}`);
+  }
+  const values = parsed.data;
+  return {
+    port: values.PORT,
+    host: values.HOLDFAST_HOST,
+    databaseUrl: values.DATABASE_URL ?? null,
+    dataDir: values.HOLDFAST_DATA_DIR,
+    adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
+    logLevel: values.HOLDFAST_LOG_LEVEL,
+    exportsDenoMetrics: values.OTEL_DENO_METRICS !== "false",
+    features: {
+      privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
+      exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
+      publicUrl: values.HOLDFAST_PUBLIC_URL ?? null,
+      modelServer: values.OPENAI_API_KEY === undefined
+        ? null
+        : { apiKey: values.OPENAI_API_KEY, baseUrl: values.OPENAI_BASE_URL ?? null },
+    },
+  };
+}
+
+function isPostgresUrl(text: string): boolean {
+  return URL.canParse(text) && ["postgres:", "postgresql:"].includes(new URL(text).protocol);
+}
+
+function isWebUrl(text: string): boolean {
+  return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);
+}
+
+function isWebOrigin(text: string): boolean {
+  return isWebUrl(text) && new URL(text).pathname === "/" && new URL(text).search === "";
+}

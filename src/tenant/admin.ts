@@ -1,0 +1,298 @@
+// The administrator's operations: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
+// writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
+
+import type { Term } from "../../actors/term.ts";
+import { numberOf } from "../domain/amount.ts";
+import { compileCatalog } from "../domain/plans/catalog.ts";
+import { type Refusal, refusal } from "../domain/refusal.ts";
+import type { IdSource } from "../domain/ids.ts";
+import { type CatalogChange, checkCatalog, diffCatalogs } from "./catalog/check.ts";
+import type { CatalogInput } from "./catalog/schema.ts";
+import { inTurn } from "../process/in_turn.ts";
+import type { Clock } from "../process/clock.ts";
+import {
+  type ApiKey,
+  type App,
+  type AppliedCatalog,
+  type AppRecord,
+  hashOf,
+  type Registry,
+  type Workspace,
+} from "./registry.ts";
+import {
+  insertApp,
+  packsInUse,
+  plansInUse,
+  saveCatalog,
+  saveKey,
+  saveWorkspace,
+} from "../storage/registry_store.ts";
+import type { StoreLease } from "../storage/lease.ts";
+
+/** What the operations work on. */
+export interface AdminWorld {
+  readonly registry: Registry;
+  readonly lease: Pick<StoreLease, "transaction">;
+  readonly term: Pick<Term, "budget" | "flush">;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+}
+
+/** A key as it is shown once, when it is made. */
+export interface ShownKey {
+  readonly keyId: string;
+  readonly key: string;
+  readonly class: ApiKey["class"];
+  readonly mode: ApiKey["mode"];
+}
+
+/** A new app with everything that is shown once. */
+export interface CreatedApp {
+  readonly appId: string;
+  readonly workspaceId: string;
+  readonly identitySecret: string;
+  readonly keys: readonly ShownKey[];
+}
+
+/** The caps of a workspace as a caller gives them; absent members keep or take their defaults. */
+export type WorkspaceInput = Partial<Omit<Workspace, "workspaceId">>;
+
+const DEFAULT_CAPS = {
+  operationCap: null,
+  aiBudgetCents: null,
+  testOperationCap: 10_000,
+  testCreditBalanceCap: 1_000,
+} as const;
+
+const KEY_CLASSES = ["secret", "public"] as const;
+const KEY_MODES = ["live", "test"] as const;
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const KEY_RANDOM_LENGTH = 40;
+const KEY_PREFIX_LENGTH = 12;
+
+export async function createWorkspace(
+  world: AdminWorld,
+  input: WorkspaceInput & { readonly name: string },
+): Promise<Workspace> {
+  const workspace: Workspace = { workspaceId: world.ids.next("workspace"), ...DEFAULT_CAPS, ...input };
+  await writeWorkspace(world, workspace);
+  return workspace;
+}
+
+export async function changeWorkspace(
+  world: AdminWorld,
+  workspaceId: string,
+  input: WorkspaceInput,
+): Promise<Workspace | null> {
+  return await inTurn(world.registry, async () => {
+    const known = world.registry.workspaces.get(workspaceId);
+    if (known === undefined) return null;
+    const workspace: Workspace = { ...known, ...input };
+    await writeWorkspace(world, workspace);
+    return workspace;
+  });
+}
+
+async function writeWorkspace({ lease, registry, clock }: AdminWorld, workspace: Workspace): Promise<void> {
+  await lease.transaction((session) => saveWorkspace(session, workspace, clock.now()));
+  registry.workspaces.set(workspace.workspaceId, workspace);
+}
+
+/** Every workspace with its operations of the running month. */
+export function listWorkspaces({ registry, term }: AdminWorld) {
+  return [...registry.workspaces.values()].map((workspace) => ({
+    ...workspace,
+    operationsUsed: term.budget.used(workspace.workspaceId, "live"),
+    testOperationsUsed: term.budget.used(workspace.workspaceId, "test"),
+    aiSpentCents: numberOf(term.budget.aiSpent(workspace.workspaceId)),
+  }));
+}
+
+/** Makes an app with its four keys; null when the workspace is unknown. */
+export function createApp(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
+  return inTurn(world.registry, () => createAppNow(world, input));
+}
+
+interface AppInput {
+  readonly name: string;
+  readonly workspaceId?: string | undefined;
+}
+
+async function createAppNow(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
+  const { registry, lease, ids, clock } = world;
+  const first = registry.workspaces.values().next().value;
+  const workspace = input.workspaceId === undefined
+    ? first ?? await createWorkspace(world, { name: "Default" })
+    : registry.workspaces.get(input.workspaceId);
+  if (workspace === undefined) return null;
+  const record: AppRecord = {
+    appId: ids.next("app"),
+    workspaceId: workspace.workspaceId,
+    name: input.name,
+    identitySecret: randomText(KEY_RANDOM_LENGTH),
+    createdAt: clock.now(),
+  };
+  const made = KEY_CLASSES.flatMap((keyClass) =>
+    KEY_MODES.map((mode) => makeKey(world, record.appId, keyClass, mode))
+  );
+  const realms = await lease.transaction(async (session) => {
+    const rows = await insertApp(session, record);
+    for (const { key } of made) await saveKey(session, key);
+    return rows;
+  });
+  registry.addApp(record, realms);
+  for (const { key } of made) registry.setKey(key);
+  const { appId, workspaceId, identitySecret } = record;
+  return { appId, workspaceId, identitySecret, keys: made.map(({ shown }) => shown) };
+}
+
+/** Makes a key of an app. */
+export async function createKey(
+  world: AdminWorld,
+  app: App,
+  keyClass: ApiKey["class"],
+  mode: ApiKey["mode"],
+): Promise<ShownKey> {
+  const { key, shown } = makeKey(world, app.record.appId, keyClass, mode);
+  await world.lease.transaction((session) => saveKey(session, key));
+  world.registry.setKey(key);
+  return shown;
+}
+
+/** Revokes a key, which holds at once; a key that is revoked already stays as it is. */
+export async function revokeKey({ lease, registry, clock }: AdminWorld, key: ApiKey): Promise<ApiKey> {
+  if (key.revokedAt !== null) return key;
+  const revoked: ApiKey = { ...key, revokedAt: clock.now() };
+  await lease.transaction((session) => saveKey(session, revoked));
+  registry.setKey(revoked);
+  return revoked;
+}
+
+/** Puts a catalog document in force, or says what would change. Refused as a whole when any part is wrong. */
+export async function applyCatalog(
+  world: AdminWorld,
+  app: App,
+  document: unknown,
+  isDryRun: boolean,
+): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
+  const checked = await checkCatalog(document);
+  if ("faults" in checked) {
+    return refusal("invalid_request", "The catalog has faults", checked.faults);
+  }
+  return await inTurn(world.registry, async () => {
+    const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
+    const removed = removedParts(app, checked.catalog);
+    const inForce = app.catalog;
+    // From here on nobody new gets a plan or pack that is about to go; the flush then shows everyone who has one.
+    if (!isDryRun) closeParts(app, removed);
+    try {
+      const inUse = await findInUse(world, app, removed);
+      if (inUse !== null) return inUse;
+      if (isDryRun || changes.length === 0) return { version: app.applied?.version ?? 0, changes };
+      const applied = nextCatalog(app, checked.catalog);
+      await world.lease.transaction((session) => saveCatalog(session, applied, world.clock.now()));
+      world.registry.setCatalog(applied);
+      return { version: applied.version, changes };
+    } finally {
+      // Still the closed one where nothing was put in force.
+      if (app.applied?.version === inForce.version) app.catalog = inForce;
+    }
+  });
+}
+
+/** Ids of what a new catalog no longer has. */
+interface RemovedParts {
+  readonly plans: readonly string[];
+  readonly packs: readonly string[];
+}
+
+/** The refusal of a catalog that lacks what somebody holds, or null. */
+async function findInUse(
+  world: AdminWorld,
+  app: App,
+  { plans, packs }: RemovedParts,
+): Promise<Refusal | null> {
+  if (plans.length === 0 && packs.length === 0) return null;
+  await world.term.flush();
+  const realms = Object.values(app.realms).map((realm) => ({ realm: realm.realm, now: realm.now() }));
+  const inUse = await world.lease.transaction(async (session) => ({
+    plans: plans.length === 0 ? [] : await plansInUse(session, realms, plans),
+    packs: packs.length === 0 ? [] : await packsInUse(session, realms, packs),
+  }));
+  const faults = [
+    ...inUse.plans.length === 0 ? [] : [`plans with active subscriptions: ${inUse.plans.join(", ")}`],
+    ...inUse.packs.length === 0 ? [] : [`packs with live balances: ${inUse.packs.join(", ")}`],
+  ];
+  if (faults.length === 0) return null;
+  return refusal("catalog_in_use", `Cannot be removed, only archived: ${faults.join("; ")}`, [
+    ...inUse.plans.map((planId) => ({ planId })),
+    ...inUse.packs.map((packId) => ({ packId })),
+  ]);
+}
+
+function closeParts(app: App, { plans, packs }: RemovedParts): void {
+  if (app.applied === null || plans.length === 0 && packs.length === 0) return;
+  const { document, version } = app.applied;
+  const closed = <Part extends { id: string; archived?: boolean | undefined }>(
+    parts: readonly Part[] | undefined,
+    ids: readonly string[],
+  ) => (parts ?? []).map((part) => ({ ...part, archived: part.archived === true || ids.includes(part.id) }));
+  app.catalog = compileCatalog(
+    { ...document, plans: closed(document.plans, plans), packs: closed(document.packs, packs) },
+    version,
+  );
+}
+
+function removedParts({ applied }: App, next: CatalogInput): RemovedParts {
+  const removed = (before: readonly { id: string }[] = [], after: readonly { id: string }[] = []) => {
+    const left = new Set(after.map(({ id }) => id));
+    return before.map(({ id }) => id).filter((id) => !left.has(id));
+  };
+  return {
+    plans: removed(applied?.document.plans, next.plans),
+    packs: removed(applied?.document.packs, next.packs),
+  };
+}
+
+function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {
+  const known = app.applied?.planOrder ?? [];
+  const added = (document.plans ?? []).map(({ id }) => id).filter((id) => !known.includes(id));
+  return {
+    appId: app.record.appId,
+    version: (app.applied?.version ?? 0) + 1,
+    document,
+    planOrder: [...known, ...added],
+  };
+}
+
+function makeKey(
+  { ids, clock }: AdminWorld,
+  appId: string,
+  keyClass: ApiKey["class"],
+  mode: ApiKey["mode"],
+): { key: ApiKey; shown: ShownKey } {
+  const text = `${keyClass === "secret" ? "sk" : "pk"}_${mode}_${randomText(KEY_RANDOM_LENGTH)}`;
+  const keyId = ids.next("key");
+  const key: ApiKey = {
+    keyId,
+    appId,
+    class: keyClass,
+    mode,
+    hash: hashOf(text),
+    prefix: text.slice(0, KEY_PREFIX_LENGTH),
+    createdAt: clock.now(),
+    revokedAt: null,
+  };
+  return { key, shown: { keyId, key: text, class: keyClass, mode } };
+}
+
+/** Random base62 text. Bytes past the last whole multiple of 62 are dropped, so every digit is equally likely. */
+export function randomText(length: number): string {
+  let text = "";
+  while (text.length < length) {
+    for (const byte of crypto.getRandomValues(new Uint8Array(length))) {
+      if (byte < 248 && text.length < length) text += BASE62[byte % 62];
+    }
+  }
+  return text;
+}

@@ -1,0 +1,66 @@
+// The demo of a first start on an empty embedded store: a workspace, an app with the example catalog, a subscribed
+// user, and a curl line that reserves for that user as it is printed. Section 3 of the decisions.
+
+import { applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
+import catalog from "./catalog.json" with { type: "json" };
+import type { Serving } from "../../service/service.ts";
+
+/** What the demo shows, as it is kept in the data folder. */
+export interface Demo {
+  readonly appId: string;
+  readonly identitySecret: string;
+  readonly keys: readonly ShownKey[];
+  readonly userId: string;
+}
+
+const DEMO_WORKSPACE = "Demo workspace";
+const DEMO_USER = "user_demo";
+const DEMO_PLAN = "plan_pro";
+
+/**
+ * Makes the demo where the store has no workspace of anybody's yet; null where it has. A first start that was
+ * killed may have left a demo workspace that nobody has the keys of: it gets an app of its own again.
+ */
+export async function makeDemo(serving: Serving): Promise<Demo | null> {
+  const known = [...serving.registry.workspaces.values()];
+  if (known.some(({ name }) => name !== DEMO_WORKSPACE)) return null;
+  const workspace = known[0] ?? await createWorkspace(serving, { name: DEMO_WORKSPACE });
+  const created = await createApp(serving, { name: "Demo app", workspaceId: workspace.workspaceId });
+  const app = created === null ? undefined : serving.registry.apps.get(created.appId);
+  if (created === null || app === undefined) throw new Error("The demo app was not made");
+  const applied = await applyCatalog(serving, app, catalog, false);
+  if ("code" in applied) throw new Error(`The demo catalog has faults: ${JSON.stringify(applied.details)}`);
+  for (const realm of Object.values(app.realms)) {
+    await serving.term.directory.runById(DEMO_USER, {
+      realm,
+      name: "subscribe",
+      input: {
+        plan: DEMO_PLAN,
+        provider: null,
+        externalId: null,
+        customLimits: undefined,
+        startsAt: null,
+        endsAt: null,
+        cycleStart: undefined,
+      },
+    });
+  }
+  return {
+    appId: created.appId,
+    identitySecret: created.identitySecret,
+    keys: created.keys,
+    userId: DEMO_USER,
+  };
+}
+
+/** The demo as text for the terminal, with a command that works as it stands. */
+export function demoText(demo: Demo, origin: string): string {
+  const keys = demo.keys.map(({ class: keyClass, mode, key }) => `  ${keyClass} ${mode}  ${key}`);
+  const secret = demo.keys.find((key) => key.class === "secret" && key.mode === "live")?.key ?? "";
+  return [
+    `Demo app ${demo.appId}, its keys:`,
+    ...keys,
+    "Reserve one image for the demo user:",
+    `  curl -s ${origin}/api/v1/reserve -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '{"userId":"${demo.userId}","event":"image.render"}'`,
+  ].join("\n");
+}
