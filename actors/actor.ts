@@ -2,9 +2,21 @@
 // applies and hands its changes to the output gate without an await between, so nothing can come between a
 // decision and its changes; the answer then waits at the gate.
 
+import type { Amount } from "../src/domain/amount.ts";
+import type { CommandName, Commands } from "../src/domain/command.ts";
+import { decide } from "../src/domain/decide.ts";
+import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { Reservation } from "../src/domain/metering/reservation.ts";
+import type { Catalog } from "../src/domain/plans/catalog.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { refused, type Result } from "../src/domain/result.ts";
+import type { Change, UserState } from "../src/domain/user.ts";
+import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
+import type { CallSpans, Spans } from "../src/observability/spans.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
 import { Mailbox } from "./mailbox.ts";
-import type { Budget, WorkspaceCaps } from "./budget.ts";
 import {
   type BalanceRef,
   type IdempotencyRow,
@@ -13,17 +25,6 @@ import {
   Unavailable,
   type UserStore,
 } from "./port.ts";
-import type { Amount } from "../src/domain/amount.ts";
-import type { Catalog } from "../src/domain/plans/catalog.ts";
-import { type CommandName, type Commands, refused, type Result } from "../src/domain/command.ts";
-import { decide } from "../src/domain/decide.ts";
-import type { IdSource, UserKey } from "../src/domain/ids.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import type { Reservation } from "../src/domain/metering/reservation.ts";
-import type { Change, UserState } from "../src/domain/user.ts";
-import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
-import type { CallSpans, Spans } from "../src/observability/spans.ts";
 
 /** What a turn knows of the realm it runs in. */
 export interface Realm {

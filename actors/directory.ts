@@ -2,15 +2,16 @@
 // actor is started once however many calls wait for it, loads go out many users to a query, and an actor leaves
 // memory only when it is idle and the tables have everything of it.
 
+import type { CommandName, Commands } from "../src/domain/command.ts";
+import type { UserKey } from "../src/domain/ids.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import type { Result } from "../src/domain/result.ts";
+import { UserState } from "../src/domain/user.ts";
+import { secondsSince } from "../src/observability/runtime_counts.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { Actor, type ActorWorld, type Call } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
-import type { CommandName, Commands, Result } from "../src/domain/command.ts";
-import type { UserKey } from "../src/domain/ids.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import { UserState } from "../src/domain/user.ts";
-import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { secondsSince } from "../src/observability/runtime_counts.ts";
 
 /** What a directory needs beside what its actors share. */
 export interface DirectoryOptions {

@@ -6,16 +6,16 @@
 // two merges that want the same users never wait for each other. The decision, its application, the batch and the
 // handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
 
-import type { Actor, ActorWorld, Realm } from "./actor.ts";
-import type { Batch } from "./gate.ts";
-import type { Directory } from "./directory.ts";
-import { type IdempotencyRow, Unavailable, type UserStore } from "./port.ts";
-import { answered, type MergeInput, refused, type Result } from "../src/domain/command.ts";
-import { merge } from "../src/domain/merging/merge.ts";
+import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
 import type { HistoryCounts, MergeReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/refusal.ts";
-import { standStill } from "./stand_still.ts";
+import { answered, refused, type Result } from "../src/domain/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
+import type { Actor, ActorWorld, Realm } from "./actor.ts";
+import type { Directory } from "./directory.ts";
+import type { Batch } from "./gate.ts";
+import { type IdempotencyRow, Unavailable, type UserStore } from "./port.ts";
+import { standStill } from "./stand_still.ts";
 
 /** A merge as it is asked for. */
 export interface MergeCall {

@@ -1,11 +1,11 @@
 // Sweeps: settle what is due of users that nobody calls for, in bounded steps. They change no later answer, since
 // every decision settles what is due first; they only make it visible, and promote and end on time.
 
-import type { Realm } from "./actor.ts";
-import type { Term } from "./term.ts";
-import type { UserStore } from "./port.ts";
-import type { SettleAnswer } from "../src/domain/command.ts";
+import type { SettleAnswer } from "../src/domain/due.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
+import type { Realm } from "./actor.ts";
+import type { UserStore } from "./port.ts";
+import type { Term } from "./term.ts";
 
 /**
  * Settles what is due in a realm, to its end, a bounded step at a time.

@@ -5,10 +5,11 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Realm } from "../actors/actor.ts";
 import type { Term } from "../actors/term.ts";
+import { equalsSecret } from "../src/secrets/hash.ts";
+import type { Service, Serving } from "../src/service/service.ts";
+import type { Caller } from "../src/tenant/registry.ts";
 import { Refused } from "./errors.ts";
 import { endUserId } from "./schemas/fields.ts";
-import { type Caller, equalsSecret } from "../src/tenant/registry.ts";
-import type { Service, Serving } from "../src/service/service.ts";
 
 /**
  * Who may call an operation: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`; `hidden`

@@ -3,9 +3,13 @@
 
 import { z } from "zod";
 import { mergeUsers, type MergeWorld } from "../actors/merge.ts";
-import { refused, type Result } from "../src/domain/command.ts";
 import type { MergeReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/refusal.ts";
+import { refused, type Result } from "../src/domain/result.ts";
+import { moveAlias } from "../src/housekeeping/history_move.ts";
+import { linkPeople } from "../src/privacy/link.ts";
+import { MERGE_LIMITS } from "../src/process/limits.ts";
+import type { Serving } from "../src/service/service.ts";
 import { Refused } from "./errors.ts";
 import {
   type Operation,
@@ -18,10 +22,6 @@ import {
 import { aliasBatchAnswer, aliasReport, customerAnswer } from "./schemas/answers.ts";
 import { endUserId, SHOWN_AS } from "./schemas/fields.ts";
 import { showDuplicates, showSubRef } from "./wire.ts";
-import { moveAlias } from "../src/housekeeping/history_move.ts";
-import { linkPeople } from "../src/privacy/link.ts";
-import { MERGE_LIMITS } from "../src/process/limits.ts";
-import type { Serving } from "../src/service/service.ts";
 
 const consent = z.boolean().nullish();
 

@@ -7,6 +7,10 @@ import type { Context } from "hono";
 import { z } from "zod";
 import type { Mode } from "../actors/port.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
+import { exportDocument } from "../src/privacy/export.ts";
+import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { equalsSecret } from "../src/secrets/hash.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 import { Refused } from "./errors.ts";
 import { type Operation, operation, success } from "./operation.ts";
 import type { OperationDoc } from "./reference/doc.ts";
@@ -14,10 +18,6 @@ import { headersOf, requestId } from "./respond.ts";
 import { exportDocumentAnswer, exportPersonAnswer } from "./schemas/answers.ts";
 import { endUserId, timeText } from "./schemas/fields.ts";
 import type { RouteWatch } from "./watch.ts";
-import { exportDocument } from "../src/privacy/export.ts";
-import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
-import { equalsSecret } from "../src/tenant/registry.ts";
-import type { Service, Serving } from "../src/service/service.ts";
 
 /** What a token allows: the document of one id, for a while. */
 export interface ExportGrant {

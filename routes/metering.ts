@@ -2,15 +2,11 @@
 // "Reservations"; section 5 of the decisions.
 
 import { numberOf } from "../src/domain/amount.ts";
-import type {
-  CanUseAnswer,
-  CommitAnswer,
-  Correction,
-  GroupReading,
-  ReserveAnswer,
-  TrackAnswer,
-} from "../src/domain/command.ts";
+import type { CommitAnswer, Correction } from "../src/domain/metering/commit.ts";
 import type { CallSize } from "../src/domain/metering/pricing.ts";
+import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
+import type { GroupReading } from "../src/domain/metering/room.ts";
+import type { TrackAnswer } from "../src/domain/metering/track.ts";
 import { type Operation, operation, runTurn } from "./operation.ts";
 import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "./schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";

@@ -6,12 +6,17 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import type { Call } from "../actors/actor.ts";
 import type { Directory } from "../actors/directory.ts";
-import type { IdempotencyRow } from "../actors/port.ts";
 import type { WireAnswer } from "../actors/idempotency.ts";
-import { type CommandName, type Commands, refused, type Result } from "../src/domain/command.ts";
+import type { IdempotencyRow } from "../actors/port.ts";
+import type { CommandName, Commands } from "../src/domain/command.ts";
+import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { ownerOf } from "../src/domain/ids.ts";
 import { unknownReservation } from "../src/domain/metering/commit.ts";
-import { unknownBalance } from "../src/domain/credits/revoke.ts";
+import { refused, type Result } from "../src/domain/result.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import { hashOf } from "../src/secrets/hash.ts";
+import type { Service, Serving } from "../src/service/service.ts";
+import type { Caller } from "../src/tenant/registry.ts";
 import { type Access, authenticate, authorize, type EndUser } from "./auth.ts";
 import {
   flattenOptions,
@@ -26,9 +31,6 @@ import { errorBody, NOT_KEPT, Refused, STATUS } from "./errors.ts";
 import { countCall } from "./rate_limit.ts";
 import type { OperationDoc } from "./reference/doc.ts";
 import type { RouteWatch } from "./watch.ts";
-import { REQUEST_LIMITS } from "../src/process/limits.ts";
-import { type Caller, hashOf } from "../src/tenant/registry.ts";
-import type { Service, Serving } from "../src/service/service.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

@@ -1,7 +1,10 @@
 // Usage, the user's view, subscriptions and plans. Section 4 of the decisions.
 
 import { z } from "zod";
-import type { UserAnswer } from "../src/domain/command.ts";
+import type { UserAnswer } from "../src/domain/usage.ts";
+import { REQUEST_LIMITS } from "../src/process/limits.ts";
+import { listPlans } from "../src/read/plans.ts";
+import { listSubscriptionHistory } from "../src/read/subscription_history.ts";
 import { requireSameUser } from "./auth.ts";
 import { Refused } from "./errors.ts";
 import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
@@ -9,9 +12,6 @@ import { usageAnswer, usageMeAnswer, userAnswer } from "./schemas/answers.ts";
 import { endUserId, eventPattern } from "./schemas/fields.ts";
 import { plan } from "./schemas/records.ts";
 import { showDuplicates, showSubscription, showUsage } from "./wire.ts";
-import { listPlans } from "../src/read/plans.ts";
-import { listSubscriptionHistory } from "../src/read/subscription_history.ts";
-import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** `GET /v1/usage`: the counters of the primary plan. */
 const usage = operation({

@@ -1,17 +1,14 @@
 // How the domain's records show on the wire, where more than one operation shows them. Section 4 of the decisions.
 
 import { larger, numberOf } from "../src/domain/amount.ts";
-import type {
-  CounterReading,
-  Duplicates,
-  NamedSubscription,
-  ShownBalance,
-  UsageAnswer,
-} from "../src/domain/command.ts";
+import type { ShownBalance } from "../src/domain/credits/balances.ts";
 import { statusOf } from "../src/domain/credits/credit.ts";
+import type { CounterReading } from "../src/domain/metering/counter.ts";
 import type { Millis, Window } from "../src/domain/plans/period.ts";
 import type { LimitGroup } from "../src/domain/plans/plan.ts";
+import type { Duplicates, NamedSubscription } from "../src/domain/plans/standing.ts";
 import type { Subscription } from "../src/domain/plans/subscription.ts";
+import type { UsageAnswer } from "../src/domain/usage.ts";
 import { timeText, timeTextOrNull } from "./schemas/fields.ts";
 
 /** A counter of usage and track. */

@@ -144,7 +144,6 @@ export type {
   Extra,
   GroupStanding,
   Held,
-  Metering,
   NotHeld,
   ReleaseOptions,
   ReserveAnswer,
@@ -155,7 +154,8 @@ export type {
   TrackOptions,
   Usage,
   UseDetail,
-} from "./metering.ts";
+} from "./metering_shapes.ts";
+export type { Metering } from "./metering.ts";
 export type { RetryPolicy } from "./retry.ts";
 export type {
   Counter,

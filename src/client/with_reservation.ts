@@ -4,11 +4,11 @@ import type {
   CommitAnswer,
   CommitOptions,
   Held,
-  Metering,
   NotHeld,
+  ReleaseOptions,
   ReserveAnswer,
   ReserveOptions,
-} from "./metering.ts";
+} from "./metering_shapes.ts";
 import type { Metadata } from "./shapes.ts";
 import type { CallOptions } from "./transport.ts";
 
@@ -40,9 +40,23 @@ export interface Done<Value> {
 /** What became of the work: done and committed, or not begun for the reasons of the reserve. */
 export type Outcome<Value> = Done<Value> | NotHeld;
 
+/** The calls that work under a hold makes: those of the client. */
+export interface SettlingCalls {
+  reserve(
+    userId: string,
+    event: string,
+    quantity?: number | undefined,
+    metadata?: Metadata | undefined,
+    options?: ReserveOptions,
+    call?: CallOptions,
+  ): Promise<ReserveAnswer>;
+  commit(reservationId: string, options?: CommitOptions, call?: CallOptions): Promise<CommitAnswer>;
+  release(reservationId: string, options?: ReleaseOptions, call?: CallOptions): Promise<void>;
+}
+
 /** Reserves, works, commits; releases when the work throws. */
 export async function reserveAndSettle<Value>(
-  calls: Pick<Metering, "reserve" | "commit" | "release">,
+  calls: SettlingCalls,
   { userId, event, quantity, metadata, ...options }: ReservedWork,
   work: (hold: Held) => Promise<Settled<Value>> | Settled<Value>,
   call: CallOptions = {},

@@ -6,20 +6,22 @@ import type { Realm } from "../../actors/actor.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import { type Amount, amountOf } from "../domain/amount.ts";
-import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
-import { answered, type GenerateInput, refused, type Result, type UserAnswer } from "../domain/command.ts";
+import type { GenerateInput } from "../domain/metering/generate.ts";
 import { generationCents } from "../domain/metering/pricing.ts";
+import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
 import { type Refusal, refusal } from "../domain/refusal.ts";
-import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
-import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
-import { readSource, type WireViews } from "./sources.ts";
-import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
+import { answered, refused, type Result } from "../domain/result.ts";
+import type { UserAnswer } from "../domain/usage.ts";
+import { SCOPE_BITS } from "../domain/user.ts";
 import type { ModelServer } from "../process/features.ts";
 import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { readConsent } from "../read/consent.ts";
-import { SCOPE_BITS } from "../domain/user.ts";
 import type { Serving } from "../service/service.ts";
+import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
+import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
+import { readSource, type WireViews } from "./sources.ts";
+import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
 
 /** A call as it was sent, with how records show. */
 export interface ComposeCall {

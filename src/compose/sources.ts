@@ -1,11 +1,13 @@
 // Data sources: what a template may show of exactly one user, in the wire's own shape. Section 10 of the decisions.
 
 import type { Realm } from "../../actors/actor.ts";
-import type { DataSource } from "../domain/plans/catalog.ts";
-import type { CounterReading, ShownBalance, UserAnswer } from "../domain/command.ts";
+import type { ShownBalance } from "../domain/credits/balances.ts";
 import { statusOf } from "../domain/credits/credit.ts";
+import type { CounterReading } from "../domain/metering/counter.ts";
+import type { DataSource } from "../domain/plans/catalog.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import type { Subscription } from "../domain/plans/subscription.ts";
+import type { UserAnswer } from "../domain/usage.ts";
 import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { listEvents } from "../read/feed.ts";
 import type { Database } from "../storage/database.ts";

@@ -1,8 +1,28 @@
 // Consent: what a user opted out of, on the user's own row, so that every decision sees it. Specification, "Opt-out
 // scopes"; section 9 of the decisions.
 
-import { answered, type ConsentAnswer, type ConsentInput, type Context, type Result } from "./command.ts";
+import type { UserKey } from "./ids.ts";
+import type { ConsentEntry } from "./user.ts";
+import type { Context } from "./context.ts";
 import type { Draft } from "./draft.ts";
+import { answered, type Result } from "./result.ts";
+
+/** Scopes to opt out of or back in to, as a sum of SCOPE_BITS. */
+export interface ConsentInput {
+  readonly add: number;
+  readonly remove: number;
+  /** The audit entry of a change; null for none. */
+  readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
+  /** Marks the user as one that is about to be erased; undefined keeps. */
+  readonly isErasing?: boolean;
+}
+
+export interface ConsentAnswer {
+  readonly userId: string;
+  readonly userKey: UserKey;
+  readonly optedOut: number;
+  readonly hasChanged: boolean;
+}
 
 /** Decides a change of consent; one that changes nothing writes nothing. */
 export function consent(draft: Draft, input: ConsentInput, { ids, now }: Context): Result<ConsentAnswer> {

@@ -3,27 +3,23 @@
 // says when this user is due next is brought up to date. Pure: the state is read, never written; the same
 // inputs give the same decision.
 
-import { cancel } from "./plans/cancel.ts";
-import { commit } from "./metering/commit.ts";
+import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
-import {
-  answered,
-  type CommandName,
-  type Commands,
-  type Context,
-  type Decision,
-  type Result,
-} from "./command.ts";
+import type { Context } from "./context.ts";
+import { credits } from "./credits/balances.ts";
+import { grant } from "./credits/grant.ts";
+import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./draft.ts";
 import { settleDue, updateDueAt } from "./due.ts";
+import { commit } from "./metering/commit.ts";
 import { generate } from "./metering/generate.ts";
-import { grant } from "./credits/grant.ts";
 import { release } from "./metering/release.ts";
-import { revoke } from "./credits/revoke.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
-import { subscribe } from "./plans/subscribe.ts";
 import { track } from "./metering/track.ts";
-import { credits, usage, user } from "./usage.ts";
+import { cancel } from "./plans/cancel.ts";
+import { subscribe } from "./plans/subscribe.ts";
+import { answered, type Decision, type Result } from "./result.ts";
+import { usage, user } from "./usage.ts";
 import type { UserState } from "./user.ts";
 
 type Handlers = {

@@ -1,14 +1,20 @@
 // What is due: lapsed holds and ended subscriptions, settled before every decision, each at its own moment, so that a
 // lazy settlement equals an eager one; and the mark that says when a user is due next.
 
-import type { Context, SettleAnswer } from "./command.ts";
+import type { Context } from "./context.ts";
 import type { Draft } from "./draft.ts";
-import type { Millis } from "./plans/period.ts";
 import { expire } from "./metering/release.ts";
 import type { Reservation } from "./metering/reservation.ts";
+import type { Millis } from "./plans/period.ts";
 import { refreshEntitlement } from "./plans/standing.ts";
 import { historyRow } from "./plans/subscribe.ts";
 import type { Subscription } from "./plans/subscription.ts";
+
+/** What fell due and was settled. */
+export interface SettleAnswer {
+  readonly holds: number;
+  readonly subscriptions: number;
+}
 
 /** Something that falls due: a hold that lapses or a subscription that ends. Holds come first at the same time. */
 type Due =

@@ -1,21 +1,36 @@
 // Usage and the user's view: pure reads of what decisions go by. Section 4 of the decisions, "GET /v1/usage" and
 // "GET /v1/users/{userId}".
 
-import type {
-  Context,
-  CreditsAnswer,
-  CreditsInput,
-  Result,
-  UsageAnswer,
-  UsageInput,
-  UserAnswer,
-} from "./command.ts";
-import { answered } from "./command.ts";
-import { type CreditBalance, listBalances, packNameOf } from "./credits/credit.ts";
+import type { Window } from "./plans/period.ts";
+import type { CounterReading } from "./metering/counter.ts";
+import type { Alias } from "./user.ts";
+import type { Context } from "./context.ts";
+import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./draft.ts";
 import { patternCovers } from "./match.ts";
-import { duplicatesOf, standingOf } from "./plans/standing.ts";
-import { quotaOf } from "./plans/subscription.ts";
+import { type Duplicates, duplicatesOf, standingOf } from "./plans/standing.ts";
+import { quotaOf, type Subscription } from "./plans/subscription.ts";
+import { answered, type Result } from "./result.ts";
+
+export interface UsageInput {
+  /** Narrows to the groups whose rules cover this name or glob; null for all. */
+  readonly event: string | null;
+}
+
+export interface UsageAnswer {
+  readonly userId: string;
+  readonly period: Window | null;
+  readonly counters: readonly CounterReading[];
+  /** Active and depleted balances. */
+  readonly credits: CreditsAnswer;
+  readonly duplicates: Duplicates | null;
+}
+
+export interface UserAnswer extends UsageAnswer {
+  readonly userKey: number;
+  readonly aliases: readonly Alias[];
+  readonly subscription: Subscription | null;
+}
 
 /** Every group of the primary plan with its counter, or those that cover an event's name. */
 export function usage(draft: Draft, input: UsageInput, context: Context): Result<UsageAnswer> {
@@ -30,26 +45,6 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     aliases: draft.state.aliases,
     subscription: standingOf(draft, context)?.row ?? null,
   });
-}
-
-/** The balances that cover an event's name, or all: active and depleted ones, in consumption order. */
-export function credits(draft: Draft, input: CreditsInput, context: Context): Result<CreditsAnswer> {
-  return answered(readCredits(draft, input.event, context));
-}
-
-/** Balances as answers show them. */
-export function showBalances(
-  draft: Draft,
-  rows: readonly CreditBalance[],
-  { catalog, now }: Context,
-): CreditsAnswer {
-  const balances = rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
-  return { userKey: draft.user.key, balances, now };
-}
-
-function readCredits(draft: Draft, event: string | null, context: Context): CreditsAnswer {
-  const rows = listBalances(draft.balancesInOrder(), { event, includeExpired: false }, context.now);
-  return showBalances(draft, rows, context);
 }
 
 function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnswer {

@@ -1,14 +1,14 @@
 // One end user's live state, and `apply`, the only way it changes. A decision reads this state and never writes
 // it; what it decided comes back as changes, here and to the journal alike, so memory and tables can't part.
 
-import type { Counter } from "./metering/counter.ts";
 import { compareBalances, type CreditBalance, type LedgerEntry } from "./credits/credit.ts";
+import type { UserKey } from "./ids.ts";
+import type { Counter } from "./metering/counter.ts";
 import type { EventLog, MeteringEvent } from "./metering/event.ts";
 import { ExpiryQueue } from "./metering/expiry_queue.ts";
-import type { Generation } from "./metering/generate.ts";
-import type { UserKey } from "./ids.ts";
-import type { Millis } from "./plans/period.ts";
+import type { Generation } from "./metering/generation.ts";
 import type { Reservation } from "./metering/reservation.ts";
+import type { Millis } from "./plans/period.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
 
 /** The plan that a user entered last, and how its windows are stepped. */

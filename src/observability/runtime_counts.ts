@@ -1,7 +1,9 @@
 // What the actor runtime counts: plain numbers and arrays that a turn adds to and a scrape reads. They live as long as
 // the process, so that counters go on over terms; what is true of one term alone (its mailboxes) is a tally of its own.
 
-import type { CommandName, Commands, ReserveReason, Result } from "../domain/command.ts";
+import type { CommandName, Commands } from "../domain/command.ts";
+import type { ReserveReason } from "../domain/metering/room.ts";
+import type { Result } from "../domain/result.ts";
 import { BATCH_CHANGES, Histogram, MEMORY_SECONDS, STORE_SECONDS } from "./histogram.ts";
 
 /** One turn of this many is timed, by command; a power of two. */

@@ -18,7 +18,8 @@ import {
   trace,
   type Tracer,
 } from "@opentelemetry/api";
-import type { CommandName, Result } from "../domain/command.ts";
+import type { CommandName } from "../domain/command.ts";
+import type { Result } from "../domain/result.ts";
 
 /** Batches that one drain links to. */
 const DRAIN_LINKS_MAX = 128;

@@ -2,12 +2,12 @@
 // the tables before a call is answered. Section 9 of the decisions.
 
 import type { Realm } from "../../actors/actor.ts";
-import type { ConsentAnswer, ConsentInput } from "../domain/command.ts";
+import type { ConsentAnswer, ConsentInput } from "../domain/consent.ts";
 import type { UserKey } from "../domain/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "../domain/user.ts";
-import { forgetPseudonym, idsOfPerson } from "./people.ts";
 import { readConsent } from "../read/consent.ts";
 import type { Serving } from "../service/service.ts";
+import { forgetPseudonym, idsOfPerson } from "./people.ts";
 
 /** The bits of a scope: `all` is analytics and personalization, not prompt logging. */
 export function bitsOf(scope: ConsentScope): number {

@@ -3,9 +3,11 @@
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
-import { answered, refused, type Result } from "../domain/command.ts";
 import { refusal } from "../domain/refusal.ts";
+import { answered, refused, type Result } from "../domain/result.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
+import type { Serving } from "../service/service.ts";
+import type { Session } from "../storage/database.ts";
 import { PEOPLE_LIMITS } from "./limits.ts";
 import { link, spreadOptOuts } from "./link.ts";
 import {
@@ -20,8 +22,6 @@ import {
   standingOf,
 } from "./person_rows.ts";
 import { standInPersonId } from "./pseudonyms.ts";
-import type { Serving } from "../service/service.ts";
-import type { Session } from "../storage/database.ts";
 
 /** What is said of an id. */
 export interface Identification {

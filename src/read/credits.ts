@@ -1,13 +1,13 @@
 // All credit balances of a user, expired and revoked ones too. Callers wait for the drain first.
 
-import type { ShownBalance } from "../domain/command.ts";
-import type { Catalog } from "../domain/plans/catalog.ts";
+import type { ShownBalance } from "../domain/credits/balances.ts";
 import { type CreditFilter, listBalances, packNameOf } from "../domain/credits/credit.ts";
 import type { UserKey } from "../domain/ids.ts";
+import type { Catalog } from "../domain/plans/catalog.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { readOfUser } from "./user_keys.ts";
 import { type BalanceRecord, decodeBalance } from "../storage/credit_rows.ts";
 import type { Database } from "../storage/database.ts";
+import { readOfUser } from "./user_keys.ts";
 
 /** The balances that a filter shows, in consumption order. */
 export async function listAllBalances(

@@ -1,6 +1,6 @@
 // Small secrets in the data folder of the embedded store, readable by their owner alone.
 
-import { randomText } from "../tenant/admin.ts";
+import { randomText } from "./random.ts";
 
 const SECRET_LENGTH = 40;
 

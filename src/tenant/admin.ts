@@ -1,24 +1,16 @@
 // The administrator's operations: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
 // writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
 
+import { randomText } from "../secrets/random.ts";
 import type { Term } from "../../actors/term.ts";
 import { numberOf } from "../domain/amount.ts";
+import type { IdSource } from "../domain/ids.ts";
 import { compileCatalog } from "../domain/plans/catalog.ts";
 import { type Refusal, refusal } from "../domain/refusal.ts";
-import type { IdSource } from "../domain/ids.ts";
-import { type CatalogChange, checkCatalog, diffCatalogs } from "./catalog/check.ts";
-import type { CatalogInput } from "./catalog/schema.ts";
-import { inTurn } from "../process/in_turn.ts";
 import type { Clock } from "../process/clock.ts";
-import {
-  type ApiKey,
-  type App,
-  type AppliedCatalog,
-  type AppRecord,
-  hashOf,
-  type Registry,
-  type Workspace,
-} from "./registry.ts";
+import { inTurn } from "../process/in_turn.ts";
+import { hashOf } from "../secrets/hash.ts";
+import type { StoreLease } from "../storage/lease.ts";
 import {
   insertApp,
   packsInUse,
@@ -27,7 +19,9 @@ import {
   saveKey,
   saveWorkspace,
 } from "../storage/registry_store.ts";
-import type { StoreLease } from "../storage/lease.ts";
+import { type CatalogChange, checkCatalog, diffCatalogs } from "./catalog/check.ts";
+import type { CatalogInput } from "./catalog/schema.ts";
+import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
 
 /** What the operations work on. */
 export interface AdminWorld {
@@ -66,7 +60,6 @@ const DEFAULT_CAPS = {
 
 const KEY_CLASSES = ["secret", "public"] as const;
 const KEY_MODES = ["live", "test"] as const;
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const KEY_RANDOM_LENGTH = 40;
 const KEY_PREFIX_LENGTH = 12;
 
@@ -284,15 +277,4 @@ function makeKey(
     revokedAt: null,
   };
   return { key, shown: { keyId, key: text, class: keyClass, mode } };
-}
-
-/** Random base62 text. Bytes past the last whole multiple of 62 are dropped, so every digit is equally likely. */
-export function randomText(length: number): string {
-  let text = "";
-  while (text.length < length) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(length))) {
-      if (byte < 248 && text.length < length) text += BASE62[byte % 62];
-    }
-  }
-  return text;
 }

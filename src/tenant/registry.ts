@@ -2,7 +2,7 @@
 // questions of every request, who is calling and under which catalog, without a query. Only the writer serves, and
 // every change goes through the writer, so memory is never stale.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
 import type { Mode } from "../../actors/port.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
@@ -184,15 +184,4 @@ export class Registry {
     this.#keysByHash.set(key.hash, key);
     this.#callers.clear();
   }
-}
-
-/** The SHA-256 of a secret text, in hex. */
-export function hashOf(secret: string): string {
-  return createHash("sha256").update(secret).digest("hex");
-}
-
-/** Whether two secrets are equal, in time that does not depend on where they differ. */
-export function equalsSecret(presented: string, expected: string): boolean {
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(presented), digest(expected));
 }

@@ -3,28 +3,29 @@
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../src/domain/amount.ts";
-import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
-import type { CommandName, Commands, Decision, GroupReading, MergeInput } from "../../src/domain/command.ts";
-import { decide } from "../../src/domain/decide.ts";
-import { matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
-import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
-import { merge } from "../../src/domain/merging/merge.ts";
-import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
-import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
-import { type Change, UserState } from "../../src/domain/user.ts";
-import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { STATUS } from "../../routes/errors.ts";
 import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/wire.ts";
+import { numberOf } from "../../src/domain/amount.ts";
+import type { CommandName, Commands } from "../../src/domain/command.ts";
+import { decide } from "../../src/domain/decide.ts";
+import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
+import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
+import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import { matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
+import type { GroupReading } from "../../src/domain/metering/room.ts";
+import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
+import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
+import type { Decision } from "../../src/domain/result.ts";
+import { type Change, UserState } from "../../src/domain/user.ts";
+import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChange } from "../../src/storage/rows.ts";
-import { Auditor } from "./auditor.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 import { MemoryTables } from "../support/memory_store.ts";
-
-import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
 import { answerAlias } from "./alias_calls.ts";
+import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
+import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
 import {
   amountOrNull,
   callOf,

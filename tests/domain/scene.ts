@@ -1,17 +1,17 @@
 // One user's state with a clock, for tests that say each command in a line.
 
 import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import type { CommandName, Commands } from "../../src/domain/command.ts";
+import { decide } from "../../src/domain/decide.ts";
+import type { CallSize } from "../../src/domain/metering/pricing.ts";
 import {
   type Catalog,
   compileCatalog,
   type PackDocument,
   type PlanDocument,
 } from "../../src/domain/plans/catalog.ts";
-import type { CommandName, Commands, Decision } from "../../src/domain/command.ts";
-import { decide } from "../../src/domain/decide.ts";
-import { type CallSize } from "../../src/domain/metering/pricing.ts";
-import type { Change } from "../../src/domain/user.ts";
-import { UserState } from "../../src/domain/user.ts";
+import type { Decision } from "../../src/domain/result.ts";
+import { type Change, UserState } from "../../src/domain/user.ts";
 import { countedIds } from "./decide_system.ts";
 
 /** A plan in short: groups of unit count by id and quota, all for events "x.*". */

@@ -1,10 +1,11 @@
 // Wire inputs of the model's requests as commands of the domain.
 
 import { amountOf } from "../../src/domain/amount.ts";
-import type { Commands, Correction } from "../../src/domain/command.ts";
+import type { Commands } from "../../src/domain/command.ts";
 import type { Metadata } from "../../src/domain/match.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
+import type { Correction } from "../../src/domain/metering/commit.ts";
 import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { Millis } from "../../src/domain/plans/period.ts";
 import type { Input } from "../model/document.ts";
 
 export function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {

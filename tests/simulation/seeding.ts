@@ -1,10 +1,10 @@
 // What the simulated database holds before the first process starts: one workspace, one app, its keys and catalog.
 
 import type { Mode } from "../../actors/port.ts";
-import { hashOf } from "../../src/tenant/registry.ts";
+import { hashOf } from "../../src/secrets/hash.ts";
 import type { CatalogDocument } from "../model/document.ts";
-import { secretKeyOf } from "./process.ts";
 import type { SimTables } from "./database/tables.ts";
+import { secretKeyOf } from "./process.ts";
 
 /** What the one workspace may do in the one mode that is used; null = no limit. */
 export interface Caps {

@@ -9,7 +9,7 @@ import { matchesAny, type MatchRule, type Metadata, patternCovers } from "../mat
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
 
-export type PackKind = "per_type" | "generic";
+import type { PackKind } from "../plans/catalog.ts";
 
 /** Where a grant came from. */
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";

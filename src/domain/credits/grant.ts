@@ -1,21 +1,28 @@
 // Grant: credits of a pack for a user, a balance for each of its items. A repeated external reference answers with
 // the balances it made, as they are now. Specification, "POST /v1/credits/grant"; section 6 of the decisions.
 
-import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
-import {
-  answered,
-  type Context,
-  type CreditsAnswer,
-  type GrantInput,
-  refused,
-  type Result,
-} from "../command.ts";
-import type { CreditBalance } from "./credit.ts";
+import type { Amount } from "../amount.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
+import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
 import type { Millis } from "../plans/period.ts";
 import { type Refusal, refusal } from "../refusal.ts";
-import { showBalances } from "../usage.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { type CreditsAnswer, showBalances } from "./balances.ts";
+import type { CreditBalance, CreditSource } from "./credit.ts";
 import { writeEntry } from "./wallet.ts";
+
+export interface GrantInput {
+  /** A pack's id or name. */
+  readonly pack: string;
+  /** Needed for a pack without items, ignored otherwise, whatever it is. */
+  readonly quantity: Amount | "malformed" | null;
+  readonly externalRef: string | null;
+  /** undefined for the pack's default, null for evergreen. */
+  readonly expiresAt: Millis | null | undefined;
+  readonly source: CreditSource;
+  readonly notes: string | null;
+}
 
 const DAY_MS = 86_400_000;
 /** The last moment of the year 9999: no time has more digits. */

@@ -1,10 +1,16 @@
 // Revoke: the end of a balance. What is left of it goes; what was consumed stays accounted for. Specification,
 // "POST /v1/credits/revoke"; section 6 of the decisions.
 
-import { answered, type Context, refused, type Result, type RevokeInput } from "../command.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
 import { writeEntry } from "./wallet.ts";
+
+export interface RevokeInput {
+  readonly balanceId: string;
+  readonly reason: string | null;
+}
 
 /** Decides a revoke of a balance that belongs to this user; a second one writes an entry of 0. */
 export function revoke(draft: Draft, input: RevokeInput, context: Context): Result<Record<never, never>> {

@@ -2,13 +2,20 @@
 // balance with its ledger entry. Nothing else changes a balance. Sections 5 and 6 of the decisions.
 
 import { type Amount, smaller } from "../amount.ts";
-import type { Context, PackOffer } from "../command.ts";
-import { type CreditBalance, type CreditLine, isSpendable, type LedgerEntry, packNameOf } from "./credit.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import type { Metadata } from "../match.ts";
+import type { Amounts } from "../metering/pricing.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
-import type { Amounts } from "../metering/pricing.ts";
+import { type CreditBalance, type CreditLine, isSpendable, type LedgerEntry, packNameOf } from "./credit.ts";
+
+/** What a pack could give an event. */
+export interface PackOffer {
+  readonly packId: string;
+  readonly packName: string;
+  readonly available: Amount;
+}
 
 /** What balances are asked to pay for. */
 export interface Purchase {

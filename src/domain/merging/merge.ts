@@ -2,15 +2,28 @@
 // and no quota is fresh afterwards. Both states stand still while this one decision is made over them; everything it
 // yields becomes durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
 
-import { answered, type Context, type Decision, type MergeAnswer, type MergeInput } from "../command.ts";
+import type { Context } from "../context.ts";
 import { Draft } from "../draft.ts";
 import { settleDue } from "../due.ts";
+import { duplicatesOf, entitlementOf, standingOf } from "../plans/standing.ts";
+import { answered, type Decision } from "../result.ts";
+import type { Change, Entitlement, UserState } from "../user.ts";
 import { mergeCredits } from "./merge_credits.ts";
+import type { HistoryCounts, MergeReport } from "./merge_report.ts";
 import { mergeSubscriptions } from "./merge_subscriptions.ts";
 import { mergeUsage } from "./merge_usage.ts";
-import type { MergeReport } from "./merge_report.ts";
-import { duplicatesOf, entitlementOf, standingOf } from "../plans/standing.ts";
-import type { Change, Entitlement, UserState } from "../user.ts";
+
+export interface MergeInput {
+  readonly isDryRun: boolean;
+  readonly mode: "live" | "test";
+  /** Rows of the ending user's history; null for more than move within the call. */
+  readonly history: HistoryCounts | null;
+  readonly analytics: MergeReport["analytics"];
+}
+
+export interface MergeAnswer {
+  readonly report: MergeReport;
+}
 
 /** Decides the merge of a user into another. The changes belong to the second one's state; the first one ends. */
 export function merge(

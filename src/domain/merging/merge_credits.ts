@@ -2,11 +2,11 @@
 // used; what does not fit is its overage, which later refunds reduce first. Section 8 of the decisions.
 
 import { type Amount, larger, numberOf } from "../amount.ts";
-import type { Context } from "../command.ts";
+import type { Context } from "../context.ts";
 import { type CreditBalance, type CreditLine, statusOf } from "../credits/credit.ts";
+import { writeEntry } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
-import { writeEntry } from "../credits/wallet.ts";
 
 /** What became of the balances. */
 export interface MergedCredits {

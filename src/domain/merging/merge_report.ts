@@ -1,6 +1,6 @@
 // The report of a merge: what moved, what met, and what it cost. Specification, "AliasReport".
 
-import type { Duplicates, NamedSubscription } from "../command.ts";
+import type { Duplicates, NamedSubscription } from "../plans/standing.ts";
 
 /** Rows of a user's history, by kind. */
 export interface HistoryCounts {

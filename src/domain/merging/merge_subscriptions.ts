@@ -1,9 +1,9 @@
 // Subscriptions in a merge: all rows become one user's. Default rows that a paid row covers, or a better default one,
 // end; paid rows stay, and the best active row is primary. Specification, "States and transitions, Subscription".
 
-import type { Context, NamedSubscription } from "../command.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { named } from "../plans/standing.ts";
+import { named, type NamedSubscription } from "../plans/standing.ts";
 import { historyRow } from "../plans/subscribe.ts";
 import { activeRows, isPaid, primaryOf, rankOf, type Subscription } from "../plans/subscription.ts";
 

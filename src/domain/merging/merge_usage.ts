@@ -3,13 +3,13 @@
 // meet where plan, group and window are the same. Section 8 of the decisions, "Counters".
 
 import type { Amount } from "../amount.ts";
-import type { Context, Standing } from "../command.ts";
-import { addedTo, adjustedTo, type Counter, type CounterRef, emptied } from "../metering/counter.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import type { CarriedGroup } from "./merge_report.ts";
+import { addedTo, adjustedTo, type Counter, type CounterRef, emptied } from "../metering/counter.ts";
 import type { Window } from "../plans/period.ts";
 import { pairGroups } from "../plans/plan.ts";
-import { heldWindowOf, repointHolds } from "../plans/standing.ts";
+import { heldWindowOf, repointHolds, type Standing } from "../plans/standing.ts";
+import type { CarriedGroup } from "./merge_report.ts";
 
 /** What became of the counters. */
 export interface MergedUsage {

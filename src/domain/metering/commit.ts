@@ -3,19 +3,42 @@
 // "POST /v1/commit"; section 5 of the decisions, "Commit".
 
 import { type Amount, larger, ONE } from "../amount.ts";
-import type { CommitAnswer, CommitInput, Context, Result } from "../command.ts";
-import { answered, refused } from "../command.ts";
-import { counterKey } from "./counter.ts";
+import type { Context } from "../context.ts";
 import type { CreditLine } from "../credits/credit.ts";
+import { moveCredit, type Movement } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
-import { recordEvent } from "./prompt_log.ts";
-import { finalParts } from "./final_parts.ts";
 import { metadataOf } from "../match.ts";
-import { refusal } from "../refusal.ts";
 import type { Unit } from "../plans/plan.ts";
+import { refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { counterKey } from "./counter.ts";
+import { finalParts } from "./final_parts.ts";
+import { recordEvent } from "./prompt_log.ts";
 import { type Line, type Reservation, TRANSITIONS } from "./reservation.ts";
 import { chargeLine, limitsOf, type LineLimit } from "./settle_lines.ts";
-import { moveCredit, type Movement } from "../credits/wallet.ts";
+
+/** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
+export type Correction = Readonly<Partial<Record<Unit, Amount>>>;
+
+export interface CommitInput {
+  readonly reservationId: string;
+  readonly extra: Correction;
+  readonly actual: Correction;
+  readonly costCents: Amount | null;
+  readonly response?: string | null;
+}
+
+export interface CommitAnswer {
+  readonly eventId: string;
+  readonly recharged: boolean;
+  readonly groups: readonly {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly quota: Amount;
+    readonly current: Amount;
+    readonly overflow: boolean;
+  }[];
+}
 
 /** Decides a commit of a reservation that belongs to this user. */
 export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {

@@ -2,9 +2,17 @@
 // recorded events of its window plus what was adjusted by a plan change, a block or the floor at zero; keeping
 // `adjusted` makes that sum provable from the tables alone.
 
+import type { LimitGroup } from "../plans/plan.ts";
 import type { Amount } from "../amount.ts";
 import type { UserKey } from "../ids.ts";
 import type { Millis, Window } from "../plans/period.ts";
+
+/** A group with its counter, as usage shows it. */
+export interface CounterReading {
+  readonly group: LimitGroup;
+  readonly quota: Amount;
+  readonly counter: Counter;
+}
 
 /** What names a counter within one user: plan, group and the start of the window. */
 export interface CounterRef {

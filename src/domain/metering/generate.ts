@@ -1,35 +1,47 @@
 // Generate: meter what a model generated for a user. The work is done, so it is counted like a commit on a hold of
 // nothing: plan room first, then credits, then past the quota. Section 10 of the decisions.
 
+import type { Metadata } from "../match.ts";
 import { type Amount, ONE } from "../amount.ts";
-import type { Context, GenerateAnswer, GenerateInput, Result, Standing } from "../command.ts";
-import { answered } from "../command.ts";
+import type { Context } from "../context.ts";
 import type { CreditLine } from "../credits/credit.ts";
+import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
+import type { UserKey } from "../ids.ts";
+import { matchingGroups } from "../plans/plan.ts";
+import { type Standing, standingOf } from "../plans/standing.ts";
+import { answered, type Result } from "../result.ts";
 import { isCounted, type MatchStatus } from "./event.ts";
 import { finalParts } from "./final_parts.ts";
-import type { UserKey } from "../ids.ts";
-import type { Millis } from "../plans/period.ts";
-import { matchingGroups } from "../plans/plan.ts";
+import type { Generation } from "./generation.ts";
 import type { Amounts } from "./pricing.ts";
 import { recordEvent } from "./prompt_log.ts";
 import type { Line } from "./reservation.ts";
 import { chargeLine, limitsOf } from "./settle_lines.ts";
-import { standingOf } from "../plans/standing.ts";
-import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
 
-/** The record of one generation; its texts stand in the event's log, where that is kept. */
-export interface Generation {
-  readonly id: string;
-  readonly userKey: UserKey;
-  readonly realm: number;
+/** What a model generated for a user, by its own report and the catalog's prices. */
+export interface GenerateInput {
+  /** The compose type's name. */
   readonly type: string;
+  /** The catalog's id of the model. */
   readonly model: string;
+  /** The event that it is metered as. */
+  readonly event: string;
+  readonly metadata: Metadata;
   readonly inputTokens: Amount;
   readonly outputTokens: Amount;
   readonly costCents: Amount;
+  /** Texts for the event's log. */
+  readonly prompt: string | null;
+  readonly response: string | null;
+  /** The number of the user whose data the prompt holds. */
+  readonly askedOf: UserKey;
+}
+
+export interface GenerateAnswer {
+  readonly generationId: string;
   readonly eventId: string;
-  readonly at: Millis;
+  readonly matchStatus: MatchStatus;
 }
 
 /** Decides a generation: always recorded, counted where the plan or credits take it. */

@@ -1,10 +1,10 @@
 // Prompt logs: whether an event's texts may be kept, and the log that keeps them. Specification, "Prompt capture";
 // sections 5 and 9 of the decisions.
 
-import type { Context } from "../command.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import type { MeteringEvent } from "./event.ts";
 import { SCOPE_BITS } from "../user.ts";
+import type { MeteringEvent } from "./event.ts";
 
 /** Whether texts of this user may be written now: the app logs, and the user has not opted out. */
 export function mayLog(draft: Draft, { catalog }: Context): boolean {

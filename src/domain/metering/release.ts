@@ -1,14 +1,21 @@
 // Release and expiry: both give back what a hold took, in the window where it was taken. A release also leaves a
 // feed row that counts nowhere. Specification, "POST /v1/release" and "States"; section 5 of the decisions.
 
-import type { Context, ReleaseInput, Result } from "../command.ts";
-import { answered, refused } from "../command.ts";
-import { eventQuantity, notPending, unknownReservation } from "./commit.ts";
+import type { Context } from "../context.ts";
+import { refundCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { eventQuantity, notPending, unknownReservation } from "./commit.ts";
 import { recordEvent } from "./prompt_log.ts";
 import { type Reservation, TRANSITIONS } from "./reservation.ts";
 import { refundLines } from "./settle_lines.ts";
-import { refundCredits } from "../credits/wallet.ts";
+
+export interface ReleaseInput {
+  readonly reservationId: string;
+  readonly reason: string | null;
+  readonly errorCode: string | null;
+  readonly response?: string | null;
+}
 
 /** Decides a release of a reservation that belongs to this user. */
 export function release(

@@ -1,23 +1,45 @@
 // Reserve: hold quota before the work. All or nothing over every limit group that covers the event, with credits for
 // what the plan lacks; a refusal is data and changes nothing. Specification, "POST /v1/reserve"; section 5 of the decisions.
 
-import type {
-  CanUseAnswer,
-  CanUseInput,
-  Context,
-  GroupReading,
-  ReserveAnswer,
-  ReserveInput,
-  Result,
-} from "../command.ts";
-import { answered } from "../command.ts";
-import { counted } from "./counter.ts";
+import type { Millis } from "../plans/period.ts";
+import type { Metadata } from "../match.ts";
+import type { Context } from "../context.ts";
+import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
-import { modelOf, reserveAmounts } from "./pricing.ts";
-import type { Line, Reservation } from "./reservation.ts";
+import { answered, type Result } from "../result.ts";
+import { counted } from "./counter.ts";
+import { type CallSize, modelOf, reserveAmounts } from "./pricing.ts";
 import { mayLog } from "./prompt_log.ts";
-import { assess, type Assessment } from "./room.ts";
-import { offersOf, takeCredits } from "../credits/wallet.ts";
+import type { Line, Reservation } from "./reservation.ts";
+import { assess, type Assessment, type GroupReading, type ReserveReason } from "./room.ts";
+
+export interface ReserveInput {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly size: CallSize;
+  /** null for the catalog's hold time. */
+  readonly ttlMs: number | null;
+  readonly prompt?: string | null;
+}
+
+export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
+
+export interface ReserveAnswer {
+  readonly allowed: boolean;
+  readonly matched: boolean;
+  readonly reasons: readonly ReserveReason[];
+  readonly groups: readonly GroupReading[];
+  readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
+}
+
+/** A matched group with what credits of its unit could add, pack by pack in consumption order. */
+export interface OfferedGroup extends GroupReading {
+  readonly offers: readonly PackOffer[];
+}
+
+export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
+  readonly groups: readonly OfferedGroup[];
+}
 
 /** Decides a reserve: a hold with an id, or the reasons why not. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {

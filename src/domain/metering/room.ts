@@ -2,17 +2,35 @@
 // One assessment serves reserve, track and can-use, so that the three can never disagree. Section 5 of the
 // decisions, "Room".
 
+import type { Window } from "../plans/period.ts";
+import type { Counter } from "./counter.ts";
 import { type Amount, larger, smaller } from "../amount.ts";
-import type { Context, GroupReading, ReserveReason, Standing } from "../command.ts";
+import type { Context } from "../context.ts";
 import type { CreditLine } from "../credits/credit.ts";
+import { hasCredit, pay, payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import type { Metadata } from "../match.ts";
 import { gateOf, type LimitGroup, matchingGroups, roomUnderGate, type Unit } from "../plans/plan.ts";
+import { type Standing, standingOf } from "../plans/standing.ts";
+import { quotaOf } from "../plans/subscription.ts";
 import type { Amounts } from "./pricing.ts";
 import type { Line } from "./reservation.ts";
-import { standingOf } from "../plans/standing.ts";
-import { quotaOf } from "../plans/subscription.ts";
-import { hasCredit, pay, payAlone, type Purchase } from "../credits/wallet.ts";
+
+export type ReserveReason =
+  | "limit_reached"
+  | "reservation_headroom_exceeded"
+  | "unmatched_event"
+  | "no_subscription";
+
+/** A matched group as a reserve answer shows it; `gate` is null without headroom. */
+export interface GroupReading {
+  readonly group: LimitGroup;
+  readonly quota: Amount;
+  /** The counter as the answer shows it. */
+  readonly counter: Counter;
+  readonly gate: Amount | null;
+  readonly window: Window;
+}
 
 /** Which limit holds: a reservation stops at the gate, a tracked event at the quota. */
 export type Limit = "gate" | "quota";

@@ -2,12 +2,12 @@
 // the hold's window read afterwards. Shared by commit, release and expiry.
 
 import type { Amount } from "../amount.ts";
-import type { Context } from "../command.ts";
-import { counted } from "./counter.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import type { Line, Reservation } from "./reservation.ts";
 import { standingOf } from "../plans/standing.ts";
 import { quotaOf } from "../plans/subscription.ts";
+import { counted } from "./counter.ts";
+import type { Line, Reservation } from "./reservation.ts";
 
 /** Gives back everything that a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {

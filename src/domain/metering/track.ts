@@ -1,17 +1,35 @@
 // Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
 // the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
 
-import type { Context, CounterReading, Result, TrackAnswer, TrackInput } from "../command.ts";
-import { answered, refused } from "../command.ts";
-import { eventQuantity } from "./commit.ts";
+import type { Metadata } from "../match.ts";
+import type { Amount } from "../amount.ts";
+import type { Context } from "../context.ts";
+import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
-import { recordEvent } from "./prompt_log.ts";
-import { isCounted, type MatchStatus } from "./event.ts";
-import { modelOf, trackAmounts } from "./pricing.ts";
 import { refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { eventQuantity } from "./commit.ts";
+import type { CounterReading } from "./counter.ts";
+import { isCounted, type MatchStatus } from "./event.ts";
+import { type CallSize, modelOf, trackAmounts } from "./pricing.ts";
+import { recordEvent } from "./prompt_log.ts";
 import { assess, type Assessment } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
-import { takeCredits } from "../credits/wallet.ts";
+
+export interface TrackInput {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly size: CallSize;
+  readonly costCents: Amount | null;
+  readonly prompt?: string | null;
+  readonly response?: string | null;
+}
+
+export interface TrackAnswer {
+  readonly eventId: string;
+  readonly matchStatus: MatchStatus;
+  readonly counters: readonly CounterReading[];
+}
 
 /** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {

@@ -1,12 +1,20 @@
 // Cancel: end a subscription now or at a later moment. Section 4 of the decisions, "DELETE /v1/subscriptions".
 
-import type { CancelInput, Context, Result, SubscriptionAnswer } from "../command.ts";
-import { answered, refused } from "../command.ts";
+import type { Millis } from "./period.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { type Refusal, refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
 import { refreshEntitlement } from "./standing.ts";
-import { findRow, historyRow } from "./subscribe.ts";
+import { findRow, historyRow, type SubscriptionAnswer } from "./subscribe.ts";
 import { activeRows, isActive, type Subscription } from "./subscription.ts";
+
+export interface CancelInput {
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  readonly endsAt: Millis | null;
+  readonly reason: string | null;
+}
 
 /** Decides a cancel: an immediate one writes only `canceled`, a scheduled one also `ended` when its time comes. */
 export function cancel(draft: Draft, input: CancelInput, context: Context): Result<SubscriptionAnswer> {

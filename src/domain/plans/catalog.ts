@@ -3,10 +3,11 @@
 // is well formed is checked before it comes here (src/catalog/).
 
 import { type Amount, amountOf } from "../amount.ts";
-import type { PackKind } from "../credits/credit.ts";
 import type { MatchRule } from "../match.ts";
 import type { Period } from "./period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
+
+export type PackKind = "per_type" | "generic";
 
 export interface HeadroomDocument {
   readonly mode: "percent" | "multiplier";

@@ -2,13 +2,14 @@
 // is entered from another. Section 4 of the decisions.
 
 import { larger } from "../amount.ts";
-import type { Catalog } from "./catalog.ts";
-import type { Context, Duplicates, NamedSubscription, Standing } from "../command.ts";
-import { adjustedTo, type CounterRef } from "../metering/counter.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
+import { adjustedTo, type CounterRef } from "../metering/counter.ts";
+import type { Line } from "../metering/reservation.ts";
+import type { Entitlement } from "../user.ts";
+import type { Catalog } from "./catalog.ts";
 import { type Millis, type Window, windowAt } from "./period.ts";
 import { pairGroups, type Plan } from "./plan.ts";
-import type { Line } from "../metering/reservation.ts";
 import {
   activeRows,
   anchorOf,
@@ -18,7 +19,25 @@ import {
   type Subscription,
   windowOf,
 } from "./subscription.ts";
-import type { Entitlement } from "../user.ts";
+
+/** The plan and window that decisions of a user go by. */
+export interface Standing {
+  readonly row: Subscription;
+  readonly plan: Plan;
+  readonly window: Window;
+}
+
+/** What identifies a subscription to a reader, with the plan's name where the catalog still has the plan. */
+export interface NamedSubscription {
+  readonly row: Pick<Subscription, "id" | "planId" | "provider" | "externalId" | "startedAt" | "endsAt">;
+  readonly planName: string;
+}
+
+/** Active subscriptions beside the primary one; null where there is none. */
+export interface Duplicates {
+  readonly primary: NamedSubscription;
+  readonly duplicates: readonly NamedSubscription[];
+}
 
 /** The primary subscription with its plan and running window, or null without an active subscription. */
 export function standingOf(draft: Draft, context: Context): Standing | null {

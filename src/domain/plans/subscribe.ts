@@ -1,12 +1,14 @@
 // Subscribe: write the subscription row of a user, by (provider, external id) or the default row without both.
 // Section 4 of the decisions, "POST /v1/subscriptions".
 
-import type { Context, Result, SubscribeInput, SubscriptionAnswer } from "../command.ts";
-import { answered, refused } from "../command.ts";
-import { findPlan } from "./catalog.ts";
+import type { Millis } from "./period.ts";
+import type { Amount } from "../amount.ts";
+import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import type { Plan } from "./plan.ts";
 import { type Refusal, refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { findPlan } from "./catalog.ts";
+import type { Plan } from "./plan.ts";
 import { refreshEntitlement } from "./standing.ts";
 import {
   activeRows,
@@ -15,6 +17,24 @@ import {
   type SubscriptionEvent,
   type SubscriptionEventType,
 } from "./subscription.ts";
+
+export interface SubscribeInput {
+  /** A plan's id or name. */
+  readonly plan: string;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  /** undefined keeps, null or empty clears. */
+  readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
+  readonly startsAt: Millis | null;
+  readonly endsAt: Millis | null;
+  /** undefined keeps, null returns to the plan's anchor. */
+  readonly cycleStart: Millis | null | undefined;
+}
+
+export interface SubscriptionAnswer {
+  readonly userId: string;
+  readonly row: Subscription;
+}
 
 /** Decides an upsert: a new row, the same plan again, or another plan on the same row. */
 export function subscribe(
