@@ -65,7 +65,7 @@ export interface ActorWorld {
   /** Keeps a first answer at hand until the tables have it. */
   readonly remember: (row: IdempotencyRow, batch: Batch) => void;
   /** Whether this process is still the writer. */
-  readonly isHeld: () => boolean;
+  readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
   readonly flush: () => Promise<void>;
   readonly counts: RuntimeCounts;
@@ -157,7 +157,7 @@ export class Actor {
     }
     const { result, batch } = turn;
     if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
-    if (!this.#world.isHeld()) throw new Unavailable("This process may no longer be the writer");
+    if (!this.#world.isValid()) throw new Unavailable("This process may no longer be the writer");
     return Promise.resolve(result);
   }
 

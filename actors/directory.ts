@@ -101,7 +101,7 @@ export class Directory {
   }
 
   /** Lets go of a user that is no more: calls that wait for it are refused and may be sent again. */
-  release(actor: Actor): void {
+  evict(actor: Actor): void {
     actor.isBroken = true;
     this.#remove(actor);
   }

@@ -18,7 +18,7 @@ export async function eraseUser(term: Term, realm: number, id: string, step: Era
       await term.flush();
       const keys = await step(actor.state.keys);
       term.idempotency.forget(keys);
-      directory.release(actor);
+      directory.evict(actor);
       return true;
     });
     if (isDone !== null) return;

@@ -30,7 +30,7 @@ export interface MergeCall {
 
 /** What merges need of a term. */
 export interface MergeWorld
-  extends Pick<ActorWorld, "gate" | "budget" | "ids" | "flush" | "remember" | "isHeld"> {
+  extends Pick<ActorWorld, "gate" | "budget" | "ids" | "flush" | "remember" | "isValid"> {
   readonly directory: Directory;
   readonly store: UserStore;
 }
@@ -57,7 +57,7 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
-    if (!world.isHeld()) throw new Unavailable("This process may no longer be the writer");
+    if (!world.isValid()) throw new Unavailable("This process may no longer be the writer");
     return outcome;
   }
 }

@@ -124,7 +124,7 @@ export interface Lease {
   /** Resolves when the lease is gone; what is not durable by then never will be. */
   readonly lost: Promise<Error>;
   /** Whether no other process can have become the writer by now. */
-  isHeld(): boolean;
+  isValid(): boolean;
   /** Lets the lease go. */
   close(): Promise<void>;
 }

@@ -63,13 +63,13 @@ export class Term {
     });
     this.budget = new Budget(operations, issues, aiSpend, realNow);
     this.idempotency = new Idempotency(store, realNow);
-    const isHeld = () => this.#fault === null && lease.isHeld();
+    const isValid = () => this.#fault === null && lease.isValid();
     const world: ActorWorld = {
       gate: this.gate,
       budget: this.budget,
       ids,
       store,
-      isHeld,
+      isValid,
       flush: () => this.flush(),
       remember: (row, batch) => this.idempotency.remember(row, batch),
       counts,
@@ -82,7 +82,7 @@ export class Term {
 
   /** Whether the term still serves. */
   get isServing(): boolean {
-    return this.#fault === null && this.#lease.isHeld();
+    return this.#fault === null && this.#lease.isValid();
   }
 
   /** Resolves when the tables hold everything that was decided before the call. */

@@ -7,8 +7,8 @@ import type { WireAnswer } from "../actors/idempotency.ts";
 import { authorizeAdmin } from "./auth.ts";
 import { readMembers } from "./body.ts";
 import { Refused } from "./errors.ts";
-import { invalid, type Method, success } from "./operation.ts";
-import type { OperationDoc } from "./reference/doc.ts";
+import { invalid, type Method, success } from "./endpoint.ts";
+import type { EndpointDoc } from "./reference/doc.ts";
 import {
   appAnswer,
   appInput,
@@ -47,17 +47,17 @@ import { runSweep, sweepAll } from "../src/housekeeping/sweeps.ts";
 type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
 
 /** An operation of the admin API: its input is parsed by `body`, where it has one. */
-export interface AdminOperation {
+export interface AdminEndpoint {
   readonly method: Method;
   /** Under `/api/admin/v1`, with `:name` for path members. */
   readonly path: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
-  readonly doc: OperationDoc;
+  readonly doc: EndpointDoc;
   readonly handle: AdminHandler;
 }
 
-const WORKSPACES: readonly AdminOperation[] = [
+const WORKSPACES: readonly AdminEndpoint[] = [
   {
     method: "GET",
     path: "/workspaces",
@@ -105,7 +105,7 @@ const WORKSPACES: readonly AdminOperation[] = [
   },
 ];
 
-const APPS: readonly AdminOperation[] = [
+const APPS: readonly AdminEndpoint[] = [
   {
     method: "GET",
     path: "/apps",
@@ -151,7 +151,7 @@ const APPS: readonly AdminOperation[] = [
   },
 ];
 
-const KEYS: readonly AdminOperation[] = [
+const KEYS: readonly AdminEndpoint[] = [
   {
     method: "GET",
     path: "/apps/:appId/keys",
@@ -199,7 +199,7 @@ const KEYS: readonly AdminOperation[] = [
   },
 ];
 
-const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
+const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
   {
     method: "GET",
     path: "/apps/:appId/catalog",
@@ -277,7 +277,7 @@ const CATALOG_AND_SWEEPS: readonly AdminOperation[] = [
 ];
 
 /** Every operation of the admin API. */
-export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
+export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   ...WORKSPACES,
   ...APPS,
   ...KEYS,
@@ -287,7 +287,7 @@ export const ADMIN_OPERATIONS: readonly AdminOperation[] = [
 /** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
 export function adminRoutes(service: Service, adminToken: string | null): Hono {
   const app = new Hono();
-  for (const { method, path, handle } of ADMIN_OPERATIONS) {
+  for (const { method, path, handle } of ADMIN_ENDPOINTS) {
     const watch = new RouteWatch(service, method, `/api/admin/v1${path}`);
     app.on(method, path, (context) => run(context, service, adminToken, handle, watch));
   }

@@ -1,7 +1,7 @@
 // The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
 
 import { type Context, Hono } from "hono";
-import { ADMIN_OPERATIONS, adminRoutes } from "./admin.ts";
+import { ADMIN_ENDPOINTS, adminRoutes } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
@@ -13,7 +13,7 @@ import { healthRoutes } from "./health.ts";
 import { namesHost } from "./host.ts";
 import { toolRoutes } from "./mcp.ts";
 import { METERING } from "./metering.ts";
-import { handle, type Operation } from "./operation.ts";
+import { type Endpoint, handle } from "./endpoint.ts";
 import { PEOPLE } from "./people.ts";
 import { PRIVACY } from "./privacy.ts";
 import { PAGES } from "./reference/pages.ts";
@@ -28,7 +28,7 @@ import { NO_ROUTE, RouteWatch } from "./watch.ts";
 import type { Service } from "../src/service/service.ts";
 
 /** Every operation of the API. */
-export const OPERATIONS: readonly Operation<unknown>[] = [
+export const ENDPOINTS: readonly Endpoint<unknown>[] = [
   ...METERING,
   ...USERS,
   ...SUBSCRIPTIONS,
@@ -43,7 +43,7 @@ export const OPERATIONS: readonly Operation<unknown>[] = [
 ];
 
 /** Everything that the reference shows. */
-export const SURFACE: Surface = { operations: OPERATIONS, admin: ADMIN_OPERATIONS, pages: PAGES };
+export const SURFACE: Surface = { operations: ENDPOINTS, admin: ADMIN_ENDPOINTS, pages: PAGES };
 
 /** The path of a request that goes to no route, since its host would stand for a part of it. */
 const NOWHERE = "/ ";
@@ -52,10 +52,10 @@ const NOWHERE = "/ ";
 export function makeApp(service: Service, adminToken: string | null): Hono {
   const { getPath } = new Hono();
   const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
-  for (const definition of OPERATIONS) {
+  for (const definition of ENDPOINTS) {
     app.on(definition.method, `/api${definition.path}`, handlerOf(definition, service));
   }
-  for (const [path, definitions = []] of Map.groupBy(OPERATIONS, ({ path }) => path)) {
+  for (const [path, definitions = []] of Map.groupBy(ENDPOINTS, ({ path }) => path)) {
     const methods = definitions.filter(({ access }) => isForBrowsers(access)).map(({ method }) => method);
     if (methods.length === 0) continue;
     app.options(`/api${path}`, (context) => preflight(context, service, methods));
@@ -84,7 +84,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
 }
 
 /** Only what browsers may call looks at where a request comes from. */
-function handlerOf(definition: Operation<unknown>, service: Service) {
+function handlerOf(definition: Endpoint<unknown>, service: Service) {
   const watch = new RouteWatch(service, definition.method, `/api${definition.path}`);
   if (!isForBrowsers(definition.access)) {
     return (context: Context) => handle(context, definition, service, watch);

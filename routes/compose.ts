@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { numberOf } from "../src/domain/amount.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
 import { composeAnswer } from "./schemas/answers.ts";
 import { endUserId, loggedText, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { showBalance, showCounter, showSubscription } from "./wire.ts";
@@ -18,7 +18,7 @@ const vars = z.custom<Record<string, unknown>>(
 ).register(SHOWN_AS, { type: "object", description: "A value for each place of the prompt" });
 
 /** `POST /v1/compose`: a generation of a compose type. */
-const generate = operation({
+const generate = endpoint({
   method: "POST",
   path: "/v1/compose",
   access: "secret",
@@ -77,4 +77,4 @@ const generate = operation({
   },
 });
 
-export const COMPOSE: readonly Operation<unknown>[] = [generate];
+export const COMPOSE: readonly Endpoint<unknown>[] = [generate];

@@ -5,7 +5,7 @@ import { type Amount, amountOf, numberOf } from "../src/domain/amount.ts";
 import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { requireSameUser } from "./auth.ts";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
 import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
 import {
   endUserId,
@@ -24,7 +24,7 @@ import { listAllBalances } from "../src/read/credits.ts";
 import { hasBalance, listLedger, readCursor } from "../src/read/ledger.ts";
 
 /** `POST /v1/credits/grant`: a balance for each item of a pack. */
-const grant = operation({
+const grant = endpoint({
   method: "POST",
   path: "/v1/credits/grant",
   access: "credit_write",
@@ -78,7 +78,7 @@ const grant = operation({
 });
 
 /** `POST /v1/credits/revoke`: the end of a balance. */
-const revoke = operation({
+const revoke = endpoint({
   method: "POST",
   path: "/v1/credits/revoke",
   access: "credit_write",
@@ -102,7 +102,7 @@ const revoke = operation({
 });
 
 /** `GET /v1/credits`: a user's balances in consumption order. */
-const list = operation({
+const list = endpoint({
   method: "GET",
   path: "/v1/credits",
   access: "end_user",
@@ -140,7 +140,7 @@ const list = operation({
 });
 
 /** `GET /v1/credits/history`: a user's ledger, newest first. */
-const history = operation({
+const history = endpoint({
   method: "GET",
   path: "/v1/credits/history",
   access: "secret",
@@ -174,7 +174,7 @@ const history = operation({
   },
 });
 
-export const CREDITS: readonly Operation<unknown>[] = [grant, revoke, list, history];
+export const CREDITS: readonly Endpoint<unknown>[] = [grant, revoke, list, history];
 
 /** The amount that was sent; a pack with items ignores it, whatever it is. */
 function quantityOf(value: unknown): Amount | "malformed" | null {

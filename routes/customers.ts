@@ -11,14 +11,7 @@ import { linkPeople } from "../src/privacy/link.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
 import type { Serving } from "../src/service/service.ts";
 import { Refused } from "./errors.ts";
-import {
-  type Operation,
-  operation,
-  type OperationRequest,
-  runTurn,
-  success,
-  wireAnswer,
-} from "./operation.ts";
+import { type Endpoint, endpoint, type EndpointRequest, runTurn, success, wireAnswer } from "./endpoint.ts";
 import { aliasBatchAnswer, aliasReport, customerAnswer } from "./schemas/answers.ts";
 import { endUserId, SHOWN_AS } from "./schemas/fields.ts";
 import { showDuplicates, showSubRef } from "./wire.ts";
@@ -36,7 +29,7 @@ interface PairOptions {
 }
 
 /** `POST /v1/customers/alias`: make one id an alias of another user. */
-const alias = operation({
+const alias = endpoint({
   method: "POST",
   path: "/v1/customers/alias",
   access: "secret",
@@ -68,7 +61,7 @@ const pair = z.unknown().register(SHOWN_AS, {
 });
 
 /** `POST /v1/customers/alias/batch`: many pairs, each for itself. */
-const batch = operation({
+const batch = endpoint({
   method: "POST",
   path: "/v1/customers/alias/batch",
   access: "secret",
@@ -107,7 +100,7 @@ const batch = operation({
 });
 
 /** `GET /v1/customers/{id}`: the user that an id stands for. */
-const customer = operation({
+const customer = endpoint({
   method: "GET",
   path: "/v1/customers/:id",
   access: "hidden",
@@ -128,14 +121,14 @@ const customer = operation({
     })),
 });
 
-export const CUSTOMERS: readonly Operation<unknown>[] = [alias, batch, customer];
+export const CUSTOMERS: readonly Endpoint<unknown>[] = [alias, batch, customer];
 
 const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
 /** Refusals that hold for every pair that is left. */
 const CAPS = new Set<string>(["workspace_limit_reached", "test_quota_exceeded"]);
 
 async function mergePair(
-  { serving, caller, firstAnswer }: OperationRequest<unknown>,
+  { serving, caller, firstAnswer }: EndpointRequest<unknown>,
   { from, to }: Pair,
   { dryRun, consentGiven }: PairOptions,
   show: (report: MergeReport) => unknown,
@@ -166,14 +159,14 @@ function worldOf({ term, store, ids }: Serving): MergeWorld {
     store,
     ids,
     flush: () => term.flush(),
-    isHeld: () => term.isServing,
+    isValid: () => term.isServing,
     remember: (row, waiting) => idempotency.remember(row, waiting),
   };
 }
 
 /** A pair that fails does not stop the others; one that meets a fault of ours says so. */
 async function mergeSafely(
-  request: OperationRequest<PairOptions>,
+  request: EndpointRequest<PairOptions>,
   pair: Pair,
 ): Promise<Result<MergeReport>> {
   try {

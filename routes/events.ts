@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { Realm } from "../actors/actor.ts";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, success } from "./operation.ts";
+import { type Endpoint, endpoint, success } from "./endpoint.ts";
 import { eventsAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, nameOf, wholeNumber } from "./schemas/fields.ts";
 import { eventDetail } from "./schemas/records.ts";
@@ -11,7 +11,7 @@ import { getEvent, listEvents, type LogView } from "../src/read/feed.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** `GET /v1/events`: a page of events, newest first. */
-const list = operation({
+const list = endpoint({
   method: "GET",
   path: "/v1/events",
   access: "secret",
@@ -48,7 +48,7 @@ const list = operation({
 });
 
 /** `GET /v1/events/{eventId}`: one event with its details. */
-const detail = operation({
+const detail = endpoint({
   method: "GET",
   path: "/v1/events/:eventId",
   access: "secret",
@@ -75,4 +75,4 @@ function logViewOf(realm: Realm): LogView {
   return { isOn: promptLogging, keptFrom: realm.now() - promptLogRetentionMs };
 }
 
-export const EVENTS: readonly Operation<unknown>[] = [list, detail];
+export const EVENTS: readonly Endpoint<unknown>[] = [list, detail];

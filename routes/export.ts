@@ -12,8 +12,8 @@ import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
 import { equalsSecret } from "../src/secrets/hash.ts";
 import type { Service, Serving } from "../src/service/service.ts";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, success } from "./operation.ts";
-import type { OperationDoc } from "./reference/doc.ts";
+import { type Endpoint, endpoint, success } from "./endpoint.ts";
+import type { EndpointDoc } from "./reference/doc.ts";
 import { headersOf, requestId } from "./respond.ts";
 import { exportDocumentAnswer, exportPersonAnswer } from "./schemas/answers.ts";
 import { endUserId, timeText } from "./schemas/fields.ts";
@@ -31,7 +31,7 @@ export interface ExportGrant {
 export const DOWNLOAD_PATH = "/v1/export-download";
 
 /** What the reference says of the download. */
-export const DOWNLOAD_DOC: OperationDoc = {
+export const DOWNLOAD_DOC: EndpointDoc = {
   id: "downloadExport",
   tag: "Privacy",
   summary: "The export document of a person",
@@ -41,7 +41,7 @@ export const DOWNLOAD_DOC: OperationDoc = {
 };
 
 /** `POST /v1/export-person`: a link to the document of a person. */
-const exportPerson = operation({
+const exportPerson = endpoint({
   method: "POST",
   path: "/v1/export-person",
   access: "secret",
@@ -68,7 +68,7 @@ const exportPerson = operation({
   },
 });
 
-export const EXPORT: readonly Operation<unknown>[] = [exportPerson];
+export const EXPORT: readonly Endpoint<unknown>[] = [exportPerson];
 
 /** The origin that a request was sent to; an address in full may name one that is none. */
 function originOf(url: string): string {

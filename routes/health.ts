@@ -2,7 +2,7 @@
 
 import { Hono } from "hono";
 import { refusal } from "../src/domain/refusal.ts";
-import { success } from "./operation.ts";
+import { success } from "./endpoint.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../src/observability/metrics.ts";
 import type { Service } from "../src/service/service.ts";

@@ -7,14 +7,14 @@ import type { CallSize } from "../src/domain/metering/pricing.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
 import type { GroupReading } from "../src/domain/metering/room.ts";
 import type { TrackAnswer } from "../src/domain/metering/track.ts";
-import { type Operation, operation, runTurn } from "./operation.ts";
+import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
 import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "./schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
 import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "./schemas/metering.ts";
 import { showCounter } from "./wire.ts";
 
 /** `POST /v1/reserve`: hold quota before the work. */
-const reserve = operation({
+const reserve = endpoint({
   method: "POST",
   path: "/v1/reserve",
   access: "secret",
@@ -47,7 +47,7 @@ const reserve = operation({
 });
 
 /** `POST /v1/commit`: settle a reservation with the work done. */
-const commit = operation({
+const commit = endpoint({
   method: "POST",
   path: "/v1/commit",
   access: "secret",
@@ -82,7 +82,7 @@ const commit = operation({
 });
 
 /** `POST /v1/release`: give a hold back. */
-const release = operation({
+const release = endpoint({
   method: "POST",
   path: "/v1/release",
   access: "secret",
@@ -110,7 +110,7 @@ const release = operation({
 });
 
 /** `POST /v1/track`: count work done without a reservation. */
-const track = operation({
+const track = endpoint({
   method: "POST",
   path: "/v1/track",
   access: "secret",
@@ -143,7 +143,7 @@ const track = operation({
 });
 
 /** `POST /v1/can-use`: what reserve would answer now. */
-const canUse = operation({
+const canUse = endpoint({
   method: "POST",
   path: "/v1/can-use",
   access: "secret",
@@ -164,7 +164,7 @@ const canUse = operation({
   },
 });
 
-export const METERING: readonly Operation<unknown>[] = [reserve, commit, release, track, canUse];
+export const METERING: readonly Endpoint<unknown>[] = [reserve, commit, release, track, canUse];
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
 

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, success, wireAnswer } from "./operation.ts";
+import { type Endpoint, endpoint, success, wireAnswer } from "./endpoint.ts";
 import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./schemas/fields.ts";
 import { capture } from "../src/privacy/capture.ts";
@@ -31,7 +31,7 @@ function isProperty(value: unknown): value is Property {
 }
 
 /** `POST /v1/capture`: record an event of a person, or of nobody. */
-const captureEvent = operation({
+const captureEvent = endpoint({
   method: "POST",
   path: "/v1/capture",
   access: "any",
@@ -64,7 +64,7 @@ const captureEvent = operation({
 });
 
 /** `POST /v1/identify`: say who an id is. */
-const identifyPerson = operation({
+const identifyPerson = endpoint({
   method: "POST",
   path: "/v1/identify",
   access: "any",
@@ -102,7 +102,7 @@ const identifyPerson = operation({
 });
 
 /** `POST /v1/alias`: make one person of two ids; metering is not touched. */
-const alias = operation({
+const alias = endpoint({
   method: "POST",
   path: "/v1/alias",
   access: "secret",
@@ -124,7 +124,7 @@ const alias = operation({
   },
 });
 
-export const PEOPLE: readonly Operation<unknown>[] = [captureEvent, identifyPerson, alias];
+export const PEOPLE: readonly Endpoint<unknown>[] = [captureEvent, identifyPerson, alias];
 
 function requireConsent(member: string): never {
   throw new Refused(

@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, success } from "./operation.ts";
-import type { OperationDoc } from "./reference/doc.ts";
+import { type Endpoint, endpoint, success } from "./endpoint.ts";
+import type { EndpointDoc } from "./reference/doc.ts";
 import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "./schemas/answers.ts";
 import { endUserId, nameOf, timeText, timeTextOrNull } from "./schemas/fields.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
@@ -15,8 +15,8 @@ const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_loggi
 const oneScope = z.enum(["analytics", "ai_personalization", "prompt_logging"]);
 
 /** `POST /v1/opt-out` and `POST /v1/opt-in`. */
-function consentOperation(path: string, action: "opt_out" | "opt_in", doc: OperationDoc) {
-  return operation({
+function consentEndpoint(path: string, action: "opt_out" | "opt_in", doc: EndpointDoc) {
+  return endpoint({
     method: "POST",
     path,
     access: "secret",
@@ -34,7 +34,7 @@ function consentOperation(path: string, action: "opt_out" | "opt_in", doc: Opera
 }
 
 /** `GET /v1/opted-out`: whether a person has opted out of one scope. */
-const optedOut = operation({
+const optedOut = endpoint({
   method: "GET",
   path: "/v1/opted-out",
   access: "secret",
@@ -54,7 +54,7 @@ const optedOut = operation({
 });
 
 /** `POST /v1/delete-person`: erase everything of a person. */
-const deletePerson = operation({
+const deletePerson = endpoint({
   method: "POST",
   path: "/v1/delete-person",
   access: "secret",
@@ -76,7 +76,7 @@ const deletePerson = operation({
 });
 
 /** `GET /v1/deletion-status`: how far an erasure is. */
-const deletionStatus = operation({
+const deletionStatus = endpoint({
   method: "GET",
   path: "/v1/deletion-status",
   access: "secret",
@@ -101,8 +101,8 @@ const deletionStatus = operation({
   },
 });
 
-export const PRIVACY: readonly Operation<unknown>[] = [
-  consentOperation("/v1/opt-out", "opt_out", {
+export const PRIVACY: readonly Endpoint<unknown>[] = [
+  consentEndpoint("/v1/opt-out", "opt_out", {
     id: "optOut",
     tag: "Privacy",
     summary: "Opt a person out",
@@ -110,7 +110,7 @@ export const PRIVACY: readonly Operation<unknown>[] = [
     answer: nothing,
     errors: ["not_implemented"],
   }),
-  consentOperation("/v1/opt-in", "opt_in", {
+  consentEndpoint("/v1/opt-in", "opt_in", {
     id: "optIn",
     tag: "Privacy",
     summary: "Opt a person in again",

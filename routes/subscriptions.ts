@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { amountOf } from "../src/domain/amount.ts";
-import { type Operation, operation, runTurn } from "./operation.ts";
+import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
 import { cancelAnswer } from "./schemas/answers.ts";
 import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { subscription } from "./schemas/records.ts";
@@ -42,7 +42,7 @@ function hasBothOrNeither(
 const BOTH_OR_NEITHER = { message: "provider and externalId: give both or neither" };
 
 /** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
-const subscribe = operation({
+const subscribe = endpoint({
   method: "POST",
   path: "/v1/subscriptions",
   access: "secret",
@@ -84,7 +84,7 @@ const subscribe = operation({
 });
 
 /** `DELETE /v1/subscriptions`: end a row now or later. */
-const cancel = operation({
+const cancel = endpoint({
   method: "DELETE",
   path: "/v1/subscriptions",
   access: "secret",
@@ -119,7 +119,7 @@ const cancel = operation({
   },
 });
 
-export const SUBSCRIPTIONS: readonly Operation<unknown>[] = [subscribe, cancel];
+export const SUBSCRIPTIONS: readonly Endpoint<unknown>[] = [subscribe, cancel];
 
 function customLimitsOf(limits: Record<string, { quota: number }> | null | undefined) {
   if (limits === undefined || limits === null) return limits;

@@ -3,12 +3,12 @@
 
 import { z } from "zod";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, success } from "./operation.ts";
+import { type Endpoint, endpoint, success } from "./endpoint.ts";
 import { testClockAnswer } from "./schemas/answers.ts";
 import { moment, timeText } from "./schemas/fields.ts";
 import { moveTestClock } from "../src/tenant/test_clock.ts";
 
-const read = operation({
+const read = endpoint({
   method: "GET",
   path: "/v1/test-clock",
   access: "test_secret",
@@ -24,7 +24,7 @@ const read = operation({
   handle: ({ caller }) => Promise.resolve(success({ now: timeText(caller.realm.now()) })),
 });
 
-const move = operation({
+const move = endpoint({
   method: "POST",
   path: "/v1/test-clock",
   access: "test_secret",
@@ -50,4 +50,4 @@ const move = operation({
   },
 });
 
-export const TEST_CLOCK: readonly Operation<unknown>[] = [read, move];
+export const TEST_CLOCK: readonly Endpoint<unknown>[] = [read, move];

@@ -1,15 +1,15 @@
 // The tools of agents: operations of the API by another door. A tool's description and schemas are those of its
-// operation, and its call is a call of the operation, so both always answer the same. Section 11 of the decisions.
+// endpoint, and its call is a call of the endpoint, so both always answer the same. Section 11 of the decisions.
 
 import type { z } from "zod";
 import { type Refusal, refusal } from "../src/domain/refusal.ts";
 import { EVENTS } from "./events.ts";
-import type { Operation } from "./operation.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { type JsonSchema, jsonSchemaOf } from "./reference/json_schema.ts";
 import type { ObjectSchema, Tool, ToolOutcome } from "../src/mcp/tool_server.ts";
 
 /** A tool with the operation behind it. */
-interface OperationTool extends Tool {
+interface EndpointTool extends Tool {
   readonly path: string;
   readonly members: Readonly<Record<string, JsonSchema>>;
 }
@@ -18,12 +18,12 @@ interface OperationTool extends Tool {
 const TOOL_NAMES: Readonly<Record<string, string>> = { listEvents: "list_events", getEvent: "get_event" };
 
 /** Every tool. */
-export const TOOLS: readonly OperationTool[] = EVENTS.flatMap((operation) => {
+export const TOOLS: readonly EndpointTool[] = EVENTS.flatMap((operation) => {
   const name = TOOL_NAMES[operation.doc.id];
   return name === undefined ? [] : [toolOf(name, operation)];
 });
 
-function toolOf(name: string, { path, input, doc }: Operation<unknown>): OperationTool {
+function toolOf(name: string, { path, input, doc }: Endpoint<unknown>): EndpointTool {
   const inputSchema = jsonSchemaOf(input) as ObjectSchema;
   return {
     name,
@@ -46,7 +46,7 @@ export async function callTool(
   name: string,
   input: Readonly<Record<string, unknown>>,
 ): Promise<ToolOutcome> {
-  const tool = TOOLS.find((known) => known.name === name) as OperationTool;
+  const tool = TOOLS.find((known) => known.name === name) as EndpointTool;
   const path = pathOf(tool, input);
   if (typeof path !== "string") return { ok: false, error: path };
   const { ok, data, error } = await (await send(path)).json();
@@ -54,7 +54,7 @@ export async function callTool(
 }
 
 /** The call's path with its query; a member of the wrong type, or the lack of one that is needed, is refused. */
-function pathOf(tool: OperationTool, input: Readonly<Record<string, unknown>>): string | Refusal {
+function pathOf(tool: EndpointTool, input: Readonly<Record<string, unknown>>): string | Refusal {
   const query = new URLSearchParams();
   let path = tool.path;
   for (const [member, { type }] of Object.entries(tool.members)) {

@@ -7,14 +7,14 @@ import { listPlans } from "../src/read/plans.ts";
 import { listSubscriptionHistory } from "../src/read/subscription_history.ts";
 import { requireSameUser } from "./auth.ts";
 import { Refused } from "./errors.ts";
-import { type Operation, operation, runTurn, success, wireAnswer } from "./operation.ts";
+import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
 import { usageAnswer, usageMeAnswer, userAnswer } from "./schemas/answers.ts";
 import { endUserId, eventPattern } from "./schemas/fields.ts";
 import { plan } from "./schemas/records.ts";
 import { showDuplicates, showSubscription, showUsage } from "./wire.ts";
 
 /** `GET /v1/usage`: the counters of the primary plan. */
-const usage = operation({
+const usage = endpoint({
   method: "GET",
   path: "/v1/usage",
   access: "end_user",
@@ -41,7 +41,7 @@ const usage = operation({
 });
 
 /** `GET /v1/usage/me`: the counters of the token's user, never with duplicates. */
-const usageMe = operation({
+const usageMe = endpoint({
   method: "GET",
   path: "/v1/usage/me",
   access: "token",
@@ -61,7 +61,7 @@ const usageMe = operation({
 });
 
 /** `GET /v1/users/{userId}`: everything about a user; unknown users answer with empty values. */
-const user = operation({
+const user = endpoint({
   method: "GET",
   path: "/v1/users/:userId",
   access: "secret",
@@ -88,7 +88,7 @@ const user = operation({
 });
 
 /** `GET /v1/plans`: the plans on offer, oldest first. */
-const plans = operation({
+const plans = endpoint({
   method: "GET",
   path: "/v1/plans",
   access: "any",
@@ -104,7 +104,7 @@ const plans = operation({
   handle: ({ caller }) => Promise.resolve(success(listPlans(caller.app))),
 });
 
-export const USERS: readonly Operation<unknown>[] = [usage, usageMe, user, plans];
+export const USERS: readonly Endpoint<unknown>[] = [usage, usageMe, user, plans];
 
 function showUser(answer: UserAnswer, history: unknown) {
   const { userId, aliases, subscription } = answer;

@@ -1,4 +1,4 @@
-// What the API reference says of an operation, beside what routing needs of it anyway: plain data that stands in the
+// What the API reference says of an endpoint, beside what routing needs of it anyway: plain data that stands in the
 // operation's own record, so that neither can change without the other in sight.
 
 import type { z } from "zod";
@@ -23,7 +23,7 @@ export const TAGS = {
 export type Tag = keyof typeof TAGS;
 
 /** What the reference says of an operation. */
-export interface OperationDoc {
+export interface EndpointDoc {
   /** The operation's name in generated clients. */
   readonly id: string;
   readonly tag: Tag;

@@ -3,7 +3,7 @@
 
 import type { RefusalCode } from "../../src/domain/refusal.ts";
 import type { Access } from "../auth.ts";
-import type { Method, Operation } from "../operation.ts";
+import type { Endpoint, Method } from "../endpoint.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {
@@ -57,7 +57,7 @@ const OF_ACCESS: Readonly<Record<Access, readonly RefusalCode[]>> = {
 };
 
 /** Every code that an operation can answer. */
-export function errorsOf({ access, method, doc }: Operation<unknown>): RefusalCode[] {
+export function errorsOf({ access, method, doc }: Endpoint<unknown>): RefusalCode[] {
   const ofWrite: RefusalCode[] = method === "GET" ? [] : ["payload_too_large", "idempotency_conflict"];
   return [...new Set([...OF_EVERY_CALL, ...OF_ACCESS[access], ...ofWrite, ...doc.errors])];
 }

@@ -3,12 +3,12 @@
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/refusal.ts";
-import type { AdminOperation } from "../admin.ts";
+import type { AdminEndpoint } from "../admin.ts";
 import { OPTION_MEMBERS } from "../body.ts";
 import { STATUS } from "../errors.ts";
-import type { Method, Operation } from "../operation.ts";
+import type { Endpoint, Method } from "../endpoint.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
-import { type OperationDoc, TAGS } from "./doc.ts";
+import { type EndpointDoc, TAGS } from "./doc.ts";
 import { adminErrorsOf, errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
@@ -16,8 +16,8 @@ import type { Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
 export interface Surface {
-  readonly operations: readonly Operation<unknown>[];
-  readonly admin: readonly AdminOperation[];
+  readonly operations: readonly Endpoint<unknown>[];
+  readonly admin: readonly AdminEndpoint[];
   readonly pages: readonly Page[];
 }
 
@@ -25,7 +25,7 @@ export interface Surface {
 interface Shown {
   readonly method: Method;
   readonly path: string;
-  readonly doc: OperationDoc;
+  readonly doc: EndpointDoc;
   readonly errors: readonly RefusalCode[];
   readonly security: readonly unknown[];
   /** Members of path and query. */
@@ -63,7 +63,7 @@ export function makeDocument({ operations, admin, pages }: Surface): JsonSchema 
   };
 }
 
-function showOperation(writer: SchemaWriter, operation: Operation<unknown>): Shown {
+function showOperation(writer: SchemaWriter, operation: Endpoint<unknown>): Shown {
   const { method, path, access, input, doc, hasOptions } = operation;
   const members = writer.write(input);
   const isBody = method === "POST";
@@ -92,7 +92,7 @@ function withOptions(members: JsonSchema): JsonSchema {
   return { ...members, properties: { ...properties, options } };
 }
 
-function showAdmin(writer: SchemaWriter, { method, path, body, query, doc }: AdminOperation): Shown {
+function showAdmin(writer: SchemaWriter, { method, path, body, query, doc }: AdminEndpoint): Shown {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
   const asked = query === undefined ? {} : writer.write(query).properties as Record<string, JsonSchema>;
   const properties = { ...Object.fromEntries(names.map((name) => [name, { type: "string" }])), ...asked };

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { DOWNLOAD_DOC, DOWNLOAD_PATH } from "../export.ts";
-import type { OperationDoc } from "./doc.ts";
+import type { EndpointDoc } from "./doc.ts";
 
 /** A page as the reference shows it. */
 export interface Page {
@@ -11,7 +11,7 @@ export interface Page {
   readonly query?: z.ZodObject;
   /** null: JSON in the envelope. */
   readonly mediaType: string | null;
-  readonly doc: OperationDoc;
+  readonly doc: EndpointDoc;
 }
 
 /** Where the document and the reference page are. */

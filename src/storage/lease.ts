@@ -51,7 +51,7 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
   }
   const drainer =
     await (database.url === null ? openSessionDrainer(database) : startDrainThread(database.url));
-  return new HeldLease(database, session, drainer, term);
+  return new ValidLease(database, session, drainer, term);
 }
 
 /**
@@ -101,7 +101,7 @@ function encodeChanges(changes: readonly RowChange[]): string {
   return payload;
 }
 
-class HeldLease implements StoreLease, Journal {
+class ValidLease implements StoreLease, Journal {
   readonly journal: Journal = this;
   readonly lost: Promise<Error>;
   readonly #session: PinnedSession;
@@ -132,7 +132,7 @@ class HeldLease implements StoreLease, Journal {
     return this.#beat === null ? 0 : (performance.now() - this.#provenAt) / 1000;
   }
 
-  isHeld(): boolean {
+  isValid(): boolean {
     if (this.#isLost) return false;
     return this.#beat === null || performance.now() - this.#provenAt < LEASE_LIMITS.validMs;
   }

@@ -118,12 +118,12 @@ function workspaceTable(rows: readonly WorkspaceRow[]): string {
   const titles = [
     "WORKSPACE",
     "NAME",
-    "OPERATIONS CAP",
+    "ENDPOINTS CAP",
     "AI CENTS CAP",
-    "TEST OPERATIONS CAP",
+    "TEST ENDPOINTS CAP",
     "TEST CREDITS CAP",
   ];
-  const used = ["OPERATIONS USED", "TEST OPERATIONS USED", "AI CENTS SPENT"];
+  const used = ["ENDPOINTS USED", "TEST ENDPOINTS USED", "AI CENTS SPENT"];
   return renderTable(
     isUsed ? [...titles, ...used] : titles,
     rows.map((row) => {

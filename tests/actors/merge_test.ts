@@ -29,7 +29,7 @@ function merge(
     store,
     ids: makeIdSource({ now: () => NOW }),
     flush: () => runtime.term.flush(),
-    isHeld: () => runtime.term.isServing,
+    isValid: () => runtime.term.isServing,
     remember: () => {},
   };
   const { realm } = runtime;

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { OPERATIONS } from "../../routes/app.ts";
-import type { Operation } from "../../routes/operation.ts";
+import { ENDPOINTS } from "../../routes/app.ts";
+import type { Endpoint } from "../../routes/endpoint.ts";
 import type { TestService } from "../support/test_service.ts";
 import { ANSWERS, EXPORT_DOCUMENT } from "./answers.ts";
 import { fetchOf } from "./support.ts";
@@ -27,7 +27,7 @@ export class Watch {
 
   /** Operations never called, and members never sent, as "POST /v1/reserve: ttlSeconds". */
   unsent(): string[] {
-    return OPERATIONS.flatMap((operation) => {
+    return ENDPOINTS.flatMap((operation) => {
       const name = nameOf(operation);
       const sent = this.sent.get(name);
       if (sent === undefined) return [name];
@@ -64,11 +64,11 @@ async function proveAnswer(url: string, method: string, response: Response): Pro
 }
 
 /** The operation at an address; null for the export's document, which is none. */
-function operationAt(method: string, url: string): Operation<unknown> | null {
+function operationAt(method: string, url: string): Endpoint<unknown> | null {
   const { pathname } = new URL(url);
   if (pathname === "/api/v1/export-download") return null;
   const places = pathname.split("/");
-  const found = OPERATIONS.find((operation) => {
+  const found = ENDPOINTS.find((operation) => {
     const pattern = `/api${operation.path}`.split("/");
     return operation.method === method && pattern.length === places.length &&
       pattern.every((part, index) => part.startsWith(":") || part === places[index]);
@@ -77,14 +77,14 @@ function operationAt(method: string, url: string): Operation<unknown> | null {
   return found;
 }
 
-function nameOf({ method, path }: Operation<unknown>): string {
+function nameOf({ method, path }: Endpoint<unknown>): string {
   return `${method} ${path}`;
 }
 
-function pathMembersOf({ path }: Operation<unknown>): string[] {
+function pathMembersOf({ path }: Endpoint<unknown>): string[] {
   return path.split("/").filter((part) => part.startsWith(":")).map((part) => part.slice(1));
 }
 
-function membersOf({ input }: Operation<unknown>): string[] {
+function membersOf({ input }: Endpoint<unknown>): string[] {
   return Object.keys((input as unknown as z.ZodObject).shape);
 }

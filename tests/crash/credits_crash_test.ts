@@ -189,8 +189,8 @@ async function audit(client: Client, userId: string, holds: readonly Hold[], isS
     used += final;
     const paid = -sumOf(own.map(({ delta }) => delta));
     assert.ok(paid >= 0 && paid <= final, `credits pay ${paid} of ${final}`);
-    const [held, settling] = [true, false].map((isHeld) =>
-      own.filter(({ reason }) => (reason === "reservation_held") === isHeld)
+    const [held, settling] = [true, false].map((isValid) =>
+      own.filter(({ reason }) => (reason === "reservation_held") === isValid)
     ) as [Row[], Row[]];
     if (isOpen) assert.equal(settling.length, 0, "an open hold has no other rows");
     else if (settlement.path === "/v1/release") {

@@ -2,8 +2,8 @@
 // is all text, so that it can be printed, sent again, and sent by a socket.
 
 import type { z } from "zod";
-import { ADMIN_OPERATIONS } from "../../routes/admin.ts";
-import { OPERATIONS } from "../../routes/app.ts";
+import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
+import { ENDPOINTS } from "../../routes/app.ts";
 import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
 import type { Random } from "../model/random.ts";
 import { CATALOG, type FuzzScene } from "./scene.ts";
@@ -35,10 +35,10 @@ export function routesOf({ service }: Pick<FuzzScene, "service">): Route[] {
 }
 
 function schemaOf(method: string, path: string): z.ZodType | null {
-  const operation = OPERATIONS.find((each) => each.method === method && `/api${each.path}` === path);
+  const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = ADMIN_OPERATIONS.find((each) =>
+  const admin = ADMIN_ENDPOINTS.find((each) =>
     each.method === method && `/api/admin/v1${each.path}` === path
   );
   return admin?.body ?? null;

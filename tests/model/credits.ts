@@ -125,7 +125,7 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
   if (balance.remaining > ZERO && balance.remaining < balance.initial) {
     world.note("credits: revoke of a partly used balance");
   }
-  if (isHeld(world, balance)) world.note("credits: revoke of a held balance");
+  if (isValid(world, balance)) world.note("credits: revoke of a held balance");
   const notes = textOrNull(input["reason"]);
   writeRow(world, balance, -balance.remaining, { reason: "admin_adjust", at: now, notes });
   balance.remaining = ZERO;
@@ -133,7 +133,7 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
   return success({ balanceId: balance.id, remaining: 0 });
 }
 
-function isHeld(world: World, balance: Balance): boolean {
+function isValid(world: World, balance: Balance): boolean {
   return world.reservations.some((hold) =>
     hold.state === "held" && hold.credits.some((line) => line.balance === balance)
   );

@@ -62,7 +62,7 @@ type MergeOperation = "alias" | "aliasBatch" | "customer";
 
 const MERGE_OPERATIONS: Record<MergeOperation, number> = { alias: 2.2, aliasBatch: 0.7, customer: 2 };
 
-const OPERATIONS: Record<Exclude<Operation, MergeOperation>, number> = {
+const ENDPOINTS: Record<Exclude<Operation, MergeOperation>, number> = {
   reserve: 30,
   commit: 20,
   release: 8,
@@ -196,8 +196,8 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    if (!this.#options.merges) return this.#random.weighted(OPERATIONS);
-    return this.#random.weighted({ ...OPERATIONS, ...MERGE_OPERATIONS });
+    if (!this.#options.merges) return this.#random.weighted(ENDPOINTS);
+    return this.#random.weighted({ ...ENDPOINTS, ...MERGE_OPERATIONS });
   }
 
   #nextOfBurst(): ModelRequest | null {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { type Answer, send } from "../support/test_service.ts";
-import { OPERATIONS } from "../../routes/app.ts";
+import { ENDPOINTS } from "../../routes/app.ts";
 import {
   appWithUser,
   assertRefused,
@@ -46,7 +46,7 @@ function outcomeOf({ status, body }: Answer): string {
 }
 
 Deno.test("every operation has its place in the table of access", () => {
-  const known = OPERATIONS.map(({ method, path }) => `${method} ${path}`);
+  const known = ENDPOINTS.map(({ method, path }) => `${method} ${path}`);
   const untested = known.filter((name) =>
     /\/v1\/(reserve|commit|release|track|can-use|subscriptions|usage|users|plans|events|test-clock)\b/.test(
       name,

@@ -7,7 +7,7 @@ import { appWithUser, assertRefused, CATALOG, dataOf, holdImages, serviceOfFile 
 
 const service = serviceOfFile();
 
-const OPERATIONS: readonly [string, string][] = [
+const ENDPOINTS: readonly [string, string][] = [
   ["GET", "/workspaces"],
   ["POST", "/workspaces"],
   ["PATCH", "/workspaces/ws_x"],
@@ -37,7 +37,7 @@ Deno.test("a missing or wrong admin token is refused by every operation and unkn
     ADMIN_TOKEN.toUpperCase(),
     app.secretLive,
   ];
-  for (const [method, path] of [...OPERATIONS, ["GET", "/nothing"], ["DELETE", "/apps"]] as const) {
+  for (const [method, path] of [...ENDPOINTS, ["GET", "/nothing"], ["DELETE", "/apps"]] as const) {
     assertRefused(
       await send(service.http, method, `/api/admin/v1${path}`, undefined, {}),
       401,
@@ -53,7 +53,7 @@ Deno.test("a missing or wrong admin token is refused by every operation and unkn
 
 Deno.test("without an admin token configured the admin API is off, whatever is presented", async () => {
   const http = makeApp(service.service, null);
-  for (const [method, path] of OPERATIONS) {
+  for (const [method, path] of ENDPOINTS) {
     for (const key of ["", "null", "undefined", ADMIN_TOKEN]) {
       assertRefused(
         await send(http, method, `/api/admin/v1${path}`, undefined, { key }),
@@ -70,7 +70,7 @@ Deno.test("unknown workspaces, apps and keys are not found, unknown paths and me
   const other = await appWithUser(service);
   const key = { class: "secret", mode: "live" };
   const bodies: Record<string, unknown> = { "PATCH /workspaces/ws_x": {}, "POST /apps/app_x/keys": key };
-  for (const [method, path] of OPERATIONS.filter(([, path]) => path.includes("_x"))) {
+  for (const [method, path] of ENDPOINTS.filter(([, path]) => path.includes("_x"))) {
     const body = bodies[`${method} ${path}`] ?? (method === "PUT" ? CATALOG : undefined);
     assertRefused(await service.admin(method, path, body), 404, "not_found", `${method} ${path}`);
   }

@@ -2,7 +2,7 @@
 // answer carries.
 
 import assert from "node:assert/strict";
-import { OPERATIONS } from "../../routes/app.ts";
+import { ENDPOINTS } from "../../routes/app.ts";
 import { withStrictTransport } from "../../routes/strict_transport.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
@@ -45,7 +45,7 @@ const FOR_BROWSERS = [
 Deno.test("a preflight passes for exactly the calls that a public key may make", async () => {
   await appWithOrigins(SHOP);
   const passed: string[] = [];
-  for (const { method, path } of OPERATIONS) {
+  for (const { method, path } of ENDPOINTS) {
     const answer = await preflight(path.replace(/:\w+/, "x"), method, SHOP);
     if (answer.status === 204) passed.push(`${method} ${path}`);
     else {
@@ -129,7 +129,7 @@ Deno.test("an answer follows the key's own app, refusals too, and always varies 
 
 Deno.test("calls that need a secret key never let a page read their answer", async () => {
   const app = await appWithOrigins(SHOP);
-  for (const { method, path } of OPERATIONS) {
+  for (const { method, path } of ENDPOINTS) {
     if (FOR_BROWSERS.includes(`${method} ${path}`)) continue;
     for (const key of [app.secretLive, app.publicLive]) {
       const answer = await app.call(method, path.replace("/v1", "").replace(/:\w+/, "x"), undefined, {

@@ -28,7 +28,7 @@ const DAY_MS = 24 * HOUR_MS;
 const USERS = 6;
 const USERS_MIN = 4;
 
-const OPERATIONS: Record<Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch">, number> =
+const ENDPOINTS: Record<Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch">, number> =
   {
     reserve: 34,
     commit: 20,
@@ -119,7 +119,7 @@ export class Traffic {
     if (place < USERS - 1) {
       return { op: "subscribe", input: this.#upsert(this.#ids[place] as string, nowMs, true) };
     }
-    const drawn = random.weighted(OPERATIONS);
+    const drawn = random.weighted(ENDPOINTS);
     const op = (drawn === "commit" || drawn === "release") && this.#holds.length === 0 ? "reserve" : drawn;
     const input = this.#input(op, this.#user(), nowMs);
     if (op === "alias") {

@@ -22,7 +22,7 @@ Deno.test({
       assert.equal(await tryLease(store.database, second), null);
       await lease.close();
       const taken = await tryLease(store.database, second);
-      assert.ok(taken !== null && taken.isHeld());
+      assert.ok(taken !== null && taken.isValid());
       await taken.close();
     }),
 });
@@ -65,7 +65,7 @@ Deno.test("an append of a session that lost its term's setting writes nothing an
     await session.query("select set_config('holdfast.seq', '', false)");
     await assert.rejects(append([PUT]), Unavailable);
     assert.equal(await journalRows(), 1);
-    assert.equal(lease.isHeld(), false);
+    assert.equal(lease.isValid(), false);
     assert.ok(await lease.lost instanceof Unavailable);
     await assert.rejects(append([PUT]));
     assert.equal(await journalRows(), 1);
@@ -110,7 +110,7 @@ Deno.test({
         }) as typeof setTimeout;
         try {
           const taken = await tryLease(store.database, restarted);
-          assert.ok(taken !== null && taken.isHeld());
+          assert.ok(taken !== null && taken.isValid());
           await taken.close();
         } finally {
           globalThis.setTimeout = real;

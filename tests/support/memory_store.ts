@@ -313,10 +313,10 @@ export class MemoryStore implements UserStore {
   async append(
     changes: readonly RowChange[],
     payload: string,
-    isHeld: () => boolean,
+    isValid: () => boolean,
   ): Promise<AppendedBatch> {
     await this.hooks.append?.(changes);
-    if (!isHeld()) throw new Unavailable("Another process is the writer");
+    if (!isValid()) throw new Unavailable("Another process is the writer");
     const seq = this.#seq++;
     this.journal.set(seq, payload);
     this.appends.push(changes.length);
@@ -408,14 +408,14 @@ export class MemoryLease implements Lease {
         resolve(error);
       };
     });
-    const isHeld = () => this.isHeld();
+    const isValid = () => this.isValid();
     let last: Promise<unknown> = Promise.resolve();
     this.journal = {
       // One after another, and none after one that failed.
       append: (changes) => {
         const payload = changes.map(encodeChange).join("\n");
         const copy = [...changes];
-        const appended = last.then(() => store.append(copy, payload, isHeld));
+        const appended = last.then(() => store.append(copy, payload, isValid));
         last = appended;
         last.catch(() => {});
         return appended;
@@ -424,7 +424,7 @@ export class MemoryLease implements Lease {
     };
   }
 
-  isHeld(): boolean {
+  isValid(): boolean {
     return !this.#isLost && this.#isNewest();
   }
 

@@ -78,8 +78,8 @@ function planRoom(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount
   let least: Amount | null = null;
   row.lines.forEach((line, place) => {
     if (line.unit !== unit) return;
-    const { quota, isHeld } = limits[place] as LineLimit;
-    const room = isHeld ? larger(quota - draft.counter(line).count, 0n) : 0n;
+    const { quota, isCurrent } = limits[place] as LineLimit;
+    const room = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
     if (least === null || room < least) least = room;
   });
   return least;

@@ -26,17 +26,17 @@ export interface LineLimit {
   /** 0 where the catalog no longer has the group. */
   readonly quota: Amount;
   /** Whether the user still holds the line's plan. */
-  readonly isHeld: boolean;
+  readonly isCurrent: boolean;
 }
 
 /** The present quota of each line's group: the primary row's while its plan is held, else the catalog's. */
 export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
   const standing = standingOf(draft, context);
   return lines.map((line) => {
-    const isHeld = standing?.plan.id === line.planId;
-    const plan = isHeld ? standing.plan : context.catalog.plans.get(line.planId);
+    const isCurrent = standing?.plan.id === line.planId;
+    const plan = isCurrent ? standing.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
-    if (group === undefined) return { quota: 0n, isHeld };
-    return { quota: isHeld ? quotaOf(standing.row, group) : group.quota, isHeld };
+    if (group === undefined) return { quota: 0n, isCurrent };
+    return { quota: isCurrent ? quotaOf(standing.row, group) : group.quota, isCurrent };
   });
 }

@@ -34,7 +34,7 @@ export interface CallOf {
 export interface Tour {
   readonly service: TestService;
   readonly app: TestApp;
-  /** Calls an operation, which must succeed, and keeps it as its example. */
+  /** Calls an endpoint, which must succeed, and keeps it as its example. */
   // deno-lint-ignore no-explicit-any -- a tour looks at whatever came back
   record(id: string, call?: CallOf): Promise<any>;
   /** Calls an operation that must refuse with a code, and keeps the answer. */

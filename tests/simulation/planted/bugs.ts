@@ -151,7 +151,7 @@ export const PLANTED: readonly PlantedBug[] = [
         (handle) =>
           function (this: SimProcess, attempt, request) {
             const lease = this.service.serving?.lease;
-            if (lease !== undefined) Object.assign(lease, { isHeld: () => true });
+            if (lease !== undefined) Object.assign(lease, { isValid: () => true });
             return handle.call(this, attempt, request);
           },
       );

@@ -1,6 +1,6 @@
-// One operation of the API and the way of every request through it, in the decided order of refusals: writer, key,
+// One endpoint of the API and the way of every request through it, in the decided order of refusals: writer, key,
 // route, method, key class, mode, rate, validation, idempotency; the cap and the domain's own come in the turn. An
-// operation is data: method, path, who may call it, the schema of its input, what it does, and what the reference says.
+// endpoint is data: method, path, who may call it, the schema of its input, what it does, and what the reference says.
 
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -29,13 +29,13 @@ import {
 } from "./body.ts";
 import { errorBody, NOT_KEPT, Refused, STATUS } from "./errors.ts";
 import { countCall } from "./rate_limit.ts";
-import type { OperationDoc } from "./reference/doc.ts";
+import type { EndpointDoc } from "./reference/doc.ts";
 import type { RouteWatch } from "./watch.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** An operation under `/api`. */
-export interface Operation<Input> {
+/** An endpoint under `/api`. */
+export interface Endpoint<Input> {
   readonly method: Method;
   /** Under `/api`, with `:name` for path members. */
   readonly path: string;
@@ -45,12 +45,12 @@ export interface Operation<Input> {
   readonly hasOptions?: boolean;
   /** Whether an answer holds a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
-  readonly doc: OperationDoc;
-  readonly handle: (request: OperationRequest<Input>) => Promise<WireAnswer>;
+  readonly doc: EndpointDoc;
+  readonly handle: (request: EndpointRequest<Input>) => Promise<WireAnswer>;
 }
 
 /** A request that has passed every check before its decision. */
-export interface OperationRequest<Input> {
+export interface EndpointRequest<Input> {
   readonly serving: Serving;
   readonly caller: Caller;
   /** The end user that a token stands for; null with a secret key. */
@@ -70,9 +70,9 @@ export interface FirstAnswer {
   row(answer: WireAnswer, userKey: number | null): IdempotencyRow;
 }
 
-/** An operation with its input type known to itself alone. */
-export function operation<Input>(definition: Operation<Input>): Operation<unknown> {
-  return definition as Operation<unknown>;
+/** An endpoint with its input type known to itself alone. */
+export function endpoint<Input>(definition: Endpoint<Input>): Endpoint<unknown> {
+  return definition as Endpoint<unknown>;
 }
 
 /** Who a command is for. */
@@ -83,7 +83,7 @@ export type Target =
 
 /** Puts a command to a user and answers with what the result shows as; a first answer is kept with the turn. */
 export function runTurn<Name extends CommandName>(
-  { serving, caller, firstAnswer }: OperationRequest<unknown>,
+  { serving, caller, firstAnswer }: EndpointRequest<unknown>,
   target: Target,
   { name, input, isCapped, needs, aiCents }: Pick<
     Call<Name>,
@@ -133,10 +133,10 @@ export function success(data: unknown): WireAnswer {
   return { status: 200, body: JSON.stringify({ ok: true, data }) };
 }
 
-/** Handles a request to an operation. */
+/** Handles a request to an endpoint. */
 export async function handle(
   context: Context,
-  definition: Operation<unknown>,
+  definition: Endpoint<unknown>,
   service: Service,
   watch: RouteWatch,
 ): Promise<Response> {
@@ -162,14 +162,14 @@ export async function handle(
   }
 }
 
-/** The input of an operation; refuses members that do not fit its schema. */
-function checked<Input>({ input, hasOptions }: Operation<Input>, members: Members): Input {
+/** The input of an endpoint; refuses members that do not fit its schema. */
+function checked<Input>({ input, hasOptions }: Endpoint<Input>, members: Members): Input {
   const parsed = input.safeParse(hasOptions === true ? flattenOptions(members) : members);
   if (!parsed.success) throw invalid(parsed.error);
   return parsed.data;
 }
 
-async function readInput(context: Context, definition: Operation<unknown>): Promise<RequestInput> {
+async function readInput(context: Context, definition: Endpoint<unknown>): Promise<RequestInput> {
   const request = context.req.raw;
   if (definition.method === "GET") {
     const query = readQuery(request);
@@ -200,8 +200,8 @@ export function invalid(error: z.ZodError): Refused {
 }
 
 async function handleOnce(
-  definition: Operation<unknown>,
-  ready: OperationRequest<unknown>,
+  definition: Endpoint<unknown>,
+  ready: EndpointRequest<unknown>,
   key: string,
   bodyText: string,
 ): Promise<{ answer: WireAnswer; isReplayed: boolean }> {
