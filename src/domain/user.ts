@@ -19,6 +19,8 @@ export interface Entitlement {
   readonly startedAt: Millis;
   /** When it ended without a successor; null while it is in force. */
   readonly until: Millis | null;
+  /** Whether its counters contain what was used under the plan before: it was entered by `carry` or by a merge. */
+  readonly carried: boolean;
 }
 
 /** The row of a user. It exists from the first change that concerns the user. */
@@ -36,6 +38,20 @@ export interface User {
   readonly optedOut: number;
   /** Whether an erasure was asked for and is not done yet. */
   readonly isErasing: boolean;
+}
+
+/** A user of whom nothing was recorded yet: every column has its first value here and nowhere else. */
+export function newUser(key: UserKey, realm: number, id: string): User {
+  return {
+    key,
+    realm,
+    id,
+    mergedInto: null,
+    entitlement: null,
+    dueAt: null,
+    optedOut: 0,
+    isErasing: false,
+  };
 }
 
 /** Scopes as bits of a user's `optedOut`. Specification, "Opt-out scopes". */

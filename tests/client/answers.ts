@@ -309,6 +309,10 @@ const eventDetail = z.strictObject({
   ...event.shape,
   metadata: z.record(z.string(), z.unknown()).nullable(),
   matchedGroupIds: z.array(z.string()),
+  amounts: z.array(z.union([
+    z.strictObject({ groupId: z.string(), unit, amount: z.number() }),
+    z.strictObject({ balanceId: z.string(), unit, amount: z.number() }),
+  ])),
   prompt: textOrNull,
   response: textOrNull,
   errorCode: textOrNull,

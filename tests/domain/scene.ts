@@ -11,7 +11,7 @@ import {
   type PlanDocument,
 } from "../../src/domain/plans/catalog.ts";
 import type { Decision } from "../../src/domain/result.ts";
-import { type Change, UserState } from "../../src/domain/user.ts";
+import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { countedIds } from "./decide_system.ts";
 
 /** A plan in short: groups of unit count by id and quota, all for events "x.*". */
@@ -64,16 +64,7 @@ export class Scene {
   ) {
     this.catalog = compileCatalog({ plans, packs }, 1);
     this.now = Date.parse(at);
-    const user = {
-      key: 7,
-      realm: 1,
-      id: "u",
-      entitlement: null,
-      dueAt: null,
-      mergedInto: null,
-      optedOut: 0,
-      isErasing: false,
-    };
+    const user = newUser(7, 1, "u");
     this.state = new UserState({
       user,
       recorded: false,

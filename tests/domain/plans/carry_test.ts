@@ -1,0 +1,252 @@
+// What a plan change under `carry` does to counters and open holds: nothing is fresh after a round trip, and an open
+// hold corrects every counter that contains it. Each row is a story of one user, with counts by plan at its end.
+
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { amountOf, numberOf } from "../../../src/domain/amount.ts";
+import { Auditor } from "../auditor.ts";
+import { planOf, Scene, sizeOf } from "../scene.ts";
+
+/** One group of the same id in each, so that all pair; the plan of a day shows what a window that rolled over does. */
+const PLANS = [
+  planOf("free", { g: 100 }),
+  planOf("pro", { g: 100 }, { rank: 2 }),
+  planOf("day", { g: 100 }, { rank: 3, period: { type: "daily", anchor: "calendar" } }),
+  planOf("fresh", { g: 100 }, { onPlanChange: "reset" }),
+  planOf("full", { g: 100 }, { onPlanChange: "block" }),
+];
+
+type Plan = "free" | "pro" | "day" | "fresh" | "full";
+
+type Step =
+  | { readonly enter: Plan; readonly cycle?: true }
+  | { readonly use: number; readonly cost?: number }
+  | { readonly hold: number }
+  | { readonly commit: number; readonly as?: number; readonly cost?: number }
+  | { readonly release: number }
+  | { readonly wait: number };
+
+const HOLD_SECONDS = 600;
+const DAY_SECONDS = 86_400;
+
+/** A user that takes such steps; every change is audited. Holds are named by their place. */
+class Story {
+  readonly scene = new Scene(PLANS);
+  readonly auditor = new Auditor();
+  readonly holds: string[] = [];
+  #seen = 0;
+
+  take(step: Step): void {
+    const { scene } = this;
+    const refOf = (place: number) => this.holds[place % Math.max(this.holds.length, 1)] ?? "rsv_none";
+    if ("enter" in step) scene.subscribe(step.enter, step.cycle ? { cycleStart: scene.now } : {});
+    else if ("use" in step) {
+      const costCents = amountOf(step.cost ?? 0);
+      scene.do("track", { event: "x.make", metadata: null, size: sizeOf({ count: step.use }), costCents });
+    } else if ("hold" in step) {
+      const id = scene.reserve(step.hold, { ttlMs: HOLD_SECONDS * 1000 });
+      if (id !== null) this.holds.push(id);
+    } else if ("commit" in step) {
+      const actual = step.as === undefined ? {} : { count: amountOf(step.as) };
+      const costCents = step.cost === undefined ? null : amountOf(step.cost);
+      scene.do("commit", { reservationId: refOf(step.commit), extra: {}, actual, costCents });
+    } else if ("release" in step) {
+      scene.do("release", { reservationId: refOf(step.release), reason: null, errorCode: null });
+    } else scene.wait(step.wait).ask("settle", {});
+    this.auditor.take(scene.changes.slice(this.#seen));
+    this.auditor.checkUser(scene.state);
+    this.#seen = scene.changes.length;
+  }
+
+  /** The counts that are not 0, by plan; of several windows of a plan the latest. */
+  counts(member: "count" | "costCents" = "count"): Partial<Record<string, number>> {
+    const rows = [...this.scene.state.counters.values()].sort((a, b) => a.windowStart - b.windowStart);
+    const counts = Object.fromEntries(rows.map((row) => [row.planId, numberOf(row[member])]));
+    return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
+  }
+}
+
+const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts: Record<string, number>])[] =
+  [
+    [
+      "the counter left behind keeps its count",
+      [{ enter: "free" }, { use: 5 }, { enter: "pro" }, { use: 2 }],
+      { free: 5, pro: 7 },
+    ],
+    [
+      "a return finds the larger",
+      [{ enter: "free" }, { use: 5 }, { enter: "pro" }, { use: 2 }, { enter: "free" }],
+      { free: 7, pro: 7 },
+    ],
+    [
+      "a return finds its own count, though the other plan's window has rolled over",
+      [{ enter: "free" }, { use: 5 }, { enter: "day" }, { wait: DAY_SECONDS }, { use: 1 }, { enter: "free" }],
+      { free: 5, day: 1 },
+    ],
+    [
+      "a new cycle starts at 0",
+      [{ enter: "day" }, { use: 5 }, { enter: "fresh" }, { enter: "day" }, { use: 1 }],
+      { day: 6 },
+    ],
+    [
+      "a released hold corrects the counter it left and the one it followed to",
+      [{ enter: "free" }, { use: 1 }, { hold: 4 }, { enter: "pro" }, { release: 0 }],
+      { free: 1, pro: 1 },
+    ],
+    [
+      "so does a hold that lapses",
+      [{ enter: "free" }, { use: 1 }, { hold: 4 }, { enter: "pro" }, { wait: HOLD_SECONDS }],
+      { free: 1, pro: 1 },
+    ],
+    [
+      "so does a commit of less, and of more",
+      [{ enter: "free" }, { hold: 4 }, { hold: 4 }, { enter: "pro" }, { commit: 0, as: 1 }, {
+        commit: 1,
+        as: 6,
+      }],
+      { free: 7, pro: 7 },
+    ],
+    [
+      "a late commit charges again what the lapse gave back, in each of them",
+      [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { wait: HOLD_SECONDS }, { commit: 0, as: 3 }],
+      { free: 3, pro: 3 },
+    ],
+    [
+      "a late commit after the return charges the plan in force too",
+      [
+        { enter: "free" },
+        { hold: 4 },
+        { enter: "pro" },
+        { wait: HOLD_SECONDS },
+        { enter: "free" },
+        { use: 1 },
+        { commit: 0 },
+      ],
+      { free: 5, pro: 4 },
+    ],
+    [
+      "a hold that came back is a hold there again, and corrects the other one",
+      [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { use: 1 }, { enter: "free" }, { release: 0 }],
+      { free: 1, pro: 1 },
+    ],
+    [
+      "a hold over three plans corrects all three, each once",
+      [
+        { enter: "free" },
+        { hold: 4 },
+        { enter: "pro" },
+        { enter: "day" },
+        { enter: "free" },
+        { enter: "pro" },
+        { release: 0 },
+      ],
+      {},
+    ],
+    [
+      "a counter that was lowered past what the hold took stays at 0",
+      [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { commit: 0, as: 0 }, { enter: "free" }],
+      {},
+    ],
+    [
+      "a hold does not lower a counter that was reset after it had left",
+      [
+        { enter: "fresh" },
+        { hold: 4 },
+        { enter: "pro" },
+        { enter: "fresh" },
+        { use: 3 },
+        { release: 0 },
+      ],
+      { fresh: 3 },
+    ],
+    [
+      "nor one that was filled",
+      [{ enter: "full" }, { hold: 4 }, { enter: "pro" }, { enter: "full" }, { release: 0 }],
+      { full: 100 },
+    ],
+    [
+      "under reset a hold follows nothing and settles where it was taken",
+      [{ enter: "free" }, { hold: 4 }, { enter: "fresh" }, { use: 2 }, { release: 0 }],
+      { fresh: 2 },
+    ],
+  ];
+
+for (const [name, steps, counts] of STORIES) {
+  Deno.test(`carry: ${name}`, () => {
+    const story = new Story();
+    for (const step of steps) story.take(step);
+    assert.deepEqual(story.counts(), counts);
+  });
+}
+
+Deno.test("carry: the counter left behind keeps its cost, and a return finds the larger", () => {
+  const story = new Story();
+  for (const step of [{ enter: "free" }, { use: 1, cost: 5 }, { enter: "pro" }] as const) story.take(step);
+  assert.deepEqual(story.counts("costCents"), { free: 5, pro: 5 });
+  for (const step of [{ use: 1, cost: 2 }, { enter: "free" }] as const) story.take(step);
+  assert.deepEqual(story.counts("costCents"), { free: 7, pro: 7 });
+});
+
+Deno.test("carry: an event names the counter it was counted on, and none that its hold had left", () => {
+  const story = new Story();
+  for (const step of [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { commit: 0 }] as const) {
+    story.take(step);
+  }
+  const events = story.scene.changes.flatMap((each) => each.table === "events" ? [each.row] : []);
+  assert.deepEqual(events.map(({ lines }) => lines.map((line) => [line.planId, "left" in line])), [
+    [["pro", false]],
+  ]);
+});
+
+Deno.test("carry: a new cycle of a plan starts its window at 0, and the old window keeps its count", () => {
+  const scene = new Scene([
+    planOf("a", { g: 10 }, { period: { type: "monthly", anchor: "subscription_start" } }),
+    planOf("b", { g: 10 }),
+  ]);
+  scene.subscribe("a");
+  scene.reserve(4);
+  scene.wait(60).subscribe("a", { cycleStart: scene.now });
+  assert.deepEqual(scene.counts(), { g: 0 });
+  assert.deepEqual([...scene.state.counters.values()].map(({ count }) => numberOf(count)), [4]);
+});
+
+const plan = fc.constantFrom<Plan>("free", "pro", "day");
+const size = fc.integer({ min: 1, max: 9 });
+const place = fc.nat(9);
+
+Deno.test("carry: no sequence of plan changes, holds and time shows less than was used in the window", () => {
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    fc.record({ enter: plan }),
+    fc.record({ use: size }),
+    fc.record({ hold: size }),
+    fc.record({ commit: place, as: fc.nat(9) }),
+    fc.record({ release: place }),
+    fc.record({ wait: fc.constantFrom(1, HOLD_SECONDS, DAY_SECONDS) }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const story = new Story();
+      /** Used on each plan in its running window, by events that were counted there and not carried to it. */
+      let month = 0;
+      story.take({ enter: "free" });
+      for (const each of steps) {
+        const before = story.scene.changes.length;
+        const plan = story.scene.state.user.entitlement?.planId;
+        story.take(each);
+        for (const change of story.scene.changes.slice(before)) {
+          // What is counted on the plans of a month while one of them is in force never leaves them within the month.
+          if (change.table !== "events" || plan === "day") continue;
+          if (change.row.lines.some(({ planId }) => planId === plan)) {
+            month += numberOf(change.row.lines[0]?.taken ?? 0n);
+          }
+        }
+        if (story.scene.now >= Date.parse("2026-04-01T00:00Z")) return;
+        const { planId } = story.scene.state.user.entitlement ?? {};
+        if (planId === "day") continue;
+        const { g } = story.scene.counts();
+        assert.ok((g as number) >= month, `${planId} shows ${g} of ${month}`);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
