@@ -118,7 +118,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   commander: ["src/tasks/"],
   openai: ["src/compose/"],
   ajv: ["src/compose/"],
-  "@modelcontextprotocol/sdk": ["src/mcp/"],
+  "@modelcontextprotocol/server": ["src/mcp/"],
   typescript: ["src/tasks/"],
   "prom-client": ["src/observability/"],
   "@opentelemetry/api": ["src/observability/"],
