@@ -7,7 +7,7 @@ import { type Config, ConfigError } from "../process/settings.ts";
 import { PROCESS_LIMITS } from "../process/limits.ts";
 import { messageOf } from "../process/log.ts";
 import type { Database } from "../storage/database.ts";
-import { openEmbedded } from "../storage/embedded_folder.ts";
+import { openEmbedded } from "../storage/embedded/embedded_folder.ts";
 import { migrate } from "../storage/migrate.ts";
 import { openPostgres } from "../storage/postgres_database.ts";
 

@@ -16,7 +16,7 @@ import { testShell, troublesOf } from "../tasks/support.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 /** The first modules of the program's workers. A binary has only those that it was told to include. */
-const WORKERS = ["src/storage/create_worker.ts", "src/storage/drain_worker.ts"];
+const WORKERS = ["src/storage/embedded/create_worker.ts", "src/storage/journal/drain_worker.ts"];
 const READY_MS = 60_000;
 const EXIT_MS = 20_000;
 const PRIVACY_SECRET = "binary-privacy-secret-0123456789";

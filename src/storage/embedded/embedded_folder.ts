@@ -3,11 +3,11 @@
 
 import type { PGlite } from "@electric-sql/pglite";
 import { existsSync } from "node:fs";
-import type { Database } from "./database.ts";
+import type { Database } from "../database.ts";
 import type { CreateAnswer } from "./create_worker.ts";
 import { type DurableFiles, openLite, syncTree } from "./durable_files.ts";
 import { embeddedDatabase } from "./embedded_database.ts";
-import { log, messageOf } from "../process/log.ts";
+import { log, messageOf } from "../../process/log.ts";
 
 /** The folder cannot be used; the message is the one line that the operator sees. */
 export class FolderError extends Error {}
