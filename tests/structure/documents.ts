@@ -24,13 +24,20 @@ Deno.test("every folder with code says in a README what it owns", async () => {
   assert.deepEqual(missing, []);
 });
 
-Deno.test("links between documents lead to files and headings that are there", async () => {
-  const documents = ["README.md"];
-  for (const folder of FOLDERS) {
-    for await (const path of filesOf(folder)) if (path.endsWith(".md")) documents.push(path);
-  }
+Deno.test("every task that a document names is there", async () => {
+  const { tasks } = JSON.parse(await textOf("deno.json")) as { tasks: Record<string, string> };
   const faults: string[] = [];
-  for (const path of documents) {
+  for (const path of await documents()) {
+    for (const [, name = ""] of (await textOf(path)).matchAll(/\bdeno task ([a-z][a-z:-]*)/g)) {
+      if (!(name in tasks)) faults.push(`${path}: deno task ${name}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("links between documents lead to files and headings that are there", async () => {
+  const faults: string[] = [];
+  for (const path of await documents()) {
     for (const [, target = ""] of withoutCode(await textOf(path)).matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue;
       const [file = "", heading] = target.split("#");
@@ -42,6 +49,14 @@ Deno.test("links between documents lead to files and headings that are there", a
   }
   assert.deepEqual(faults, []);
 });
+
+async function documents(): Promise<string[]> {
+  const found = ["README.md"];
+  for (const folder of FOLDERS) {
+    for await (const path of filesOf(folder)) if (path.endsWith(".md")) found.push(path);
+  }
+  return found;
+}
 
 function withoutCode(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```$/gm, "").replaceAll(/`[^`]*`/g, "");
