@@ -7,7 +7,7 @@ import { type Refusal, refusal } from "../domain/refusal.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
 import type { Serving } from "../service/service.ts";
-import { saveClockOffset } from "../storage/registry_store.ts";
+import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
 /** The farthest that the clock goes: the year 9999, so that every time keeps its four digits. */
 const LATEST_MS = Date.UTC(9999, 0, 1);

@@ -39,7 +39,21 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/observability/runtime_counts.ts",
     "src/observability/spans.ts",
   ],
-  "src/storage/": [...DOMAIN, "actors/port.ts", "sql/", "src/process/", "src/tenant/registry.ts"],
+  "src/storage/": ["actors/port.ts", "sql/"],
+  "src/storage/embedded/": ["src/process/", "src/storage/"],
+  "src/storage/journal/": ["actors/port.ts", "src/process/", "src/storage/", "src/storage/rows/"],
+  "src/storage/rows/": [
+    ...DOMAIN.filter((folder) => folder !== "src/domain/merging/"),
+    "actors/port.ts",
+    "src/storage/",
+  ],
+  "src/storage/stores/": [
+    ...DOMAIN,
+    "actors/port.ts",
+    "src/storage/",
+    "src/storage/rows/",
+    "src/tenant/registry.ts",
+  ],
   "src/service/": [
     "src/domain/",
     "actors/",
@@ -48,6 +62,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/",
     "src/tenant/registry.ts",
+    "src/storage/journal/",
+    "src/storage/stores/",
+    "src/storage/embedded/",
   ],
   "src/observability/": ["src/domain/", "src/domain/metering/", "src/service/"],
 
@@ -59,8 +76,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/secrets/",
     "src/service/",
-    "src/storage/",
     "src/tenant/catalog/",
+    "src/storage/journal/",
+    "src/storage/stores/",
   ],
   "src/tenant/catalog/": [
     "src/domain/plans/",
@@ -76,6 +94,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/",
     "src/tenant/registry.ts",
+    "src/storage/rows/",
   ],
   "src/compose/": [
     ...DOMAIN.filter((folder) => folder !== "src/domain/merging/"),
@@ -93,8 +112,16 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/service/",
     "src/storage/",
+    "src/storage/stores/",
   ],
-  "src/doctor/": ["sql/", "src/process/", "src/read/", "src/service/", "src/storage/"],
+  "src/doctor/": [
+    "sql/",
+    "src/process/",
+    "src/read/",
+    "src/service/",
+    "src/storage/",
+    "src/storage/journal/",
+  ],
   "src/housekeeping/": [
     "src/domain/",
     "actors/",
@@ -102,7 +129,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/privacy/",
     "src/process/",
     "src/service/",
-    "src/storage/",
+    "src/storage/stores/",
   ],
 
   // Programs of their own: they know nothing of the service.
@@ -140,6 +167,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service/",
     "src/storage/",
     "src/tenant/demo/",
+    "src/storage/embedded/",
   ],
   "src/tasks/": [
     "src/domain/",
@@ -155,13 +183,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/",
     "src/tenant/",
     "src/tenant/catalog/",
+    "src/storage/embedded/",
   ],
 };
 
 /** Packages and the only places that may import them. What is not listed is for tests alone. */
 export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@electric-sql/pglite": ["src/storage/"],
-  "@modelcontextprotocol/sdk": ["src/mcp/"],
+  "@modelcontextprotocol/server": ["src/mcp/"],
   "@opentelemetry/api": ["src/observability/"],
   ajv: ["src/compose/"],
   commander: ["src/tasks/"],

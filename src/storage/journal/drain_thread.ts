@@ -1,7 +1,7 @@
 // A drainer in a thread of its own, as the thread that asks it sees it: messages there, answers back, in order. When
 // the thread fails, every call that waits for it fails, and so does every later one.
 
-import { Unavailable } from "../../actors/port.ts";
+import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 

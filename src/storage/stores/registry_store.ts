@@ -1,9 +1,9 @@
 // The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
 // the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
 
-import type { AiSpendRow, IssuesRow, OperationsRow } from "../../actors/port.ts";
-import { parseAmount } from "../domain/amount.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { AiSpendRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
+import { parseAmount } from "../../domain/amount.ts";
+import type { Millis } from "../../domain/plans/period.ts";
 import type {
   ApiKey,
   AppliedCatalog,
@@ -11,8 +11,8 @@ import type {
   RealmRecord,
   RegistryRows,
   Workspace,
-} from "../tenant/registry.ts";
-import { arrayText, type Session } from "./database.ts";
+} from "../../tenant/registry.ts";
+import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 

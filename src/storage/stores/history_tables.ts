@@ -1,7 +1,7 @@
 // Where a user's history stands: the tables that a merge moves in the background and that an erasure empties in steps,
 // and the ids of reservations, which are found by their first owner whoever they belong to now.
 
-import { ID_PREFIX, type UserKey } from "../domain/ids.ts";
+import { ID_PREFIX, type UserKey } from "../../domain/ids.ts";
 
 /** Tables whose rows may be many for one user, with their primary key. */
 export const HISTORY = [

@@ -12,13 +12,13 @@ import {
   type Lease,
   type RowChange,
   Unavailable,
-} from "../../actors/port.ts";
-import { LEASE_LIMITS } from "../process/limits.ts";
-import type { Database, PinnedSession, Session } from "./database.ts";
+} from "../../../actors/port.ts";
+import { LEASE_LIMITS } from "../../process/limits.ts";
+import type { Database, PinnedSession, Session } from "../database.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
-import { MIGRATION_LOCK } from "./migrate.ts";
-import { encodeChange } from "./rows.ts";
+import { MIGRATION_LOCK } from "../migrate.ts";
+import { encodeChange } from "../rows/rows.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
 /** Batches that one term can append; the terms share the numbers below 2^53. */

@@ -2,13 +2,13 @@
 // of its table; the journal stores those lines and the drain copies them, so a replay after a crash is the same
 // code as a drain in ordinary running.
 
-import { decimalOf, parseAmount } from "../domain/amount.ts";
-import { type Counter, counterKey } from "../domain/metering/counter.ts";
-import type { Subscription, SubscriptionEvent } from "../domain/plans/subscription.ts";
-import type { ConsentEntry, Entitlement, Merge, User } from "../domain/user.ts";
-import type { IdempotencyRow, OperationsRow, RowChange } from "../../actors/port.ts";
+import { decimalOf, parseAmount } from "../../domain/amount.ts";
+import { type Counter, counterKey } from "../../domain/metering/counter.ts";
+import type { Subscription, SubscriptionEvent } from "../../domain/plans/subscription.ts";
+import type { ConsentEntry, Entitlement, Merge, User } from "../../domain/user.ts";
+import type { IdempotencyRow, OperationsRow, RowChange } from "../../../actors/port.ts";
 import { encodeBalance, encodeLedgerEntry } from "./credit_rows.ts";
-import { type Cell, copyText, NULL } from "./database.ts";
+import { type Cell, copyText, NULL } from "../database.ts";
 import { encodeEvent, encodeEventLog, encodeGeneration, encodeReservation } from "./metering_rows.ts";
 
 /** A table that changes reach through the journal. */

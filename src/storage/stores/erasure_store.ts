@@ -1,8 +1,8 @@
 // The SQL of erasures: jobs, and the removal of users' rows. Section 9 of the decisions.
 
-import type { UserKey } from "../domain/ids.ts";
-import type { Millis } from "../domain/plans/period.ts";
-import { arrayText, type Session } from "./database.ts";
+import type { UserKey } from "../../domain/ids.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { arrayText, type Session } from "../database.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
 type Reader = Pick<Session, "query">;

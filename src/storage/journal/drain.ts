@@ -5,8 +5,8 @@
 // It works on the journal's own text. A row that is new in these batches is copied straight into its table; a new
 // value of an older row goes through a staging table of the session into an upsert.
 
-import { arrayText, type Session, yieldToLoop } from "./database.ts";
-import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES, type TableSpec } from "./rows.ts";
+import { arrayText, type Session, yieldToLoop } from "../database.ts";
+import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES, type TableSpec } from "../rows/rows.ts";
 
 /** A batch as the drain takes it: encoded changes, a line each. */
 export interface DrainBatch {

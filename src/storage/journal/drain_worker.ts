@@ -1,9 +1,9 @@
 // The thread of a drainer: opens a session of its own, then does what it is told, one thing at a time and in order.
 
-import { messageOf } from "../process/log.ts";
+import { messageOf } from "../../process/log.ts";
 import type { DrainReply, DrainRequest } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
-import { openPostgres } from "./postgres_database.ts";
+import { openPostgres } from "../postgres_database.ts";
 
 const thread = self as unknown as {
   onmessage: (event: MessageEvent<DrainRequest>) => void;

@@ -3,7 +3,7 @@
 // that PostgreSQL's own care holds: the log at each commit, data files, control file and folders at each checkpoint.
 //
 // It reaches into PGlite's file layer, so the package's version is pinned, and the store checks at each start
-// that a commit really synced (storage/embedded_folder.ts).
+// that a commit really synced (embedded_folder.ts).
 
 import { PGlite, type PGliteOptions } from "@electric-sql/pglite";
 import { NodeFS } from "@electric-sql/pglite/nodefs";

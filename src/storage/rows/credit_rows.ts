@@ -1,11 +1,11 @@
 // Credit balances and their ledger, rows to domain and back, side by side.
 
-import { decimalOf, parseAmount } from "../domain/amount.ts";
-import type { CreditBalance, CreditSource, LedgerEntry, LedgerReason } from "../domain/credits/credit.ts";
-import type { MatchRule } from "../domain/match.ts";
-import type { PackKind } from "../domain/plans/catalog.ts";
-import type { Unit } from "../domain/plans/plan.ts";
-import type { Cell } from "./database.ts";
+import { decimalOf, parseAmount } from "../../domain/amount.ts";
+import type { CreditBalance, CreditSource, LedgerEntry, LedgerReason } from "../../domain/credits/credit.ts";
+import type { MatchRule } from "../../domain/match.ts";
+import type { PackKind } from "../../domain/plans/catalog.ts";
+import type { Unit } from "../../domain/plans/plan.ts";
+import type { Cell } from "../database.ts";
 
 export interface BalanceRecord {
   id: string;

@@ -1,14 +1,14 @@
 // What merges need of the tables: everything of a user that is not live, the size of its history, and reports of
 // merges that were made. Also the history move: rows of an alias, a bounded step at a time.
 
-import type { StoredMerge } from "../../actors/port.ts";
-import type { UserKey } from "../domain/ids.ts";
-import type { HistoryCounts } from "../domain/merging/merge_report.ts";
-import type { OlderRows } from "../domain/user.ts";
-import { type BalanceRecord, decodeBalance } from "./credit_rows.ts";
-import { arrayText, type Session } from "./database.ts";
+import type { StoredMerge } from "../../../actors/port.ts";
+import type { UserKey } from "../../domain/ids.ts";
+import type { HistoryCounts } from "../../domain/merging/merge_report.ts";
+import type { OlderRows } from "../../domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "../rows/credit_rows.ts";
+import { arrayText, type Session } from "../database.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
-import { type CounterRecord, decodeCounter } from "./rows.ts";
+import { type CounterRecord, decodeCounter } from "../rows/rows.ts";
 
 type Reader = Pick<Session, "query">;
 

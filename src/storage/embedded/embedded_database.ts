@@ -2,7 +2,7 @@
 // has one connection; statements run one after another and a transaction keeps all others out while it runs.
 
 import { PGlite } from "@electric-sql/pglite";
-import { type Database, type Param, type Session, TYPE_OID } from "./database.ts";
+import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
 
 /**
  * PGlite reads each value with a decoder of its own, and a decoder drops U+FEFF at the start of a text unless it is

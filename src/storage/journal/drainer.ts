@@ -6,10 +6,10 @@
 // Where it works changes nothing: a drain deletes its journal rows first and counts them, so whoever drains them
 // twice fails, and what is kept here is only what the journal has already.
 
-import { LEASE_LIMITS } from "../process/limits.ts";
-import type { Database, PinnedSession, Session } from "./database.ts";
+import { LEASE_LIMITS } from "../../process/limits.ts";
+import type { Database, PinnedSession, Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
-import { withLaterCells } from "./rows.ts";
+import { withLaterCells } from "../rows/rows.ts";
 
 const REPLAY_BATCHES = 200;
 /** SQLSTATE of a lock that was not to be had in time. */

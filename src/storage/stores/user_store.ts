@@ -2,18 +2,18 @@
 // answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
 // loaded.
 
-import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../actors/port.ts";
-import type { UserKey } from "../domain/ids.ts";
-import type { Counter } from "../domain/metering/counter.ts";
-import type { CreditBalance } from "../domain/credits/credit.ts";
-import type { Millis } from "../domain/plans/period.ts";
-import type { Reservation } from "../domain/metering/reservation.ts";
-import type { Subscription } from "../domain/plans/subscription.ts";
-import type { Alias, OlderRows, User } from "../domain/user.ts";
-import { type BalanceRecord, decodeBalance } from "./credit_rows.ts";
-import { arrayText, type Database } from "./database.ts";
+import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
+import type { UserKey } from "../../domain/ids.ts";
+import type { Counter } from "../../domain/metering/counter.ts";
+import type { CreditBalance } from "../../domain/credits/credit.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import type { Reservation } from "../../domain/metering/reservation.ts";
+import type { Subscription } from "../../domain/plans/subscription.ts";
+import type { Alias, OlderRows, User } from "../../domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "../rows/credit_rows.ts";
+import { arrayText, type Database } from "../database.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
-import { decodeReservation, type ReservationRecord } from "./metering_rows.ts";
+import { decodeReservation, type ReservationRecord } from "../rows/metering_rows.ts";
 import {
   type CounterRecord,
   decodeCounter,
@@ -21,7 +21,7 @@ import {
   decodeUser,
   type SubscriptionRecord,
   type UserRecord,
-} from "./rows.ts";
+} from "../rows/rows.ts";
 
 interface IdempotencyRecord {
   realm: number;

@@ -1,13 +1,13 @@
 // Reservations and metering events, rows to domain and back, side by side.
 
-import { type Amount, decimalOf, parseAmount } from "../domain/amount.ts";
-import type { CreditLine } from "../domain/credits/credit.ts";
-import type { EventLog, MeteringEvent } from "../domain/metering/event.ts";
-import type { Generation } from "../domain/metering/generation.ts";
-import type { Line, Reservation, ReservationStatus } from "../domain/metering/reservation.ts";
-import type { Window } from "../domain/plans/period.ts";
-import type { Unit } from "../domain/plans/plan.ts";
-import { type Cell, copyText, NULL } from "./database.ts";
+import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
+import type { CreditLine } from "../../domain/credits/credit.ts";
+import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
+import type { Generation } from "../../domain/metering/generation.ts";
+import type { Line, Reservation, ReservationStatus } from "../../domain/metering/reservation.ts";
+import type { Window } from "../../domain/plans/period.ts";
+import type { Unit } from "../../domain/plans/plan.ts";
+import { type Cell, copyText, NULL } from "../database.ts";
 
 export interface ReservationRecord {
   id: string;
