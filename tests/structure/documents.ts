@@ -1,11 +1,18 @@
-// What the READMEs promise: one in every folder with code, and links that lead somewhere.
+// What the READMEs promise: one in every folder with code, links that lead somewhere, a front page
+// that can be read in one go.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { filesOf, folderOf, FOLDERS, ROOT, sourceFiles, textOf } from "./sources.ts";
 
+const FRONT_BYTES_MAX = 12 * 1024;
 /** Folders whose parts may share the README of the folder above. */
 const MAY_SHARE = /^(tests|routes)\/[^/]+/;
+
+Deno.test("the front README can be read in one go", async () => {
+  const bytes = new TextEncoder().encode(await textOf("README.md")).length;
+  assert.ok(bytes <= FRONT_BYTES_MAX, `README.md has ${bytes} bytes, ${FRONT_BYTES_MAX} at most`);
+});
 
 Deno.test("every folder with code says in a README what it owns", async () => {
   const folders = new Set((await sourceFiles(...FOLDERS)).map(folderOf));
