@@ -1,11 +1,13 @@
-// What the READMEs promise: one in every folder with code, links that lead somewhere, a front page
-// that can be read in one go.
+// What the READMEs promise: one in every folder with code that names its files, links and tasks that are there, a front
+// page that can be read in one go.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { filesOf, folderOf, FOLDERS, ROOT, sourceFiles, textOf } from "./sources.ts";
 
 const FRONT_BYTES_MAX = 12 * 1024;
+/** A folder with more files than this names each of them in its README. */
+const UNNAMED_FILES_MAX = 3;
 /** Folders whose parts may share the README of the folder above. */
 const MAY_SHARE = /^(tests|routes)\/[^/]+/;
 
@@ -22,6 +24,20 @@ Deno.test("every folder with code says in a README what it owns", async () => {
     return !places.some((place) => existsSync(`${ROOT}${place}README.md`));
   });
   assert.deepEqual(missing, []);
+});
+
+Deno.test("a README of the sources names every file of its folder", async () => {
+  const files = Map.groupBy(await sourceFiles("src", "actors", "routes"), folderOf);
+  const faults: string[] = [];
+  for (const [folder, paths] of files) {
+    if (paths.length <= UNNAMED_FILES_MAX || !existsSync(`${ROOT}${folder}README.md`)) continue;
+    const text = await textOf(`${folder}README.md`);
+    for (const path of paths) {
+      const name = path.slice(folder.length, -".ts".length);
+      if (!new RegExp(`\`${name}(\\.ts)?\``).test(text)) faults.push(`${folder}README.md: ${name}.ts`);
+    }
+  }
+  assert.deepEqual(faults, []);
 });
 
 Deno.test("every task that a document names is there", async () => {
