@@ -13,10 +13,9 @@ import { Program, startArguments } from "../crash/program.ts";
 import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
 import { answerOf, once } from "../crash/wire.ts";
 import { testShell, troublesOf } from "../tasks/support.ts";
+import { WORKERS } from "./workers.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
-/** The first modules of the program's workers. A binary has only those that it was told to include. */
-const WORKERS = ["src/storage/embedded/create_worker.ts", "src/storage/journal/drain_worker.ts"];
 const READY_MS = 60_000;
 const EXIT_MS = 20_000;
 const PRIVACY_SECRET = "binary-privacy-secret-0123456789";
@@ -263,32 +262,3 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
     await Deno.remove(scratch, { recursive: true });
   }
 });
-
-Deno.test("a binary is compiled with the permissions and the engine of the start task, and with its workers", async () => {
-  const { tasks } = JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`)) as {
-    tasks: Record<string, string>;
-  };
-  const flags = (task: string) =>
-    (tasks[task] ?? "").split(" ").filter((arg) => /^--(allow|no-prompt|v8-flags)/.test(arg));
-  assert.deepEqual(flags("compile"), flags("start"));
-  const included = [...(tasks.compile ?? "").matchAll(/--include (\S+)/g)].map(([, path]) => path);
-  assert.deepEqual(included, WORKERS);
-  const started: string[] = [];
-  for (const folder of ["src", "actors", "routes"]) {
-    for await (const path of typescriptFiles(folder)) {
-      const text = await Deno.readTextFile(`${ROOT}${path}`);
-      for (const [, file] of text.matchAll(/new Worker\(new URL\("\.\/([^"]+)"/g)) {
-        started.push(path.replace(/[^/]+$/, file as string));
-      }
-    }
-  }
-  assert.deepEqual(started.sort(), WORKERS);
-});
-
-async function* typescriptFiles(folder: string): AsyncIterable<string> {
-  for await (const { name, isDirectory } of Deno.readDir(`${ROOT}${folder}`)) {
-    const path = `${folder}/${name}`;
-    if (isDirectory) yield* typescriptFiles(path);
-    else if (name.endsWith(".ts")) yield path;
-  }
-}
