@@ -3,7 +3,7 @@
 
 import { numberOf } from "../src/domain/amount.ts";
 import type { CommitAnswer, Correction } from "../src/domain/metering/commit.ts";
-import type { CallSize } from "../src/domain/metering/pricing.ts";
+import type { CallSize } from "../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
 import type { GroupReading } from "../src/domain/metering/room.ts";
 import type { TrackAnswer } from "../src/domain/metering/track.ts";

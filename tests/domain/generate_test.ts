@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { amountOf, numberOf } from "../../src/domain/amount.ts";
 import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import type { GenerateInput } from "../../src/domain/metering/generate.ts";
-import { generationCents } from "../../src/domain/metering/pricing.ts";
+import { generationCents } from "../../src/domain/pricing/amounts.ts";
 import { compileCatalog, type PackDocument, type PlanDocument } from "../../src/domain/plans/catalog.ts";
 import type { Unit } from "../../src/domain/plans/plan.ts";
 import { Scene } from "./scene.ts";

@@ -3,7 +3,7 @@
 import { amountOf, numberOf } from "../../src/domain/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";
-import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import {
   type Catalog,
   compileCatalog,

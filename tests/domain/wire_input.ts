@@ -4,7 +4,7 @@ import { amountOf } from "../../src/domain/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { Metadata } from "../../src/domain/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
-import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { Input } from "../model/document.ts";
 

@@ -1,9 +1,14 @@
 // What a call means in each unit.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../src/domain/amount.ts";
-import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import { type CallSize, modelOf, reserveAmounts, trackAmounts } from "../../src/domain/metering/pricing.ts";
+import { amountOf, numberOf } from "../../../src/domain/amount.ts";
+import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import {
+  type CallSize,
+  priceRowOf,
+  reserveAmounts,
+  trackAmounts,
+} from "../../../src/domain/pricing/amounts.ts";
 
 const CATALOG = compileCatalog({
   models: [
@@ -43,7 +48,7 @@ Deno.test("a price row is the one that metadata names, else the one after the ev
   ];
   for (const [event, model, id] of rows) {
     const members = model === undefined ? {} : { model };
-    const found = modelOf(CATALOG, event, { text: JSON.stringify(members), members });
+    const found = priceRowOf(CATALOG, event, { text: JSON.stringify(members), members });
     assert.equal(found?.id ?? null, id, `${event} ${model}`);
   }
 });
@@ -65,7 +70,7 @@ Deno.test("amounts by unit, for reserve and for track", () => {
     [{}, "v.film", [1, 0, 1, 0.333333], [1, 0, 1, 0.333333]],
   ];
   for (const [sent, event, reserve, track] of rows) {
-    const model = modelOf(CATALOG, event, null);
+    const model = priceRowOf(CATALOG, event, null);
     const named = ([count, tokens, seconds, cents]: number[]) => ({ count, tokens, seconds, cents });
     const what = `${event} ${JSON.stringify(sent)}`;
     assert.deepEqual(shown(reserveAmounts(size(sent), model)), named(reserve), `reserve ${what}`);
@@ -75,7 +80,7 @@ Deno.test("amounts by unit, for reserve and for track", () => {
 
 Deno.test("the real cost of a tracked event counts toward cents for per_unit rows alone", () => {
   const cost = amountOf(8);
-  const cents = (event: string) => trackAmounts(size({}), cost, modelOf(CATALOG, event, null)).cents;
+  const cents = (event: string) => trackAmounts(size({}), cost, priceRowOf(CATALOG, event, null)).cents;
   assert.equal(numberOf(cents("v.film")), 8);
   assert.equal(numberOf(cents("i.paint")), 5);
   assert.equal(numberOf(cents("x")), 0);
