@@ -1,19 +1,27 @@
 // Which known name somebody probably meant, for messages about names that nobody knows.
 
-/** Above a third of the name's length in changes, two names have nothing to do with each other. */
+/** Above a third of the name's length in changed letters, two names have nothing to do with each other. */
 const CHANGES_SHARE_MAX = 1 / 3;
 
-/** The known name with the fewest changed letters, or null where none is close. Case does not count. */
+/** The known name with the fewest changed letters, however many those are. Case does not count. */
 export function nearestName(name: string, known: Iterable<string>): string | null {
-  let nearest: string | null = null;
-  let fewest = Math.max(1, Math.floor(name.length * CHANGES_SHARE_MAX)) + 1;
+  return nearest(name, known)?.candidate ?? null;
+}
+
+/** The nearest known name where it is close enough to be what was meant, else null. */
+export function likelyName(name: string, known: Iterable<string>): string | null {
+  const found = nearest(name, known);
+  const isLikely = found !== null && found.changes <= Math.max(1, name.length * CHANGES_SHARE_MAX);
+  return isLikely ? found.candidate : null;
+}
+
+function nearest(name: string, known: Iterable<string>): { candidate: string; changes: number } | null {
+  let found: { candidate: string; changes: number } | null = null;
   for (const candidate of known) {
     const changes = changesBetween(name.toLowerCase(), candidate.toLowerCase());
-    if (changes >= fewest) continue;
-    fewest = changes;
-    nearest = candidate;
+    if (found === null || changes < found.changes) found = { candidate, changes };
   }
-  return nearest;
+  return found;
 }
 
 /** How many letters must be added, removed or replaced to make one text of the other (Levenshtein distance). */

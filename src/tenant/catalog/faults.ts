@@ -2,7 +2,7 @@
 // subject: "plans[0].rank" "must be a number".
 
 import type { z } from "zod";
-import { nearestName } from "../../process/nearest.ts";
+import { likelyName } from "../../process/nearest.ts";
 import { pathText, valueAt } from "./loose.ts";
 import { catalogSchema, envelopeMembers } from "./schema.ts";
 
@@ -25,7 +25,7 @@ export function faultsOf(issue: z.core.$ZodIssue, document: unknown): CatalogFau
 }
 
 function unknownMember(name: string): string {
-  const near = nearestName(name, memberNames());
+  const near = likelyName(name, memberNames());
   return near === null ? "is not a known member" : `is not a known member; did you mean "${near}"?`;
 }
 
