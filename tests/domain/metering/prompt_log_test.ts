@@ -1,11 +1,11 @@
 // Prompt logs and consent as decisions: which changes carry a text, whatever the order of opt-outs and settlements.
 
 import assert from "node:assert/strict";
-import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import type { Commands } from "../../src/domain/command.ts";
-import type { Change } from "../../src/domain/user.ts";
-import { SCOPE_BITS } from "../../src/domain/user.ts";
-import { planOf, Scene, sizeOf } from "./scene.ts";
+import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import type { Commands } from "../../../src/domain/command.ts";
+import type { Change } from "../../../src/domain/user.ts";
+import { SCOPE_BITS } from "../../../src/domain/user.ts";
+import { planOf, Scene, sizeOf } from "../scene.ts";
 
 const PLANS = [planOf("plan_a", { g: 10 })];
 const DAY_S = 86_400;
