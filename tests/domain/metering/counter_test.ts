@@ -54,6 +54,10 @@ Deno.test("two counters with one start end when the later of them ends; a lifeti
 });
 
 Deno.test("a counter's name tells plan, group and window apart", () => {
-  const names = [["a", "b", 1], ["a", "b", 2], ["a", "c", 1], ["b", "b", 1], ["a", "b", 1]] as const;
+  const names: [string, string, number][] = [["a", "b", 1], ["a", "b", 2], ["a", "c", 1], ["b", "b", 1], [
+    "a",
+    "b",
+    1,
+  ]];
   assert.equal(new Set(names.map((name) => counterKey(...name))).size, 4);
 });
