@@ -10,6 +10,10 @@ const FRONT_BYTES_MAX = 12 * 1024;
 const UNNAMED_FILES_MAX = 3;
 /** Folders whose parts may share the README of the folder above. */
 const MAY_SHARE = /^(tests|routes)\/[^/]+/;
+/** A source file, by its path from the root or by its name alone. */
+const NAMED_FILE =
+  /(?<![\w/.-])(?:(?:src|actors|routes|sql|tests)\/[\w./-]*\w\.(?:ts|md|json|sql)|[a-z]\w*\.ts)\b/g;
+const COMMENT = /^\s*(?:\/\/|\/?\*).*$/gm;
 
 Deno.test("the front README can be read in one go", async () => {
   const bytes = new TextEncoder().encode(await textOf("README.md")).length;
@@ -61,6 +65,21 @@ Deno.test("links between documents lead to files and headings that are there", a
       const isThere = existsSync(found) &&
         (heading === undefined || headingsOf(await Deno.readTextFile(found)).includes(heading));
       if (!isThere) faults.push(`${path} -> ${target}`);
+    }
+  }
+  assert.deepEqual(faults, []);
+});
+
+Deno.test("a file that a document or a comment names is there", async () => {
+  const sources = await sourceFiles(...FOLDERS);
+  const names = new Set(sources.map((path) => path.slice(folderOf(path).length)));
+  const faults: string[] = [];
+  for (const path of [...await documents(), ...sources]) {
+    const text = await textOf(path);
+    const said = path.endsWith(".ts") ? (text.match(COMMENT) ?? []).join("\n") : text;
+    for (const [named = ""] of said.matchAll(NAMED_FILE)) {
+      const isThere = named.includes("/") ? existsSync(`${ROOT}${named}`) : names.has(named);
+      if (!isThere) faults.push(`${path}: ${named}`);
     }
   }
   assert.deepEqual(faults, []);
