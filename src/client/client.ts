@@ -1,6 +1,6 @@
 // The client of the service: every call under /api/v1, typed, retried where that is safe, and never counted twice. It
-// has no dependency and runs on Deno, Node from 20 on, browsers and workers. Nothing in this folder imports from outside
-// it, because the folder is used on its own: by address, or as the package that `deno task client:pack` makes.
+// has no dependency and runs on Deno, Node from 20 on, browsers and workers. Nothing in this folder imports from
+// outside it, because the folder is used on its own: by address, or as the package that `deno task client:pack` makes.
 
 import { Analytics } from "./analytics.ts";
 import { type ComposeAnswer, composeCall } from "./compose.ts";

@@ -145,8 +145,8 @@ export class Customers {
   }
 
   /**
-   * Makes one user of two ids. Their usage adds up, and subscriptions, credits and history belong to one user. From then
-   * on both ids name that user.
+   * Makes one user of two ids. Their usage adds up, and subscriptions, credits and history belong to one user. From
+   * then on both ids name that user.
    *
    * @example
    * ```ts
@@ -167,9 +167,9 @@ export class Customers {
   }
 
   /**
-   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other. Pairs
-   * for which the service had no time are sent again. When a request itself fails, the call rejects: repeat it whole,
-   * since pairs that are merged answer the same report again and cost nothing.
+   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other.
+   * Pairs for which the service had no time are sent again. When a request itself fails, the call rejects: repeat it
+   * whole, since pairs that are merged answer the same report again and cost nothing.
    *
    * @example
    * ```ts

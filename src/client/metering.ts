@@ -55,8 +55,8 @@ export class Metering {
   }
 
   /**
-   * Charges what the work used in place of what was reserved. It succeeds while the reservation is open, and also after
-   * it has expired: then it charges anew.
+   * Charges what the work used in place of what was reserved. It succeeds while the reservation is open, and also
+   * after it has expired: then it charges anew.
    *
    * @example
    * ```ts
@@ -90,8 +90,8 @@ export class Metering {
   }
 
   /**
-   * Charges work in one call, without a reservation. At a limit it rejects with `limit_reached`: its `details` name the
-   * record of the attempt and the groups that are full.
+   * Charges work in one call, without a reservation. At a limit it rejects with `limit_reached`: its `details` name
+   * the record of the attempt and the groups that are full.
    *
    * @example
    * ```ts
@@ -180,10 +180,10 @@ export class Metering {
   }
 
   /**
-   * Reserves, runs your work, and commits what it returns. If the work throws, the reservation is released and the error
-   * thrown on. If quota is lacking, the work does not start. Commit and release are sent even when the `signal` has
-   * ended the work. With an `idempotencyKey` a job that runs again gets the same reservation; where the first run has
-   * committed, the second commit rejects with `reservation_not_pending`, so nothing is charged twice.
+   * Reserves, runs your work, and commits what it returns. If the work throws, the reservation is released and the
+   * error thrown on. If quota is lacking, the work does not start. Commit and release are sent even when the `signal`
+   * has ended the work. With an `idempotencyKey` a job that runs again gets the same reservation; where the first run
+   * has committed, the second commit rejects with `reservation_not_pending`, so nothing is charged twice.
    *
    * @example
    * ```ts

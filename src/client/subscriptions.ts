@@ -117,8 +117,8 @@ export class Subscriptions {
   }
 
   /**
-   * Writes a subscription: makes it, changes it to another plan, or brings an ended one back. The same call again changes
-   * nothing, so you can send it from each webhook of your payment provider.
+   * Writes a subscription: makes it, changes it to another plan, or brings an ended one back. The same call again
+   * changes nothing, so you can send it from each webhook of your payment provider.
    *
    * @example
    * ```ts
