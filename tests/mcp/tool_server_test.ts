@@ -6,7 +6,8 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { lineOf, programVariables, ROOT, runTask, serve } from "../tasks/support.ts";
+import { runMcp } from "../../src/tasks/mcp.ts";
+import { lineOf, programVariables, ROOT, serve, testShell } from "../tasks/support.ts";
 import { serviceOfFile } from "../routes/support.ts";
 import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "./support.ts";
 
@@ -139,8 +140,9 @@ Deno.test("over stdio the tools answer what the REST calls answer, and say so wh
 });
 
 Deno.test("without a secret key the program ends with one line and status 2", async () => {
-  const { code, out, err } = await runTask("mcp", [], { HOLDFAST_KEY: "pk_live_public" });
-  assert.deepEqual({ code, out }, { code: 2, out: "" });
-  assert.match(err, /^--key: is no secret key .*\n$/);
-  assert.doesNotMatch(err, /pk_live_public/);
+  const { shell, out, err } = testShell({ HOLDFAST_KEY: "pk_live_public" });
+  assert.equal(await runMcp([], shell), 2);
+  assert.equal(out(), "");
+  assert.match(err(), /^--key: is no secret key .*$/);
+  assert.doesNotMatch(err(), /pk_live_public/);
 });
