@@ -86,7 +86,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/database.ts",
   ],
-  "src/tenant/demo/": ["src/service/", "src/tenant/"],
+  "src/tenant/demo/": ["src/process/", "src/secrets/", "src/service/", "src/tenant/"],
 
   // Services and queries beside the actors.
   "src/read/": [
@@ -169,6 +169,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/secrets/",
     "src/service/",
     "src/storage/",
+    "src/tenant/",
     "src/tenant/demo/",
     "src/storage/embedded/",
   ],
