@@ -50,27 +50,46 @@ export async function openScratch(server: string): Promise<TestStore> {
   };
 }
 
+/** PostgreSQL clears its buffers at each start; tests need few. */
+const START_PARAMS = [...PGlite.defaultStartParams, "-c", "shared_buffers=4MB"];
+
 async function openEmbedded(): Promise<TestStore> {
-  const lite = await PGlite.create({ loadDataDir: await templateImage() });
+  const lite = await PGlite.create({ loadDataDir: await templateImage(), startParams: START_PARAMS });
   const database = embeddedDatabase(lite);
   return { database, url: null, close: () => database.close() };
 }
 
 /** A migrated store as an image, made once and kept in the folder for temporary files: loading it is fast. */
 async function templateImage(): Promise<Blob> {
-  const hash = createHash("sha256").update(JSON.stringify(MIGRATIONS)).digest("hex").slice(0, 16);
+  const made = JSON.stringify([MIGRATIONS, makeTemplate.toString()]);
+  const hash = createHash("sha256").update(made).digest("hex").slice(0, 16);
   const path = `${Deno.env.get("TMPDIR") ?? "/tmp"}/holdfast_test_template_${hash}.tar`;
   try {
     return new Blob([await Deno.readFile(path)]);
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   }
-  const lite = await PGlite.create();
-  await migrate(embeddedDatabase(lite), MIGRATIONS);
-  const image = await lite.dumpDataDir("none");
-  await lite.close();
+  const image = await makeTemplate();
   const fresh = `${path}.${crypto.randomUUID()}`;
   await Deno.writeFile(fresh, new Uint8Array(await image.arrayBuffer()));
   await Deno.rename(fresh, path);
+  return image;
+}
+
+/** Every test file reads the whole image: a small log, and no database but the one in use, make it a third as large. */
+async function makeTemplate(): Promise<Blob> {
+  const smallLog = ["-c", "min_wal_size=2MB", "-c", "max_wal_size=4MB"];
+  const lite = await PGlite.create({
+    initDbStartParams: ["--wal-segsize=1"],
+    startParams: [...START_PARAMS, ...smallLog],
+  });
+  await migrate(embeddedDatabase(lite), MIGRATIONS);
+  for (const name of ["template0", "template1"]) {
+    await lite.exec(`alter database ${name} is_template false`);
+    await lite.exec(`drop database ${name}`);
+  }
+  await lite.exec("checkpoint");
+  const image = await lite.dumpDataDir("none");
+  await lite.close();
   return image;
 }
