@@ -190,7 +190,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 /** Packages and the only places that may import them. What is not listed is for tests alone. */
 export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "@electric-sql/pglite": ["src/storage/"],
-  "@modelcontextprotocol/sdk": ["src/mcp/"],
+  "@modelcontextprotocol/server": ["src/mcp/"],
   "@opentelemetry/api": ["src/observability/"],
   ajv: ["src/compose/"],
   commander: ["src/tasks/"],

@@ -7,13 +7,9 @@ import type { Database } from "../database.ts";
 import type { CreateAnswer } from "./create_worker.ts";
 import { type DurableFiles, openLite, syncTree } from "./durable_files.ts";
 import { embeddedDatabase } from "./embedded_database.ts";
+import { FolderError, lockFolder } from "./folder_lock.ts";
 import { log, messageOf } from "../../process/log.ts";
 
-/** The folder cannot be used; the message is the one line that the operator sees. */
-export class FolderError extends Error {}
-
-const LOCK_TRIES = 50;
-const LOCK_PAUSE_MS = 100;
 /** Exit status after a failed sync, as in sysexits.h for an input or output error. */
 const EXIT_IO_ERROR = 74;
 
@@ -32,22 +28,6 @@ export async function openEmbedded(folder: string): Promise<Database> {
   const { lite, files } = await openLite(data, stopAtFault);
   await checkDurable(lite, files);
   return embeddedDatabase(lite, () => lock.close());
-}
-
-/** Whether a process uses the folder right now. */
-export async function isFolderInUse(folder: string): Promise<boolean> {
-  let file: Deno.FsFile;
-  try {
-    file = await Deno.open(`${folder}/lock`, { read: true });
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
-  try {
-    return !await file.tryLock(true);
-  } finally {
-    file.close();
-  }
 }
 
 /** A half-made store never has the name of a whole one, and what initdb wrote is synced before it gets it. */
@@ -90,15 +70,4 @@ async function checkDurable(lite: PGlite, files: DurableFiles): Promise<void> {
   await lite.exec("create table if not exists durable_check (at timestamptz); truncate durable_check");
   if (files.syncs > before) return;
   throw new FolderError("Cannot start: the embedded store does not sync its commits to the disk");
-}
-
-/** Takes the folder's lock. The kernel frees it when a process ends, however it ends, if not at the same instant. */
-async function lockFolder(folder: string): Promise<Deno.FsFile> {
-  const file = await Deno.open(`${folder}/lock`, { create: true, write: true, read: true, mode: 0o600 });
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    if (await file.tryLock(true)) return file;
-    await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS));
-  }
-  file.close();
-  throw new FolderError(`Cannot start: another process uses the data folder "${folder}"`);
 }
