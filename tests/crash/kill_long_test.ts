@@ -7,7 +7,7 @@ import { Load } from "./load.ts";
 import { pause } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
-import { copyEmptyStore } from "../support/empty_store.ts";
+import { copyEmptyStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 8);
