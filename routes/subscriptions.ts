@@ -2,12 +2,15 @@
 
 import { z } from "zod";
 import { amountOf } from "../src/domain/amount.ts";
-import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { cancelAnswer } from "./schemas/answers.ts";
 import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { subscription } from "./schemas/records.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showSubscription } from "./wire.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
+
+const endpoint = endpointsOn<TurnWorld>();
 
 const rowIds = {
   provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
@@ -39,7 +42,10 @@ function hasBothOrNeither(
   return (input.provider == null) === (input.externalId == null);
 }
 
-const BOTH_OR_NEITHER = { message: "provider and externalId: give both or neither" };
+const BOTH_OR_NEITHER = {
+  path: ["externalId"],
+  message: "must come together with provider, or neither of them",
+};
 
 /** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
 const subscribe = endpoint({
@@ -119,7 +125,7 @@ const cancel = endpoint({
   },
 });
 
-export const SUBSCRIPTIONS: readonly Endpoint<unknown>[] = [subscribe, cancel];
+export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [subscribe, cancel];
 
 function customLimitsOf(limits: Record<string, { quota: number }> | null | undefined) {
   if (limits === undefined || limits === null) return limits;

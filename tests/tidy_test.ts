@@ -246,6 +246,7 @@ Deno.test("landed migrations are never edited", () => {
     "0005_people": "9e0076e9a7134799c4f764ac23cba34e2715c83492c49c4c99c2395387684f17",
     "0006_compose": "f346fc648722a33b172c6fab1e3f4206a956257c5bd831734c68f345529e2b5c",
     "0007_large_tables": "2c38a00dbb25475dc8ade7f04b8013205c3246a2ad13dbfe4e77b89cde2c1355",
+    "0008_identity_secrets": "bae78ea9e9f47c78678138b84b8f0b2eeb3f5ecdf7ecdffdb46de941b199da1c",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

@@ -46,3 +46,13 @@ export interface Refusal {
 export function refusal(code: RefusalCode, message: string, details?: unknown): Refusal {
   return details === undefined ? { code, message } : { code, message, details };
 }
+
+/**
+ * The refusal of a member that is not as it must be: the message and the details name it.
+ *
+ * @param path such as "extra.tokens"; "" for the request as a whole
+ */
+export function invalidRequest(path: string, message: string): Refusal {
+  const text = path === "" ? message : `${path}: ${message}`;
+  return refusal("invalid_request", text, [{ path, message }]);
+}

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
-import { refusal } from "../domain/refusal.ts";
+import { invalidRequest } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
 import type { Serving } from "../service/service.ts";
@@ -40,7 +40,15 @@ export interface Identified {
 }
 
 /** Undoes the transaction of a call that is refused. */
-class Refusal extends Error {}
+class Refusal extends Error {
+  /** The member at fault. */
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 /** Says who an id is. */
 export async function identify(
@@ -60,7 +68,7 @@ export async function identify(
       standInPersonId(serving.features.privacySecret ?? "", realm.realm, distinctId);
     return answered({ personId: stored, merged: anonymousId !== null });
   } catch (error) {
-    if (error instanceof Refusal) return refused(refusal("invalid_request", error.message));
+    if (error instanceof Refusal) return refused(invalidRequest(error.path, error.message));
     throw error;
   }
 }
@@ -93,7 +101,7 @@ async function identifyMerged(
 
 function refuseIdentified(anonymous: PersonRow): true {
   if (anonymous.identified_at_ms === null) return true;
-  throw new Refusal("mergeAnonymousId: has been identified before");
+  throw new Refusal("mergeAnonymousId", "has been identified before");
 }
 
 /** A session that opted out is linked only if it is known by its id anyway. */
@@ -117,7 +125,7 @@ async function identifyOne(
   const person = await lockPerson(session, realm.realm, distinctId) as PersonRow;
   const text = JSON.stringify({ ...propertiesOnce, ...JSON.parse(person.properties), ...properties });
   if (Buffer.byteLength(text) > PEOPLE_LIMITS.personBytesMax) {
-    throw new Refusal(`properties: a person has at most ${PEOPLE_LIMITS.personBytesMax} bytes of them`);
+    throw new Refusal("properties", `a person has at most ${PEOPLE_LIMITS.personBytesMax} bytes of them`);
   }
   await session.query(
     `update people set properties = $2, identified_at_ms = coalesce(identified_at_ms, $3::bigint) where id = $1`,

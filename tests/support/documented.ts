@@ -27,7 +27,7 @@ const { operations, admin, pages } = SURFACE;
 export const DOCUMENTED: readonly Documented[] = [
   ...operations.map((operation) => ({
     ...common(operation.method, `/api${operation.path}`, operation.doc),
-    errors: errorsOf(operation),
+    errors: errorsOf(endpoint),
   })),
   ...admin.map(({ method, path, doc }) => ({
     ...common(method, `/api/admin/v1${path}`, doc),

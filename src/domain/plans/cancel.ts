@@ -3,7 +3,7 @@
 import type { Millis } from "./period.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { invalidRequest, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { refreshEntitlement } from "./standing.ts";
 import { findRow, historyRow, type SubscriptionAnswer } from "./subscribe.ts";
@@ -20,7 +20,7 @@ export interface CancelInput {
 export function cancel(draft: Draft, input: CancelInput, context: Context): Result<SubscriptionAnswer> {
   const { now } = context;
   if (input.endsAt !== null && input.endsAt < now) {
-    return refused(refusal("invalid_request", "endsAt must not be in the past"));
+    return refused(invalidRequest("endsAt", "must not be in the past"));
   }
   const found = rowToCancel(draft, input, context);
   if ("code" in found) return refused(found);
@@ -43,7 +43,7 @@ function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscr
   if (input.provider !== null) return none;
   const active = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (active.length > 1) {
-    return refusal("invalid_request", "provider and externalId must say which of the subscriptions is meant");
+    return invalidRequest("provider", "is required, with externalId: the user has several subscriptions");
   }
   if (active[0] !== undefined) return active[0];
   const [last] = [...draft.subscriptions()];

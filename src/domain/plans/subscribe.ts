@@ -5,7 +5,7 @@ import type { Millis } from "./period.ts";
 import type { Amount } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { invalidRequest, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { findPlan } from "./catalog.ts";
 import type { Plan } from "./plan.ts";
@@ -78,17 +78,17 @@ function checkInput(
 ): Refusal | null {
   const holdsPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
   if (input.startsAt !== null && input.startsAt > now) {
-    return refusal("invalid_request", "startsAt must not be in the future");
+    return invalidRequest("startsAt", "must not be in the future");
   }
   if (input.endsAt !== null && input.endsAt <= now) {
-    return refusal("invalid_request", "endsAt must be in the future");
+    return invalidRequest("endsAt", "must be in the future");
   }
   if (plan === null || (plan.archived && !holdsPlan)) {
     return refusal("not_found", "No plan has this planId");
   }
   for (const groupId of Object.keys(input.customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
-      return refusal("invalid_request", `customLimits names a group that the plan lacks: "${groupId}"`);
+      return invalidRequest("customLimits", `names a group that the plan lacks: "${groupId}"`);
     }
   }
   return null;
