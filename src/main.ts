@@ -17,7 +17,7 @@ import { log, messageOf, setLogLevel, setLogTrace } from "./process/log.ts";
 import { openSpans } from "./observability/spans.ts";
 import { Service } from "./service/service.ts";
 import { openStore } from "./service/store.ts";
-import { FolderError } from "./storage/embedded_folder.ts";
+import { FolderError } from "./storage/embedded/folder_lock.ts";
 import { MigrationError } from "./storage/migrate.ts";
 
 const DEMO_FILE = "demo.json";

@@ -2,18 +2,7 @@
 // tests hold every answer that they see against them, and the API reference is made of them.
 
 import { z } from "zod";
-import {
-  balance,
-  counter,
-  duplicates,
-  event,
-  matchStatus,
-  period,
-  subRef,
-  subscription,
-  time,
-  unit,
-} from "./records.ts";
+import { balance, counter, duplicates, event, period, subRef, subscription, time, unit } from "./records.ts";
 
 /** An answer that says nothing but that the call was done. */
 export const nothing = z.strictObject({});
@@ -51,7 +40,7 @@ export const commitAnswer = z.strictObject({
 
 export const trackAnswer = z.strictObject({
   eventId: z.string(),
-  matchStatus,
+  matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
   matchedGroupIds: z.array(z.string()),
   counters: z.array(counter),
 });
@@ -281,6 +270,8 @@ export const exportPersonAnswer = z.strictObject({
   format: z.literal("json"),
 });
 
+const properties = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
+
 /** The export document itself, which is answered without the envelope. */
 export const exportDocumentAnswer = z.strictObject({
   format: z.literal("json"),
@@ -291,7 +282,7 @@ export const exportDocumentAnswer = z.strictObject({
   person: z.strictObject({
     personId: z.string(),
     distinctIds: z.array(z.string()),
-    properties: z.record(z.string(), z.unknown()),
+    properties,
     identifiedAt: time.nullable(),
     createdAt: time,
   }).nullable(),
@@ -299,7 +290,7 @@ export const exportDocumentAnswer = z.strictObject({
     analytics: z.array(z.strictObject({
       id: z.string(),
       event: z.string(),
-      properties: z.record(z.string(), z.unknown()),
+      properties,
       timestamp: time,
     })),
     metering: z.array(event),

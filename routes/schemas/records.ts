@@ -119,8 +119,8 @@ export const eventDetail = z.strictObject({
   errorCode: z.string().nullable(),
   reservationId: z.string().nullable(),
   reason: z.string().nullable(),
-  uncovered: z.record(z.string(), z.number())
-    .describe("By unit, what neither plan nor credits could take; empty normally"),
+  uncovered: z.strictObject({ count: z.number(), tokens: z.number(), seconds: z.number(), cents: z.number() })
+    .partial().describe("By unit, what neither plan nor credits could take; empty normally"),
 }).meta({ id: "EventDetail" });
 
 /** A plan on offer. */

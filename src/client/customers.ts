@@ -94,8 +94,9 @@ export type AliasErrorCode =
   | "invalid_request"
   | "workspace_limit_reached"
   | "test_quota_exceeded"
-  | "not_processed"
+  | "unavailable"
   | "internal_error"
+  | "not_processed"
   | (string & Record<never, never>);
 
 /** The results of many pairs, in the order of the pairs. */

@@ -1,7 +1,7 @@
 // The model server: one question, one answer, over the OpenAI protocol. Whatever goes wrong there is a ModelFailure
 // whose message holds no text of the server's, since that may quote a key or a prompt.
 
-import OpenAI, { APIError } from "openai";
+import type OpenAI from "openai";
 import { REQUEST_LIMITS } from "../process/limits.ts";
 import type { ModelServer } from "../process/features.ts";
 
@@ -39,8 +39,10 @@ export async function askModel(
   question: Question,
   signal: AbortSignal,
 ): Promise<ModelAnswer> {
+  // Loaded with the first question: a process without a model server never needs the package.
+  const { APIError, default: Client } = await import("openai");
   try {
-    return readAnswer(await unlessAborted(send(clientOf(server), question, signal), signal));
+    return readAnswer(await unlessAborted(send(clientOf(Client, server), question, signal), signal));
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     const status = error instanceof APIError ? error.status : undefined;
@@ -51,10 +53,10 @@ export async function askModel(
 }
 
 /** The settings name everything: nothing is taken from other variables of the environment, and nothing is logged. */
-function clientOf(server: ModelServer): OpenAI {
+function clientOf(Client: typeof OpenAI, server: ModelServer): OpenAI {
   let client = clients.get(server);
   if (client === undefined) {
-    client = new OpenAI({
+    client = new Client({
       apiKey: server.apiKey,
       baseURL: server.baseUrl ?? DEFAULT_URL,
       organization: null,

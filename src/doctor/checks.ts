@@ -4,7 +4,7 @@
 import type { BacklogFacts, DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
-import type { LeaseHolder } from "../storage/lease.ts";
+import type { LeaseHolder } from "../storage/journal/lease.ts";
 import type { MigrationState } from "../storage/migrate.ts";
 
 export type Verdict = "ok" | "warn" | "fail";

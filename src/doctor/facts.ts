@@ -6,7 +6,7 @@ import { DOCTOR_LIMITS } from "../process/limits.ts";
 import { messageOf } from "../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../read/reconcile.ts";
 import type { Database } from "../storage/database.ts";
-import { type LeaseHolder, leaseHolder } from "../storage/lease.ts";
+import { type LeaseHolder, leaseHolder } from "../storage/journal/lease.ts";
 import { type MigrationState, migrationState } from "../storage/migrate.ts";
 
 /** The database itself. */

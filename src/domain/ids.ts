@@ -1,7 +1,7 @@
 // The forms of the ids that Holdfast gives out. Ids grow with time, so that new rows land at the end of their
 // index, and the id of a reservation or a credit balance names its owner, so that a call that brings only the id
 // finds its user without a lookup table.
-// Where ids come from (clock, counter, process) is the composition root's affair: see src/id_source.ts.
+// Where ids come from (clock, counter, process) is the composition root's affair: see src/process/id_source.ts.
 
 /** Every kind of id with its prefix. Section 1 of the decisions, "Ids". */
 export const ID_PREFIX = {

@@ -6,7 +6,7 @@
 import type { UserKey } from "../domain/ids.ts";
 import { MERGE_LIMITS } from "../process/limits.ts";
 import type { Serving } from "../service/service.ts";
-import { listHistoryMoves, moveHistory } from "../storage/merge_store.ts";
+import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts";
 
 const ALIASES_MAX = 100;
 

@@ -1,6 +1,6 @@
 // The tool server over streamable HTTP, without sessions: one call, one server, one JSON answer.
 
-import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
 /** Answers one POST of a client. */
@@ -15,8 +15,7 @@ export async function answerPost(
     enableJsonResponse: true,
     maxRequestBodySize: bodyBytesMax,
   });
-  // The SDK's own classes disagree under exactOptionalPropertyTypes.
-  await server.connect(transport as Parameters<typeof server.connect>[0]);
+  await server.connect(transport);
   try {
     return await transport.handleRequest(request);
   } finally {

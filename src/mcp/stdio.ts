@@ -2,7 +2,7 @@
 // nothing else may write to standard output.
 
 import process from "node:process";
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
 /** Serves until the client closes standard input. */

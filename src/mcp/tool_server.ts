@@ -1,15 +1,7 @@
 // A server of tools, apart from how its messages travel. Tools are described by JSON Schema, since they are made of
 // schemas that exist already; the SDK's own way to register tools would want them again as other ones.
 
-import { Server } from "@modelcontextprotocol/sdk/server/index.js";
-import {
-  type CallToolRequest,
-  CallToolRequestSchema,
-  type CallToolResult,
-  ErrorCode,
-  ListToolsRequestSchema,
-  McpError,
-} from "@modelcontextprotocol/sdk/types.js";
+import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
 
 /** A JSON Schema of an object. */
 export type ObjectSchema = { readonly type: "object"; readonly [member: string]: unknown };
@@ -34,13 +26,13 @@ export type ToolCaller = (name: string, input: Readonly<Record<string, unknown>>
 /** Makes a server of these tools; it serves one connection, or one call over HTTP. */
 export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server {
   const server = new Server({ name: "holdfast", version: "1" }, { capabilities: { tools: {} } });
-  server.setRequestHandler(ListToolsRequestSchema, () => ({
+  server.setRequestHandler("tools/list", () => ({
     tools: tools.map((tool) => ({ ...tool, annotations: { readOnlyHint: true, openWorldHint: false } })),
   }));
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }: CallToolRequest) => {
+  server.setRequestHandler("tools/call", async ({ params }) => {
     const { name, arguments: input = {} } = params;
     if (!tools.some((tool) => tool.name === name)) {
-      throw new McpError(ErrorCode.InvalidParams, `No tool is called "${name}"`);
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No tool is called "${name}"`);
     }
     return resultOf(await call(name, input));
   });

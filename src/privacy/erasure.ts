@@ -31,7 +31,7 @@ import {
   listOpenJobs,
   type OpenJob,
   startJob,
-} from "../storage/erasure_store.ts";
+} from "../storage/stores/erasure_store.ts";
 
 /** History rows that one statement removes. */
 const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;

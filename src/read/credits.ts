@@ -5,7 +5,7 @@ import { type CreditFilter, listBalances, packNameOf } from "../domain/credits/c
 import type { UserKey } from "../domain/ids.ts";
 import type { Catalog } from "../domain/plans/catalog.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { type BalanceRecord, decodeBalance } from "../storage/credit_rows.ts";
+import { type BalanceRecord, decodeBalance } from "../storage/rows/credit_rows.ts";
 import type { Database } from "../storage/database.ts";
 import { readOfUser } from "./user_keys.ts";
 

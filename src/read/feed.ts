@@ -8,7 +8,7 @@ import type { Millis } from "../domain/plans/period.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
 import { newestOf, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
-import { decodeLines } from "../storage/metering_rows.ts";
+import { decodeLines } from "../storage/rows/metering_rows.ts";
 
 /** Which logs a reader may see: none while logging is off, and none older than they are kept. */
 export interface LogView {

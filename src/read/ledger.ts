@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import { numberOf } from "../domain/amount.ts";
 import type { LedgerEntry } from "../domain/credits/credit.ts";
 import type { UserKey } from "../domain/ids.ts";
-import { decodeLedgerEntry, type LedgerRecord } from "../storage/credit_rows.ts";
+import { decodeLedgerEntry, type LedgerRecord } from "../storage/rows/credit_rows.ts";
 import { newestOf, queryInOrder, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
 

@@ -14,9 +14,9 @@ import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import { Registry } from "../tenant/registry.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
-import { type StoreLease, tryLease } from "../storage/lease.ts";
-import { loadAiSpend, loadIssues, loadOperations, loadRegistry } from "../storage/registry_store.ts";
-import { openUserStore } from "../storage/user_store.ts";
+import { type StoreLease, tryLease } from "../storage/journal/lease.ts";
+import { loadAiSpend, loadIssues, loadOperations, loadRegistry } from "../storage/stores/registry_store.ts";
+import { openUserStore } from "../storage/stores/user_store.ts";
 
 /** What serves requests: the parts of one term. */
 export interface Serving {

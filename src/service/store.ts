@@ -7,7 +7,6 @@ import { type Config, ConfigError } from "../process/settings.ts";
 import { PROCESS_LIMITS } from "../process/limits.ts";
 import { messageOf } from "../process/log.ts";
 import type { Database } from "../storage/database.ts";
-import { openEmbedded } from "../storage/embedded_folder.ts";
 import { migrate } from "../storage/migrate.ts";
 import { openPostgres } from "../storage/postgres_database.ts";
 
@@ -16,7 +15,7 @@ export async function openStore(
   config: Pick<Config, "databaseUrl" | "dataDir">,
 ): Promise<{ database: Database; applied: string[] }> {
   const database = config.databaseUrl === null
-    ? await openEmbedded(config.dataDir)
+    ? await openFolder(config.dataDir)
     : openPostgres(config.databaseUrl, PROCESS_LIMITS.poolConnectionsMax);
   try {
     await database.query("select 1");
@@ -32,7 +31,7 @@ export async function openUnmigrated(
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
 ): Promise<Database> {
   if (databaseUrl === null) {
-    if (existsSync(`${dataDir}/pg`)) return await openEmbedded(dataDir);
+    if (existsSync(`${dataDir}/pg`)) return await openFolder(dataDir);
     throw new Error(`HOLDFAST_DATA_DIR: there is no store in "${dataDir}"`);
   }
   // Who looks does so in one transaction at a time.
@@ -44,4 +43,10 @@ export async function openUnmigrated(
     throw new Error(`DATABASE_URL: ${messageOf(error)}`);
   }
   return database;
+}
+
+/** The embedded PostgreSQL takes 30 MB of memory as soon as it is loaded, so only those who use it load it. */
+async function openFolder(folder: string): Promise<Database> {
+  const { openEmbedded } = await import("../storage/embedded/embedded_folder.ts");
+  return await openEmbedded(folder);
 }

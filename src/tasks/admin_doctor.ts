@@ -22,7 +22,7 @@ import { openAdminClient } from "./admin_client.ts";
 import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
-import { isFolderInUse } from "../storage/embedded_folder.ts";
+import { isFolderInUse } from "../storage/embedded/folder_lock.ts";
 
 const ASK_TIMEOUT_MS = 10_000;
 

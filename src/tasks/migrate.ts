@@ -4,7 +4,7 @@
 import { ConfigError, readConfig } from "../process/settings.ts";
 import { openStore } from "../service/store.ts";
 import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
-import { FolderError } from "../storage/embedded_folder.ts";
+import { FolderError } from "../storage/embedded/folder_lock.ts";
 import { MigrationError } from "../storage/migrate.ts";
 
 const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;

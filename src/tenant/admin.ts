@@ -11,7 +11,7 @@ import { type Refusal, refusal } from "../domain/refusal.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { hashOf } from "../secrets/hash.ts";
-import type { StoreLease } from "../storage/lease.ts";
+import type { StoreLease } from "../storage/journal/lease.ts";
 import {
   insertApp,
   packsInUse,
@@ -20,7 +20,7 @@ import {
   saveIdentitySecrets,
   saveKey,
   saveWorkspace,
-} from "../storage/registry_store.ts";
+} from "../storage/stores/registry_store.ts";
 import { type CatalogChange, checkCatalog, diffCatalogs } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
 import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";

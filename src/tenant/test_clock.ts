@@ -9,8 +9,8 @@ import { invalidRequest } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
-import type { StoreLease } from "../storage/lease.ts";
-import { saveClockOffset } from "../storage/registry_store.ts";
+import type { StoreLease } from "../storage/journal/lease.ts";
+import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
 /** What a move of the clock works on. */
 export interface ClockWorld {

@@ -8,9 +8,9 @@ import { listSubscriptionHistory } from "../../src/read/subscription_history.ts"
 import type { Serving } from "../../src/service/service.ts";
 import { sweepIdempotency } from "../../src/housekeeping/sweeps.ts";
 import type { Database } from "../../src/storage/database.ts";
-import { deleteHistory } from "../../src/storage/erasure_store.ts";
-import { moveHistory } from "../../src/storage/merge_store.ts";
-import { openUserStore } from "../../src/storage/user_store.ts";
+import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
+import { moveHistory } from "../../src/storage/stores/merge_store.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { aliasKey, EVENT_TYPES, NAMES, type Size } from "./table_rows.ts";
 
 /** Calls that read, by what they show; a cold user is another one each time. */

@@ -1,12 +1,15 @@
-// What the client promises beside single calls, against the running service: a write counts once whatever broke, work
-// under a hold always settles it, many pairs come through, and lists end where they end.
+// What the client does at the running service: every call and every example (`calls.ts` and `examples_run.ts`, which
+// share the service), and what it promises beside single calls: a write counts once whatever broke, work under a hold
+// always settles it, many pairs come through, and lists end where they end.
 
 import assert from "node:assert/strict";
 import { type AliasPair, type AliasProgress, createClient, HoldfastError } from "../../src/client/client.ts";
+import { appWithUser, countOf } from "../routes/support.ts";
+import "./calls.ts";
+import "./examples_run.ts";
+import { service } from "./service.ts";
 import { BASE_URL, clientOf, fetchOf } from "./support.ts";
-import { appWithUser, countOf, serviceOfFile } from "../routes/support.ts";
 
-const service = serviceOfFile();
 const SOON = { maxRetries: 20, baseDelayMs: 1, maxDelayMs: 2000 };
 
 /** A connection that breaks around the service: before a request arrives, or after it was served. */

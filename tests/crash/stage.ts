@@ -2,7 +2,7 @@
 // Whatever happens, its children end and its store is removed.
 
 import type { Database } from "../../src/storage/database.ts";
-import { openEmbedded } from "../../src/storage/embedded_folder.ts";
+import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { Program, until, within } from "./program.ts";
 import { answerOf, once, type WireCall, type WireResponse } from "./wire.ts";

@@ -2,7 +2,7 @@
 // searches seed after seed, `--planted` shows that planted bugs are found.
 
 import { PLANTED } from "./planted/bugs.ts";
-import { hunt } from "./planted/hunt.ts";
+import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 import { storyOf } from "./story.ts";
 
@@ -13,9 +13,6 @@ function option(name: string, otherwise: number): number {
   if (!Number.isFinite(value)) throw new Error(`--${name} needs a number`);
   return value;
 }
-
-const STEPS = 300;
-const SEEDS_A_BUG = 60;
 
 /** Runs one seed and tells what happened. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
@@ -86,7 +83,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
 async function huntAll(): Promise<boolean> {
   let missed = 0;
   for (const bug of PLANTED) {
-    const found = await hunt(bug, SEEDS_A_BUG, STEPS);
+    const found = await hunt(bug);
     if (found === null) missed += 1;
     const told = found === null
       ? `not found in ${SEEDS_A_BUG} seeds`

@@ -1,7 +1,7 @@
 // The drain: appended batches into the tables, the last value of each row, exactly once.
 
 import assert from "node:assert/strict";
-import { openUserStore } from "../../src/storage/user_store.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { getEvent } from "../../src/read/feed.ts";
 import {
   balance,

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
-import { tryLease } from "../../src/storage/lease.ts";
-import { openUserStore } from "../../src/storage/user_store.ts";
+import { tryLease } from "../../src/storage/journal/lease.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { counter, NOW, user, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
 

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { listEvents } from "../../src/read/feed.ts";
 import { listLedger } from "../../src/read/ledger.ts";
 import type { Database } from "../../src/storage/database.ts";
-import { deleteHistory } from "../../src/storage/erasure_store.ts";
-import { countHistory, moveHistory } from "../../src/storage/merge_store.ts";
+import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
+import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 

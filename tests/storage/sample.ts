@@ -8,7 +8,7 @@ import type { Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import type { User } from "../../src/domain/user.ts";
 import type { PinnedSession } from "../../src/storage/database.ts";
-import { type StoreLease, tryLease } from "../../src/storage/lease.ts";
+import { type StoreLease, tryLease } from "../../src/storage/journal/lease.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 export const DAY_MS = 86_400_000;

@@ -1,7 +1,7 @@
 // Loads: live rows of many users, and the older windows that something overdue will still need.
 
 import assert from "node:assert/strict";
-import { openUserStore } from "../../src/storage/user_store.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { balance, counter, DAY_MS, NOW, reservation, subscription, user, withWriter } from "./sample.ts";
 
 const OLD = { windowStart: NOW - 40 * DAY_MS, windowEnd: NOW - 30 * DAY_MS };

@@ -3,7 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { cp } from "node:fs/promises";
-import { openEmbedded } from "../../src/storage/embedded_folder.ts";
+import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
 
 /** Puts an empty store into a data folder that has none. */
 export async function copyEmptyStore(folder: string): Promise<void> {

@@ -27,7 +27,11 @@ import type { Millis } from "../../src/domain/plans/period.ts";
 import type { Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
-import { decodeLines, decodeReservation, type ReservationRecord } from "../../src/storage/metering_rows.ts";
+import {
+  decodeLines,
+  decodeReservation,
+  type ReservationRecord,
+} from "../../src/storage/rows/metering_rows.ts";
 import {
   APPENDED,
   CHANGE_HEAD,
@@ -40,14 +44,14 @@ import {
   type SubscriptionRecord,
   TABLES,
   type UserRecord,
-} from "../../src/storage/rows.ts";
+} from "../../src/storage/rows/rows.ts";
 import { parseAmount } from "../../src/domain/amount.ts";
 import {
   type BalanceRecord,
   decodeBalance,
   decodeLedgerEntry,
   type LedgerRecord,
-} from "../../src/storage/credit_rows.ts";
+} from "../../src/storage/rows/credit_rows.ts";
 import type { Cell } from "../../src/storage/database.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */

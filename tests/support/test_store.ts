@@ -5,7 +5,7 @@ import { PGlite } from "@electric-sql/pglite";
 import { createHash } from "node:crypto";
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Database } from "../../src/storage/database.ts";
-import { embeddedDatabase } from "../../src/storage/embedded_database.ts";
+import { embeddedDatabase } from "../../src/storage/embedded/embedded_database.ts";
 import { migrate } from "../../src/storage/migrate.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 

@@ -5,7 +5,7 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Check } from "../../src/doctor/checks.ts";
 import { runAdmin } from "../../src/tasks/admin.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
-import { tryLease } from "../../src/storage/lease.ts";
+import { tryLease } from "../../src/storage/journal/lease.ts";
 import { openScratch, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
 

@@ -7,7 +7,7 @@ import { type Drift, reconcile, reconcileSample } from "../../src/read/reconcile
 import { runReconcile } from "../../src/tasks/reconcile.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
-import { openEmbedded } from "../../src/storage/embedded_folder.ts";
+import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
 import { copyEmptyStore } from "../support/empty_store.ts";
 import { startTestService } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";

@@ -2,7 +2,7 @@
 
 import type { Statement } from "./statements.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
-import { HISTORY } from "../../../src/storage/history_tables.ts";
+import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 import type { SimTables } from "./tables.ts";
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";

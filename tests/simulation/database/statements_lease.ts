@@ -1,7 +1,7 @@
 // Statements of the writer's lease, of its journal and of the drain.
 
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
-import { TABLES, type TableSpec } from "../../../src/storage/rows.ts";
+import { TABLES, type TableSpec } from "../../../src/storage/rows/rows.ts";
 import { numbersOf } from "./params.ts";
 import type { Statement } from "./statements.ts";
 

@@ -2,7 +2,7 @@
 
 import type { Statement } from "./statements.ts";
 import { by, numbersOf } from "./params.ts";
-import { HISTORY } from "../../../src/storage/history_tables.ts";
+import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
 type Entry = readonly [start: string, statement: Statement];
 

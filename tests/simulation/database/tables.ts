@@ -3,7 +3,7 @@
 
 import { type Fields, MemoryTables } from "../../support/memory_store.ts";
 import { ownerOf } from "../../../src/domain/ids.ts";
-import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "../../../src/storage/rows.ts";
+import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "../../../src/storage/rows/rows.ts";
 
 /** Tables beside those that the journal reaches. */
 const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs"];

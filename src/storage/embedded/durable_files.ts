@@ -1,0 +1,118 @@
+// Makes the embedded store keep what it acknowledges. PGlite starts PostgreSQL with fsync off, and even with it on
+// its file layer answers fsync and fdatasync without doing them. This file system passes both on to the host, so
+// that PostgreSQL's own care holds: the log at each commit, data files, control file and folders at each checkpoint.
+//
+// It reaches into PGlite's file layer, so the package's version is pinned, and the store checks at each start
+// that a commit really synced (embedded_folder.ts).
+
+import { PGlite, type PGliteOptions } from "@electric-sql/pglite";
+import { NodeFS } from "@electric-sql/pglite/nodefs";
+import { closeSync, fdatasyncSync, fsyncSync, lstatSync, openSync, readdirSync } from "node:fs";
+
+const EIO = 29;
+const EBADF = 8;
+
+/** Start parameters that ask PostgreSQL for its full durability, with a memory that suits one connection. */
+const DURABLE_PARAMS: readonly string[] = [
+  ...PGlite.defaultStartParams.filter((param) => param !== "-F"),
+  ...[
+    "fsync=on",
+    "synchronous_commit=on",
+    "full_page_writes=on",
+    "wal_sync_method=fdatasync",
+    "shared_buffers=16MB",
+  ].flatMap((setting) => ["-c", setting]),
+];
+
+interface HostStream {
+  /** The host's file descriptor; absent for streams that are no host files. */
+  readonly nfd?: number;
+}
+
+/** The parts of PGlite's module that this file replaces or reads. */
+interface Module {
+  readonly FS: { getStream(fd: number): HostStream | null };
+  readonly NODEFS: { readonly stream_ops: { fsync?: (stream: HostStream) => number } };
+}
+
+interface ModuleOptions {
+  readonly preRun: readonly ((module: Module) => void)[];
+  readonly instantiateWasm: (imports: WasmImports, done: unknown) => unknown;
+}
+
+interface WasmImports {
+  readonly env: Record<string, (fd: number) => number>;
+}
+
+/** A folder on the host whose syncs are real. */
+export class DurableFiles extends NodeFS {
+  /** How many syncs reached the host. */
+  syncs = 0;
+  readonly #onFault: (error: Error) => void;
+
+  /** @param onFault called when the host could not sync: nothing may be acknowledged after that */
+  constructor(folder: string, onFault: (error: Error) => void) {
+    super(folder);
+    this.#onFault = onFault;
+  }
+
+  override async init(lite: PGlite, options: Partial<PGliteOptions>): ReturnType<NodeFS["init"]> {
+    const started = await super.init(lite, options as never);
+    const inner = started.emscriptenOpts as unknown as ModuleOptions;
+    let files: Module["FS"] | null = null;
+    const replaced: ModuleOptions = {
+      ...inner,
+      preRun: [...inner.preRun, (module) => {
+        files = module.FS;
+        module.NODEFS.stream_ops.fsync = (stream) => this.#sync(stream, fsyncSync);
+      }],
+      instantiateWasm: (imports, done) => {
+        if (typeof imports.env.__syscall_fdatasync !== "function") {
+          throw new Error("Cannot make the embedded store durable: its file layer has changed");
+        }
+        imports.env.__syscall_fdatasync = (fd) => {
+          const stream = files?.getStream(fd);
+          return stream ? -this.#sync(stream, fdatasyncSync) : -EBADF;
+        };
+        return inner.instantiateWasm(imports, done);
+      },
+    };
+    return { emscriptenOpts: replaced as unknown as typeof started.emscriptenOpts };
+  }
+
+  #sync(stream: HostStream, call: (fd: number) => void): number {
+    if (typeof stream.nfd !== "number") return 0;
+    try {
+      call(stream.nfd);
+      this.syncs += 1;
+      return 0;
+    } catch (error) {
+      this.#onFault(error as Error);
+      return EIO;
+    }
+  }
+}
+
+/** Opens the store in a folder, or makes it, with its full durability. */
+export async function openLite(
+  folder: string,
+  onFault: (error: Error) => void,
+): Promise<{ lite: PGlite; files: DurableFiles }> {
+  const files = new DurableFiles(folder, onFault);
+  const { embeddedAssets } = await import("./embedded_assets.ts");
+  const assets = await embeddedAssets();
+  return { lite: await PGlite.create({ fs: files, startParams: [...DURABLE_PARAMS], ...assets }), files };
+}
+
+/** Syncs a folder with everything in it. */
+export function syncTree(path: string): void {
+  const entry = lstatSync(path);
+  if (entry.isSymbolicLink()) return;
+  if (entry.isDirectory()) { for (const name of readdirSync(path)) syncTree(`${path}/${name}`); }
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,69 @@
+// The database interface over the embedded PostgreSQL (PGlite) in a folder, or in memory for tests. One process
+// has one connection; statements run one after another and a transaction keeps all others out while it runs.
+
+import { PGlite } from "@electric-sql/pglite";
+import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
+
+/**
+ * PGlite reads each value with a decoder of its own, and a decoder drops U+FEFF at the start of a text unless it is
+ * told not to: two ids that differ would become one. It offers no way to tell, so the default is turned round here.
+ */
+class WholeTextDecoder extends TextDecoder {
+  constructor(label?: string, options?: TextDecoderOptions) {
+    super(label, { ignoreBOM: true, ...options });
+  }
+}
+globalThis.TextDecoder = WholeTextDecoder;
+
+/** Log written since the last maintenance that makes the next one due. */
+const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
+
+/** The part of PGlite that both the database and a transaction offer. */
+type Runner = Pick<PGlite, "query" | "exec">;
+
+const PARSERS = { [TYPE_OID.int8]: Number, [TYPE_OID.numeric]: String };
+
+/** Wraps an open PGlite. */
+export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}): Database {
+  const session = sessionOf(lite);
+  const transaction = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
+    lite.transaction((inner) => work(sessionOf(inner))) as Promise<T>;
+  let maintainedAt = "0/0";
+  return {
+    kind: "embedded",
+    url: null,
+    query: session.query,
+    transaction,
+    pin: () => Promise.resolve({ ...session, transaction, close: () => Promise.resolve() }),
+    script: async (text) => {
+      await lite.exec(text);
+    },
+    async maintain() {
+      const [log] = await session.query<{ at: string; bytes: string }>(
+        "select pg_current_wal_lsn()::text as at, pg_current_wal_lsn() - $1::text::pg_lsn as bytes",
+        [maintainedAt],
+      );
+      if (log === undefined || Number(log.bytes) < MAINTAIN_AFTER_BYTES) return;
+      await lite.exec("vacuum (analyze)");
+      await lite.exec("checkpoint");
+      maintainedAt = log.at;
+    },
+    close: async () => {
+      await lite.close();
+      onClosed();
+    },
+  };
+}
+
+function sessionOf(runner: Runner): Session {
+  return {
+    query: async <Row>(text: string, params: readonly Param[] = []) => {
+      const result = await runner.query<Row>(text, [...params], { parsers: PARSERS });
+      return result.rows;
+    },
+    async copy(table, columns, chunks) {
+      const blob = new Blob([...chunks]);
+      await runner.query(`copy ${table} (${columns.join(", ")}) from '/dev/blob'`, [], { blob });
+    },
+  };
+}

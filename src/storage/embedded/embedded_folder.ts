@@ -1,0 +1,73 @@
+// The embedded store's folder: locked against a second process, created whole or not at all, and opened so that an
+// acknowledged write survives the process and the machine.
+
+import type { PGlite } from "@electric-sql/pglite";
+import { existsSync } from "node:fs";
+import type { Database } from "../database.ts";
+import type { CreateAnswer } from "./create_worker.ts";
+import { type DurableFiles, openLite, syncTree } from "./durable_files.ts";
+import { embeddedDatabase } from "./embedded_database.ts";
+import { FolderError, lockFolder } from "./folder_lock.ts";
+import { log, messageOf } from "../../process/log.ts";
+
+/** Exit status after a failed sync, as in sysexits.h for an input or output error. */
+const EXIT_IO_ERROR = 74;
+
+/** Opens the store in a folder, which is made when it is missing. */
+export async function openEmbedded(folder: string): Promise<Database> {
+  let lock: Deno.FsFile;
+  try {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    lock = await lockFolder(folder);
+  } catch (error) {
+    if (error instanceof FolderError) throw error;
+    throw new FolderError(`Cannot start: HOLDFAST_DATA_DIR: ${messageOf(error)}`);
+  }
+  const data = `${folder}/pg`;
+  if (!existsSync(data)) await createStore(folder, data);
+  const { lite, files } = await openLite(data, stopAtFault);
+  await checkDurable(lite, files);
+  return embeddedDatabase(lite, () => lock.close());
+}
+
+/** A half-made store never has the name of a whole one, and what initdb wrote is synced before it gets it. */
+async function createStore(folder: string, data: string): Promise<void> {
+  log("info", "Making the embedded store", { folder });
+  const fresh = `${data}.new`;
+  await Deno.remove(fresh, { recursive: true }).catch(() => {});
+  const error = await runCreateWorker(fresh);
+  if (error !== null) throw new FolderError(`Cannot start: the embedded store could not be made: ${error}`);
+  syncTree(fresh);
+  await Deno.rename(fresh, data);
+  syncTree(folder);
+}
+
+async function runCreateWorker(folder: string): Promise<string | null> {
+  const worker = new Worker(new URL("./create_worker.ts", import.meta.url), { type: "module" });
+  try {
+    return await new Promise((resolve) => {
+      worker.onmessage = ({ data }: MessageEvent<CreateAnswer>) => resolve(data.error);
+      worker.onerror = (event) => {
+        event.preventDefault();
+        resolve(event.message);
+      };
+      worker.postMessage(folder);
+    });
+  } finally {
+    worker.terminate();
+  }
+}
+
+/** The embedded PostgreSQL would go on after a failed sync; stopping keeps "acknowledged" true. */
+function stopAtFault(error: Error): void {
+  log("error", "The disk could not sync; stopping", { error: messageOf(error) });
+  Deno.exit(EXIT_IO_ERROR);
+}
+
+/** A commit must reach the host's disk, whatever a later version of the package does. */
+async function checkDurable(lite: PGlite, files: DurableFiles): Promise<void> {
+  const before = files.syncs;
+  await lite.exec("create table if not exists durable_check (at timestamptz); truncate durable_check");
+  if (files.syncs > before) return;
+  throw new FolderError("Cannot start: the embedded store does not sync its commits to the disk");
+}

@@ -1,0 +1,35 @@
+// The lock that keeps a second process out of a data folder. It stands apart from the store itself, so that a process
+// on a PostgreSQL server never loads the embedded one.
+
+/** The data folder cannot be used; the message is the one line that the operator sees. */
+export class FolderError extends Error {}
+
+const LOCK_TRIES = 50;
+const LOCK_PAUSE_MS = 100;
+
+/** Takes the folder's lock. The kernel frees it when a process ends, however it ends, if not at the same instant. */
+export async function lockFolder(folder: string): Promise<Deno.FsFile> {
+  const file = await Deno.open(`${folder}/lock`, { create: true, write: true, read: true, mode: 0o600 });
+  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+    if (await file.tryLock(true)) return file;
+    await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS));
+  }
+  file.close();
+  throw new FolderError(`Cannot start: another process uses the data folder "${folder}"`);
+}
+
+/** Whether a process uses the folder right now. */
+export async function isFolderInUse(folder: string): Promise<boolean> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(`${folder}/lock`, { read: true });
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+  try {
+    return !await file.tryLock(true);
+  } finally {
+    file.close();
+  }
+}

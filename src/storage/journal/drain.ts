@@ -1,0 +1,102 @@
+// The drain's SQL: appended batches into the tables, each row once with its last value, and their journal rows
+// away, in one transaction. Exactly once, whatever crashes: the rows are deleted first and counted, so a batch
+// that another process has already replayed stops this transaction before it writes anything.
+//
+// It works on the journal's own text. A row that is new in these batches is copied straight into its table; a new
+// value of an older row goes through a staging table of the session into an upsert.
+
+import { arrayText, type Session, yieldToLoop } from "../database.ts";
+import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES, type TableSpec } from "../rows/rows.ts";
+
+/** A batch as the drain takes it: encoded changes, a line each. */
+export interface DrainBatch {
+  readonly seq: number;
+  readonly payload: string;
+}
+
+/** The lines of one table: those of new rows and those of new values, without their heads. */
+interface TableWork {
+  readonly spec: TableSpec;
+  readonly appends: string[];
+  readonly puts: string[];
+}
+
+/** Lines that are handled before other work of the event loop gets its turn. */
+const SLICE_LINES = 1000;
+
+/** Makes the staging tables of a session that will drain. */
+export async function prepareDrain(session: Session): Promise<void> {
+  for (const { name, mutable } of TABLES) {
+    if (mutable.length === 0) continue;
+    await session.query(
+      `create temp table if not exists staged_${name} (like ${name} including defaults) on commit delete rows`,
+    );
+  }
+}
+
+/** Writes batches, in order of seq, into the tables and removes them from the journal; inside a transaction. */
+export async function drainBatches(session: Session, batches: readonly DrainBatch[]): Promise<void> {
+  const work = await coalesce(batches);
+  const removed = await session.query(
+    "delete from journal where seq = any($1::text::bigint[]) returning seq",
+    [arrayText(batches.map(({ seq }) => seq))],
+  );
+  if (removed.length !== batches.length) {
+    throw new Error(`Cannot drain: ${removed.length} of ${batches.length} journal rows are left`);
+  }
+  for (const { spec, appends, puts } of work) {
+    if (appends.length > 0) await session.copy(spec.name, spec.columns, chunksOf(appends));
+    if (puts.length > 0) await upsert(session, spec, puts);
+  }
+}
+
+/** Keeps the last value of each row. A row that is new in these batches stays new, whatever came after. */
+async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
+  const appends = TABLES.map(() => new Map<string, string>());
+  const puts = TABLES.map(() => new Map<string, string>());
+  let lines = 0;
+  for (const { payload } of batches) {
+    for (let start = 0; start < payload.length;) {
+      const feed = payload.indexOf("\n", start);
+      const end = feed < 0 ? payload.length : feed;
+      const table = payload.charCodeAt(start) - FIRST_TABLE;
+      const body = payload.slice(start + CHANGE_HEAD, end);
+      const key = keyOf(TABLES[table] as TableSpec, body);
+      const fresh = appends[table] as Map<string, string>;
+      if (payload[start + 1] === APPENDED || fresh.has(key)) fresh.set(key, body);
+      else (puts[table] as Map<string, string>).set(key, body);
+      start = end + 1;
+      if (++lines % SLICE_LINES === 0) await yieldToLoop();
+    }
+  }
+  return TABLES.map((spec, table) => ({
+    spec,
+    appends: [...(appends[table] as Map<string, string>).values()],
+    puts: [...(puts[table] as Map<string, string>).values()],
+  }));
+}
+
+/** The text of the leading columns that are the row's key. */
+function keyOf({ keyColumns }: TableSpec, body: string): string {
+  let end = -1;
+  for (let column = 0; column < keyColumns; column++) end = body.indexOf("\t", end + 1);
+  return end < 0 ? body : body.slice(0, end);
+}
+
+function* chunksOf(lines: readonly string[]): Iterable<string> {
+  for (let from = 0; from < lines.length; from += SLICE_LINES) {
+    yield lines.slice(from, from + SLICE_LINES).join("\n") + "\n";
+  }
+}
+
+async function upsert(session: Session, spec: TableSpec, lines: readonly string[]): Promise<void> {
+  const { name, columns, keyColumns, mutable } = spec;
+  await session.copy(`staged_${name}`, columns, chunksOf(lines));
+  const keys = columns.slice(0, keyColumns).join(", ");
+  const values = mutable.map((column) => `${column} = excluded.${column}`).join(", ");
+  const list = columns.join(", ");
+  await session.query(
+    `insert into ${name} (${list}) select ${list} from staged_${name}
+     on conflict (${keys}) do update set ${values}`,
+  );
+}

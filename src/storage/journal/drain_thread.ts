@@ -1,0 +1,108 @@
+// A drainer in a thread of its own, as the thread that asks it sees it: messages there, answers back, in order. When
+// the thread fails, every call that waits for it fails, and so does every later one.
+
+import { Unavailable } from "../../../actors/port.ts";
+import type { DrainBatch } from "./drain.ts";
+import type { Drainer } from "./drainer.ts";
+
+/** What the thread is asked. It answers each of `open`, `drain` and `close`, in order. */
+export type DrainRequest =
+  | { readonly kind: "open"; readonly url: string }
+  | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
+  | { readonly kind: "drain"; readonly seqs: readonly number[] }
+  | { readonly kind: "close" };
+
+/** What it answers: null when the work is done, else what went wrong. */
+export type DrainReply = { readonly error: string | null };
+
+/** How long a thread may take to close its session before it is ended. */
+const CLOSE_MS = 2_000;
+/**
+ * Batches that are handed over together. Each message wakes the thread, which then wants the core that another one
+ * works on; nobody waits for a batch to be there before it is to be drained.
+ */
+const MESSAGE_BATCHES = 32;
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
+/** Starts a thread with a session of its own on a server. */
+export async function startDrainThread(url: string): Promise<Drainer> {
+  const thread = new DrainThread();
+  try {
+    await thread.ask({ kind: "open", url });
+  } catch (error) {
+    thread.end();
+    throw error;
+  }
+  return thread;
+}
+
+class DrainThread implements Drainer {
+  readonly #worker = new Worker(new URL("./drain_worker.ts", import.meta.url), { type: "module" });
+  #unsent: DrainBatch[] = [];
+  #waiting: Waiter[] = [];
+  #fault: Error | null = null;
+
+  constructor() {
+    this.#worker.onmessage = ({ data: { error } }: MessageEvent<DrainReply>) => {
+      const waiter = this.#waiting.shift();
+      if (error === null) waiter?.resolve();
+      else waiter?.reject(new Unavailable(error));
+    };
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      this.#fail(new Unavailable(`The drain's thread failed: ${event.message}`));
+    };
+  }
+
+  ask(request: DrainRequest): Promise<void> {
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#worker.postMessage(request);
+    });
+  }
+
+  keep(batch: DrainBatch): void {
+    if (this.#fault !== null) return;
+    this.#unsent.push(batch);
+    if (this.#unsent.length >= MESSAGE_BATCHES) this.#send();
+  }
+
+  drain(seqs: readonly number[]): Promise<void> {
+    this.#send();
+    return this.ask({ kind: "drain", seqs });
+  }
+
+  async close(): Promise<void> {
+    const closed = this.ask({ kind: "close" }).catch(() => {});
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, CLOSE_MS));
+    await Promise.race([closed, late]);
+    clearTimeout(timer);
+    this.end();
+  }
+
+  end(): void {
+    this.#worker.terminate();
+    this.#fail(new Unavailable("The drain's thread has ended"));
+  }
+
+  /** Hands over what is kept here. */
+  #send(): void {
+    const batches = this.#unsent;
+    if (batches.length === 0) return;
+    this.#unsent = [];
+    this.#worker.postMessage({ kind: "keep", batches } satisfies DrainRequest);
+  }
+
+  #fail(fault: Error): void {
+    this.#fault ??= fault;
+    this.#unsent = [];
+    for (const { reject } of this.#waiting) reject(this.#fault);
+    this.#waiting = [];
+  }
+}

@@ -1,0 +1,40 @@
+// The thread of a drainer: opens a session of its own, then does what it is told, one thing at a time and in order.
+
+import { messageOf } from "../../process/log.ts";
+import type { DrainReply, DrainRequest } from "./drain_thread.ts";
+import { type Drainer, openSessionDrainer } from "./drainer.ts";
+import { openPostgres } from "../postgres_database.ts";
+
+const thread = self as unknown as {
+  onmessage: (event: MessageEvent<DrainRequest>) => void;
+  postMessage(reply: DrainReply): void;
+};
+
+let drainer: Drainer | null = null;
+let last: Promise<void> = Promise.resolve();
+
+thread.onmessage = ({ data: request }) => {
+  if (request.kind === "keep") { for (const batch of request.batches) drainer?.keep(batch); }
+  else last = last.then(() => answer(request));
+};
+
+async function answer(request: Exclude<DrainRequest, { kind: "keep" }>): Promise<void> {
+  try {
+    await handle(request);
+    thread.postMessage({ error: null });
+  } catch (error) {
+    thread.postMessage({ error: messageOf(error) });
+  }
+}
+
+async function handle(request: Exclude<DrainRequest, { kind: "keep" }>): Promise<void> {
+  switch (request.kind) {
+    case "open":
+      drainer = await openSessionDrainer(openPostgres(request.url, 1));
+      return;
+    case "drain":
+      return await drainer?.drain(request.seqs);
+    case "close":
+      await drainer?.close();
+  }
+}

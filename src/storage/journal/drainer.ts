@@ -1,0 +1,109 @@
+// Who drains: a pinned session that keeps appended batches until they are to be written into the tables, and that
+// replays at its start what the last writer left in the journal. On a server it works in a thread of its own
+// (drain_thread.ts), so that the thread that answers calls is not held up by it; the embedded store has one
+// connection, and drains where it is.
+//
+// Where it works changes nothing: a drain deletes its journal rows first and counts them, so whoever drains them
+// twice fails, and what is kept here is only what the journal has already.
+
+import { LEASE_LIMITS } from "../../process/limits.ts";
+import type { Database, PinnedSession, Session } from "../database.ts";
+import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
+import { withLaterCells } from "../rows/rows.ts";
+
+const REPLAY_BATCHES = 200;
+/** SQLSTATE of a lock that was not to be had in time. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+/** Writes batches of the journal into the tables. */
+export interface Drainer {
+  /** Takes a batch that is durable. */
+  keep(batch: DrainBatch): void;
+  /** Writes batches that are kept, in order of seq, into the tables and out of the journal, as one transaction. */
+  drain(seqs: readonly number[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts a drainer on a session of this thread; the journal is empty when it is there. The caller has the lease. */
+export async function openSessionDrainer(database: Database): Promise<Drainer> {
+  const session = await database.pin(() => {});
+  try {
+    await prepareDrain(session);
+    await replay(session);
+  } catch (error) {
+    await session.close().catch(() => {});
+    throw error;
+  }
+  return new SessionDrainer(session);
+}
+
+class SessionDrainer implements Drainer {
+  readonly #session: PinnedSession;
+  readonly #kept = new Map<number, string>();
+
+  constructor(session: PinnedSession) {
+    this.#session = session;
+  }
+
+  keep({ seq, payload }: DrainBatch): void {
+    this.#kept.set(seq, payload);
+  }
+
+  async drain(seqs: readonly number[]): Promise<void> {
+    const batches = seqs.map((seq) => ({ seq, payload: this.#payloadOf(seq) }));
+    await this.#session.transaction((session) => drainBatches(session, batches));
+    for (const seq of seqs) this.#kept.delete(seq);
+  }
+
+  close(): Promise<void> {
+    return this.#session.close();
+  }
+
+  #payloadOf(seq: number): string {
+    const payload = this.#kept.get(seq);
+    if (payload === undefined) throw new Error(`Cannot drain: batch ${seq} is not kept here`);
+    return payload;
+  }
+}
+
+/**
+ * Drains what is left in the journal. Waits for a drain of the last writer that is still at work, but not for one
+ * that stands still: a stopped process, or one behind a broken line, would keep its rows locked for good.
+ */
+async function replay(drainSession: PinnedSession): Promise<void> {
+  while (true) {
+    let left: number;
+    try {
+      left = await drainSession.transaction(replaySome);
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+      await endStaleDrains(drainSession);
+      continue;
+    }
+    if (left < REPLAY_BATCHES) {
+      const [rest] = await drainSession.query<{ seq: number }>("select seq from journal limit 1");
+      if (rest === undefined) return;
+    }
+  }
+}
+
+async function replaySome(session: Session): Promise<number> {
+  await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
+  const rows = await session.query<{ seq: number; payload: string }>(
+    "select seq, payload from journal order by seq limit $1::int for update",
+    [REPLAY_BATCHES],
+  );
+  const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterCells(payload) }));
+  if (rows.length > 0) await drainBatches(session, batches);
+  return rows.length;
+}
+
+/** Ends the sessions that still have a transaction on the journal. None of them is the writer's any more. */
+async function endStaleDrains(session: Session): Promise<void> {
+  await session.query(
+    `select pg_terminate_backend(pid) from pg_locks
+     where locktype = 'relation' and relation = 'journal'::regclass and mode = 'RowExclusiveLock' and granted
+       and database = (select oid from pg_database where datname = current_database())
+       and pid <> pg_backend_pid()`,
+  );
+}

@@ -1,0 +1,150 @@
+// The SQL of erasures: jobs, and the removal of users' rows. Section 9 of the decisions.
+
+import type { UserKey } from "../../domain/ids.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { arrayText, type Session } from "../database.ts";
+import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** A job that is to be done. */
+export interface OpenJob {
+  readonly id: string;
+  readonly realm: number;
+  readonly distinctIds: readonly string[];
+  /** Whether it has not begun. */
+  readonly isQueued: boolean;
+}
+
+/** A job as its status tells it. */
+export interface JobRecord {
+  status: "queued" | "in_progress" | "completed" | "failed";
+  requested_at_ms: Millis;
+  started_at_ms: Millis | null;
+  completed_at_ms: Millis | null;
+  error_message: string | null;
+}
+
+export async function insertJob(
+  reader: Reader,
+  job: Omit<OpenJob, "isQueued"> & { readonly at: Millis },
+): Promise<void> {
+  await reader.query(
+    `insert into erasure_jobs (id, realm, status, distinct_ids, requested_at_ms)
+     values ($1, $2::int, 'queued', $3, $4::bigint)`,
+    [job.id, job.realm, JSON.stringify(job.distinctIds), job.at],
+  );
+}
+
+export async function listOpenJobs(reader: Reader): Promise<OpenJob[]> {
+  const rows = await reader.query<{ id: string; realm: number; distinct_ids: string; queued: boolean }>(
+    `select id, realm, distinct_ids, status = 'queued' as queued from erasure_jobs where status in ('queued', 'in_progress')
+     order by requested_at_ms, id`,
+  );
+  return rows.map(({ id, realm, distinct_ids: ids, queued }) => ({
+    id,
+    realm,
+    distinctIds: JSON.parse(ids) as string[],
+    isQueued: queued,
+  }));
+}
+
+/** Says that a job has begun, and everything that it covers; one that another term ended stays as it is. */
+export async function startJob(
+  reader: Reader,
+  id: string,
+  ids: readonly string[],
+  at: Millis,
+): Promise<void> {
+  await reader.query(
+    `update erasure_jobs set status = 'in_progress', distinct_ids = $2,
+     started_at_ms = coalesce(started_at_ms, $3::bigint) where id = $1 and completed_at_ms is null`,
+    [id, JSON.stringify(ids), at],
+  );
+}
+
+/** Ends a job, which then forgets whom it was about. */
+export async function finishJob(reader: Reader, id: string, at: Millis, fault: string | null): Promise<void> {
+  await reader.query(
+    `update erasure_jobs set status = $2, distinct_ids = null, completed_at_ms = $3::bigint, error_message = $4
+     where id = $1 and completed_at_ms is null`,
+    [id, fault === null ? "completed" : "failed", at, fault],
+  );
+}
+
+/** A job of a realm; null for an unknown one. */
+export async function findJob(reader: Reader, realm: number, id: string): Promise<JobRecord | null> {
+  const [row] = await reader.query<JobRecord>(
+    "select * from erasure_jobs where id = $1 and realm = $2::int",
+    [id, realm],
+  );
+  return row ?? null;
+}
+
+/** The user behind an id and everybody who stands for the same user. */
+export async function findUsers(
+  reader: Reader,
+  realm: number,
+  id: string,
+): Promise<{ key: UserKey; id: string }[]> {
+  return await reader.query<{ key: UserKey; id: string }>(
+    `with canonical as (
+       select coalesce(merged_into, key) as key from users where realm = $1::int and id = $2
+     )
+     select key, id from users where key = (select key from canonical)
+     union all select key, id from users where merged_into = (select key from canonical)`,
+    [realm, id],
+  );
+}
+
+/** The ids of users. */
+export async function idsOfUsers(reader: Reader, keys: readonly UserKey[]): Promise<string[]> {
+  const rows = await reader.query<{ id: string }>(
+    "select id from users where key = any($1::text::bigint[])",
+    [arrayText(keys)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Removes some history rows of users; answers how many, 0 when none are left. */
+export async function deleteHistory(
+  session: Session,
+  keys: readonly UserKey[],
+  limit: number,
+): Promise<number> {
+  let removed = 0;
+  for (const history of HISTORY) {
+    const rows = await session.query(
+      `delete from ${history.table} where ${history.key} = any(array(${
+        someRowsOf(history, "$2::bigint")
+      })) returning 1`,
+      [arrayText(keys), limit],
+    );
+    removed += rows.length;
+  }
+  // Settled ones are found by their owner's part of the id; open ones go with the user.
+  for (const key of keys) {
+    const rows = await session.query(
+      `delete from reservations where id = any(array(${someSettled("$3::bigint")})) returning 1`,
+      [...reservationIdsOf(key), limit],
+    );
+    removed += rows.length;
+  }
+  return removed;
+}
+
+/** Removes users with everything that is left of them. */
+export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
+  const text = arrayText(keys);
+  for (const key of keys) {
+    await session.query("delete from reservations where id > $1 and id < $2", reservationIdsOf(key));
+  }
+  for (const table of ["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"]) {
+    await session.query(`delete from ${table} where user_key = any($1::text::bigint[])`, [text]);
+  }
+  await session.query(
+    "delete from merges where from_key = any($1::text::bigint[]) or to_key = any($1::text::bigint[])",
+    [text],
+  );
+  await session.query("delete from users where key = any($1::text::bigint[])", [text]);
+}

@@ -1,0 +1,222 @@
+// Reads of users' rows: many users in one query, live rows only, and older rows when a command names them. Every
+// answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
+// loaded.
+
+import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
+import type { UserKey } from "../../domain/ids.ts";
+import type { Counter } from "../../domain/metering/counter.ts";
+import type { CreditBalance } from "../../domain/credits/credit.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import type { Reservation } from "../../domain/metering/reservation.ts";
+import type { Subscription } from "../../domain/plans/subscription.ts";
+import type { Alias, OlderRows, User } from "../../domain/user.ts";
+import { type BalanceRecord, decodeBalance } from "../rows/credit_rows.ts";
+import { arrayText, type Database } from "../database.ts";
+import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
+import { decodeReservation, type ReservationRecord } from "../rows/metering_rows.ts";
+import {
+  type CounterRecord,
+  decodeCounter,
+  decodeSubscription,
+  decodeUser,
+  type SubscriptionRecord,
+  type UserRecord,
+} from "../rows/rows.ts";
+
+interface IdempotencyRecord {
+  realm: number;
+  key: string;
+  request_hash: string;
+  status: number;
+  body: string;
+  user_key: number | null;
+  at_ms: number;
+}
+
+/** A user store on a SQL database. */
+export function openUserStore(database: Database): UserStore {
+  return {
+    load: (refs, now) => load(database, refs, now),
+    loadReservation: (owners, id) => loadReservation(database, owners, id),
+    loadWhole: (owner) => loadWhole(database, owner),
+    countHistory: (owners, limit) => countHistory(database, owners, limit),
+    loadMerge: (fromKey) => loadMerge(database, fromKey),
+    loadBalances: (owner, which) => loadBalances(database, owner, which),
+    listDue: async (realm, now, limit) => {
+      const rows = await database.query<{ key: number }>(
+        `select key from users where realm = $1::int and due_at_ms <= $2::bigint
+         order by due_at_ms limit $3::int`,
+        [realm, now, limit],
+      );
+      return rows.map(({ key }) => key);
+    },
+    lastUserKey: async () => {
+      const [row] = await database.query<{ key: number }>("select coalesce(max(key), 0) as key from users");
+      return row?.key ?? 0;
+    },
+    loadIdempotency: (keys) => loadIdempotency(database, keys),
+  };
+}
+
+async function load(
+  database: Database,
+  refs: readonly UserRef[],
+  now: Millis,
+): Promise<(LoadedUser | null)[]> {
+  const asked = await loadUsers(database, refs);
+  const users = new Map(asked.map(({ user }) => [user.key, user]));
+  if (users.size === 0) return refs.map(() => null);
+  // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
+  const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
+  const keyText = arrayText([...users.keys()]);
+  const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
+    database.query<{ key: number; id: string; merged_into: number }>(
+      "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
+      [keyText],
+    ),
+    database.query<SubscriptionRecord>(
+      "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
+      [keyText],
+    ),
+    database.query<CounterRecord>(
+      `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
+       or window_end_ms > least($2::bigint, (select min(created_at_ms) from reservations
+         where user_key = any($1::text::bigint[]) and status = 'held')))`,
+      [keyText, from],
+    ),
+    database.query<ReservationRecord>(
+      `select * from reservations where user_key = any($1::text::bigint[]) and status = 'held'
+       order by id`,
+      [keyText],
+    ),
+    database.query<BalanceRecord>(
+      `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
+       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms > $2::bigint)) order by id`,
+      [keyText, from],
+    ),
+  ]);
+  const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
+  for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
+  for (const record of subscriptions) {
+    loaded.get(record.user_key)?.subscriptions.push(decodeSubscription(record));
+  }
+  for (const record of counters) loaded.get(record.user_key)?.counters.push(decodeCounter(record));
+  for (const record of reservations) {
+    loaded.get(record.user_key)?.reservations.push(decodeReservation(record));
+  }
+  for (const record of balances) loaded.get(record.user_key)?.balances.push(decodeBalance(record));
+  const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
+  return refs.map((ref) => {
+    const key = byName.get(nameOf(ref));
+    return key === undefined ? null : loaded.get(key) ?? null;
+  });
+}
+
+/** A user that was asked for by a name, which may be an alias's. */
+interface AskedUser {
+  readonly name: string;
+  readonly user: User;
+}
+
+function nameOf(ref: UserRef): string {
+  return "key" in ref ? `#${ref.key}` : `${ref.realm}/${ref.id}`;
+}
+
+async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {
+  const keys: number[] = [];
+  const realms: number[] = [];
+  const ids: string[] = [];
+  for (const ref of refs) {
+    if ("key" in ref) keys.push(ref.key);
+    else {
+      realms.push(ref.realm);
+      ids.push(ref.id);
+    }
+  }
+  const byKey = keys.length === 0 ? [] : await database.query<UserRecord & { asked: number }>(
+    `select c.*, u.key as asked from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.key = any($1::text::bigint[])`,
+    [arrayText(keys)],
+  );
+  const byId = ids.length === 0 ? [] : await database.query<UserRecord & { asked: string }>(
+    `select c.*, r.id as asked from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
+     join users u on u.realm = r.realm and u.id = r.id
+     join users c on c.key = coalesce(u.merged_into, u.key)`,
+    [arrayText(realms), arrayText(ids)],
+  );
+  return [
+    ...byKey.map((record) => ({ name: nameOf({ key: record.asked }), user: decodeUser(record) })),
+    ...byId.map((record) => ({
+      name: nameOf({ realm: record.realm, id: record.asked }),
+      user: decodeUser(record),
+    })),
+  ];
+}
+
+interface Rows {
+  readonly user: User;
+  readonly aliases: Alias[];
+  readonly subscriptions: Subscription[];
+  readonly counters: Counter[];
+  readonly reservations: Reservation[];
+  readonly balances: CreditBalance[];
+}
+
+function emptyRows(user: User): Rows {
+  return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+}
+
+async function loadReservation(
+  database: Database,
+  owners: readonly UserKey[],
+  id: string,
+): Promise<OlderRows> {
+  const [canonical] = owners as [UserKey];
+  const [record] = await database.query<ReservationRecord>(
+    "select * from reservations where id = $1 and user_key = any($2::text::bigint[])",
+    [id, arrayText(owners)],
+  );
+  if (record === undefined) return { counters: [], reservations: [], balances: [] };
+  const reservation = { ...decodeReservation(record), userKey: canonical };
+  const starts = reservation.lines.map(({ window }) => window.start);
+  const counters = starts.length === 0 ? [] : await database.query<CounterRecord>(
+    `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
+    [canonical, arrayText(starts)],
+  );
+  return { counters: counters.map(decodeCounter), reservations: [reservation], balances: [] };
+}
+
+async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
+  const [column, value] = "balanceId" in which
+    ? ["id", which.balanceId]
+    : ["external_ref", which.externalRef];
+  const records = await database.query<BalanceRecord>(
+    `select * from credit_balances where user_key = $1::bigint and ${column} = $2 order by id`,
+    [owner, value],
+  );
+  return { counters: [], reservations: [], balances: records.map(decodeBalance) };
+}
+
+async function loadIdempotency(
+  database: Database,
+  keys: readonly { realm: number; key: string }[],
+): Promise<(IdempotencyRow | null)[]> {
+  const records = await database.query<IdempotencyRecord>(
+    `select i.* from unnest($1::text::int[], $2::text::text[]) as r(realm, key)
+     join idempotency i on i.realm = r.realm and i.key = r.key`,
+    [arrayText(keys.map(({ realm }) => realm)), arrayText(keys.map(({ key }) => key))],
+  );
+  const found = new Map(records.map((record) => [`${record.realm}/${record.key}`, record]));
+  return keys.map(({ realm, key }) => {
+    const record = found.get(`${realm}/${key}`);
+    return record === undefined ? null : {
+      realm,
+      key,
+      requestHash: record.request_hash,
+      status: record.status,
+      body: record.body,
+      userKey: record.user_key,
+      at: record.at_ms,
+    };
+  });
+}

@@ -1,0 +1,35 @@
+// Long runs of the model against the whole service.
+
+import assert from "node:assert/strict";
+import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts";
+
+const STEPS = 600;
+
+Deno.test("every answer is the one that the model predicts", async () => {
+  const outcomes = await runAll({ seed: 101, steps: STEPS });
+  assertMet(outcomes, "commit recharged", "commit overflow", "users promoted", "users reactivated");
+});
+
+Deno.test("every answer is the one that the model predicts while users are merged", async () => {
+  const outcomes = await runAll({ seed: 102, steps: STEPS, merges: true });
+  assert.ok((outcomes.get("alias merged") ?? 0) > 10);
+});
+
+Deno.test("no answer changes by passivating and sweeping anywhere", async () => {
+  await runAll({ seed: 201, steps: STEPS, troubles: [[0.06, passivate], [0.04, sweep]], merges: true });
+});
+
+Deno.test("no answer changes by a crash anywhere", async () => {
+  const troubles = [[0.02, crash], [0.02, passivate], [0.02, sweep]] as const;
+  await runAll({ seed: 301, steps: STEPS, troubles, merges: true });
+});
+
+Deno.test("the cap on operations refuses reserve and track as the model predicts, also after a crash", async () => {
+  const troubles = [[0.02, crash]] as const;
+  for (const mode of ["live", "test"] as const) {
+    const options = { catalog: "ladder", seed: 401, steps: 800, mode, operationCap: 40 } as const;
+    const outcomes = await run({ ...options, troubles });
+    const code = mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded";
+    assertMet(outcomes, `reserve ${code}`, `track ${code}`);
+  }
+});

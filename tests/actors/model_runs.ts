@@ -1,0 +1,96 @@
+// The independent model against the whole service, over HTTP in this process: the same workload, answer by answer.
+// Between two calls actors may leave memory, sweeps may run and the process may crash: no answer may change (laws 5,
+// 6 and 9 of the architecture). `model_test.ts` makes short runs, `model_long_test.ts` long ones.
+
+import assert from "node:assert/strict";
+import { passivateIdle } from "./runtime.ts";
+import { catalogs } from "../model/catalogs.ts";
+import type { ModelReply, ModelRequest } from "../model/document.ts";
+import { drive, type Outcomes } from "../model/drive.ts";
+import { Random } from "../model/random.ts";
+import { sendOverWire } from "../model/wire.ts";
+import { ManualClock, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+
+const START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
+
+type CatalogName = keyof typeof catalogs;
+
+/** What a run does between two calls. */
+type Trouble = (service: TestService, app: TestApp) => Promise<void>;
+
+/** One run of the workload. */
+export interface Run {
+  readonly catalog: CatalogName;
+  readonly seed: number;
+  readonly steps: number;
+  /** What may happen before a call, with how likely it is. */
+  readonly troubles?: readonly (readonly [probability: number, trouble: Trouble])[];
+  readonly mode?: "live" | "test";
+  readonly operationCap?: number;
+  /** Whether users are merged on the way. */
+  readonly merges?: boolean;
+}
+
+/** Drives a fresh service through one workload. */
+export async function run(
+  { catalog, seed, steps, troubles = [], mode = "live", operationCap, merges = false }: Run,
+): Promise<Outcomes> {
+  const service = await startTestService(new ManualClock(START_MS));
+  try {
+    const caps = operationCap === undefined
+      ? {}
+      : { [mode === "live" ? "operationCap" : "testOperationCap"]: operationCap };
+    const document = catalogs[catalog];
+    const app = await service.newApp(document, caps);
+    const key = mode === "live" ? app.secretLive : app.secretTest;
+    const random = new Random(seed ^ 0x5eed);
+    const send = async (request: ModelRequest, nowMs: number): Promise<ModelReply> => {
+      service.clock.set(nowMs);
+      for (const [probability, trouble] of troubles) {
+        if (random.chance(probability)) await trouble(service, app);
+      }
+      return await sendOverWire((method, path, body) => app.call(method, path, body, { key }), request);
+    };
+    const options = { catalog: document, seed, steps, startMs: START_MS, invalid: true, mode, merges, send };
+    return await drive(operationCap === undefined ? options : { ...options, operationCap });
+  } catch (error) {
+    throw new Error(`catalog "${catalog}", seed ${seed}: ${(error as Error).message}`, { cause: error });
+  } finally {
+    await service.close();
+  }
+}
+
+/** The same run over each catalog, side by side: a server's commits overlap. */
+export async function runAll(options: Omit<Run, "catalog">): Promise<Outcomes> {
+  const all: Outcomes = new Map();
+  await Promise.all((Object.keys(catalogs) as CatalogName[]).map(async (catalog) => {
+    for (const [outcome, times] of await run({ ...options, catalog })) {
+      all.set(outcome, (all.get(outcome) ?? 0) + times);
+    }
+  }));
+  return all;
+}
+
+/** Lets every actor go; all of them are idle once the tables have what they decided. */
+export async function passivate({ serving }: TestService): Promise<void> {
+  const { term } = serving();
+  await term.flush();
+  passivateIdle(term.directory);
+  assert.equal(term.directory.size, 0);
+}
+
+/** Settles what is due of idle users. */
+export async function sweep(service: TestService): Promise<void> {
+  const { status } = await service.admin("POST", "/sweep");
+  assert.equal(status, 200);
+}
+
+/** Ends the term without a drain; what was acknowledged is in the journal alone. */
+export function crash(service: TestService): Promise<void> {
+  return service.restart();
+}
+
+/** Fails unless each of these outcomes was met. */
+export function assertMet(outcomes: Outcomes, ...wanted: readonly string[]): void {
+  assert.deepEqual(wanted.filter((outcome) => !outcomes.get(outcome)), []);
+}

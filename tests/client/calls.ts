@@ -1,0 +1,264 @@
+// Every call against the running service, with every member that it can send. The service must know each member, and
+// each answer must be as the API reference describes it; `types_test.ts` proves that the client's types are those of
+// the reference.
+
+import assert from "node:assert/strict";
+import {
+  type ConsentScope,
+  type GrantInput,
+  type HoldfastClient,
+  HoldfastError,
+  signEndUserToken,
+} from "../../src/client/client.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { service } from "./service.ts";
+import { clientOf } from "./support.ts";
+import { Watch } from "./watch.ts";
+
+interface Scene {
+  readonly app: TestApp;
+  readonly client: HoldfastClient;
+  readonly fetch: Watch["fetch"];
+}
+
+const SOURCES: Record<NonNullable<GrantInput["source"]>, true> = {
+  purchase: true,
+  grant: true,
+  refund: true,
+  manual: true,
+};
+const SCOPES: Record<ConsentScope, true> = {
+  analytics: true,
+  ai_personalization: true,
+  prompt_logging: true,
+};
+
+const PARTS: readonly [name: string, part: (scene: Scene) => Promise<void>][] = [
+  ["subscriptions, users and plans", subscribe],
+  ["reserve, commit, release, track, can-use and usage", meter],
+  ["credits and their ledger", credit],
+  ["aliases", merge],
+  ["the feed", readFeed],
+  ["compose", generate],
+  ["people", knowPeople],
+  ["consent, export and erasure", keepPrivacy],
+  ["the test clock, and a public key with a token", otherKeys],
+];
+
+Deno.test("every call sends what the service reads and answers what the reference says", async (test) => {
+  const watch = new Watch(service);
+  const app = await service.newApp();
+  const client = clientOf(service, app, { fetch: watch.fetch });
+  for (const [name, part] of PARTS) {
+    await test.step(name, () => part({ app, client, fetch: watch.fetch }));
+  }
+  await test.step("no endpoint and no member was left out", () => assert.deepEqual(watch.unsent(), []));
+});
+
+async function subscribe({ client }: Scene): Promise<void> {
+  const ids = { userId: "u", provider: "stripe", externalId: "sub_1" };
+  const at = (ms: number) => new Date(service.clock.now() + ms);
+  const row = await client.subscriptions.upsert({
+    ...ids,
+    planId: "Pro",
+    customLimits: { lg_pro_images: { quota: 30 } },
+    startsAt: at(-1000),
+    endsAt: at(1e9),
+    cycleStart: "2026-01-10T00:00:00Z",
+  });
+  assert.equal(row.cycleAnchorAt, "2026-01-10T00:00:00.000Z");
+  await client.subscriptions.upsert({ userId: "u", planId: "plan_free" });
+  const ended = await client.subscriptions.cancel({ ...ids, endsAt: at(2e9), reason: "moves on" });
+  assert.equal(ended.subscriptionId, row.subscriptionId);
+  const user = await client.users.get("u");
+  assert.equal(user.duplicateActiveSubscriptions?.primary.provider, "stripe");
+  assert.deepEqual(user.history.map(({ type }) => type), ["canceled", "created", "created"]);
+  assert.deepEqual((await client.users.get("nobody")).subscription, null);
+  assert.equal((await client.plans.list()).length, 4);
+}
+
+async function meter({ client }: Scene): Promise<void> {
+  const size = { inputTokens: 1000, inputCostCents: 2, count: 1 };
+  const logged = { prompt: "a cat" };
+  const hold = await client.reserve("u", "chat.reply", 2, { model: "gpt-4o-mini" }, {
+    ...size,
+    ...logged,
+    ttlSeconds: 60,
+  });
+  assert.ok(hold.allowed);
+  const extra = { outputTokens: 50 };
+  const settled = await client.commit(hold.reservationId, { extra, actual: { cents: 3 }, response: "done" });
+  assert.deepEqual(settled.groups.map(({ current }) => current), [1050, 3]);
+
+  const other = await client.reserve("u", "image.render");
+  assert.ok(other.allowed);
+  assert.equal(
+    await client.release(other.reservationId, { reason: "r", errorCode: "e", response: "p" }),
+    undefined,
+  );
+  const again = await client.release(other.reservationId).catch((error) => error);
+  assert.ok(
+    again instanceof HoldfastError && again.code === "reservation_not_pending" && again.status === 409,
+  );
+
+  const third = await client.reserve("u", "image.render");
+  assert.ok(third.allowed);
+  assert.equal((await client.commit(third.reservationId, { costCents: 4.2 })).recharged, false);
+
+  const tracked = await client.track("u", "image.x", 1, { model: "flux-pro" }, {
+    ...size,
+    ...logged,
+    costCents: 5,
+    response: "drawn",
+  });
+  assert.deepEqual(tracked.matchedGroupIds, ["lg_pro_images"]);
+  assert.equal((await client.track("stranger", "image.x")).matchStatus, "no_subscription");
+  const full = await client.track("u", "image.x", 1, {}, { count: 1000 }).catch((error) => error);
+  assert.ok(full instanceof HoldfastError && full.code === "limit_reached");
+  assert.match((full.details as { eventId: string }).eventId, /^evt_/);
+
+  const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000 });
+  assert.deepEqual([can.allowed, can.reasons, can.details.length], [false, ["limit_reached"], 1]);
+  const refused = await client.reserve("stranger", "image.x");
+  assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);
+  assert.deepEqual((await client.usage("u", "image.x")).counters.map(({ count }) => count), [2]);
+  assert.equal((await client.usage("stranger")).period, null);
+}
+
+async function credit({ client }: Scene): Promise<void> {
+  const pack = { userId: "u", packId: "Image Top-Up", notes: "n", quantity: 1 };
+  for (const source of Object.keys(SOURCES) as (keyof typeof SOURCES)[]) {
+    await client.credits.grant({ ...pack, source, externalRef: `order_${source}`, expiresAt: null });
+  }
+  const wallet = await client.credits.grant({
+    userId: "u",
+    packId: "cpk_wallet",
+    quantity: 7.5,
+    expiresAt: "2027-01-01T00:00:00Z",
+  });
+  assert.deepEqual(wallet.balances.map(({ packItemId, remaining }) => [packItemId, remaining]), [[
+    null,
+    7.5,
+  ]]);
+  const { balanceId } = wallet;
+  assert.deepEqual(await client.credits.revoke({ balanceId, reason: "r" }), { balanceId, remaining: 0 });
+  const { credits } = await client.credits.list({ userId: "u", event: "image.*", includeExpired: true });
+  assert.deepEqual(credits.map(({ status }) => status).toSorted(), [...Array(4).fill("active"), "revoked"]);
+  const first = await client.credits.history({ userId: "u", limit: 1 });
+  const next = await client.credits.history({ userId: "u", limit: 1, cursor: first.nextCursor as string });
+  assert.notEqual(first.entries[0]?.id, next.entries[0]?.id);
+  const ofWallet = await client.credits.history({ userId: "u", balanceId });
+  assert.deepEqual(ofWallet.entries.map(({ reason, delta }) => [reason, delta]), [["admin_adjust", -7.5], [
+    "grant",
+    7.5,
+  ]]);
+  const all: string[] = [];
+  for await (const { id } of client.credits.historyAll({ userId: "u", limit: 2 })) all.push(id);
+  assert.deepEqual([all.length, new Set(all).size], [6, 6]);
+}
+
+async function merge({ client }: Scene): Promise<void> {
+  await client.credits.grant({ userId: "old", packId: "Image Top-Up", externalRef: "order_grant" });
+  await client.track("old", "image.x", 1, {}, { count: 60 });
+  const dry = await client.customers.alias({ from: "old", to: "u", dryRun: true, consentGiven: true });
+  const report = await client.customers.alias({ from: "old", to: "u", consentGiven: false });
+  assert.deepEqual([dry.mergeId, dry.billableOperations], [null, report.billableOperations]);
+  assert.equal(report.conflicts.credits.length, 1);
+  assert.equal((await client.customers.alias({ from: "old", to: "u" })).alreadyMerged, true);
+  const { results, billableOperations } = await client.customers.aliasMany(
+    [{ from: "old", to: "u" }, { from: "", to: "u" }, { from: "u", to: "old" }],
+    { dryRun: false, consentGiven: true },
+  );
+  assert.deepEqual(results.map(({ ok, error }) => error?.code ?? ok), [
+    true,
+    "invalid_request",
+    "alias_cycle",
+  ]);
+  assert.equal(billableOperations, 0);
+  const customer = await client.customers.get("old");
+  assert.deepEqual([customer.canonicalId, customer.aliases], ["u", ["old"]]);
+}
+
+async function readFeed({ client }: Scene): Promise<void> {
+  const page = await client.events.list({ userId: "u", eventType: "chat.reply", limit: 5, offset: 0 });
+  assert.deepEqual(page.events.map(({ promptPreview }) => promptPreview), ["a cat"]);
+  const detail = await client.events.get(page.events[0]?.id as string);
+  assert.deepEqual([detail.prompt, detail.response, detail.quantity], ["a cat", "done", 2]);
+  const all: string[] = [];
+  for await (const { matchStatus } of client.events.all({ userId: "u", limit: 2 })) all.push(matchStatus);
+  const { events } = await client.events.list({ userId: "u", limit: 100 });
+  assert.deepEqual(all, events.map(({ matchStatus }) => matchStatus));
+  assert.ok(all.includes("blocked") && all.includes("released"));
+}
+
+async function generate({ client }: Scene): Promise<void> {
+  const recap = await client.compose("usage-recap", "u", { name: "Ada", language: "English" });
+  assert.equal(recap.status, "generated");
+  await client.analytics.optOut("quiet", "ai_personalization");
+  const none = await client.compose("usage-recap", "quiet", { name: "Ada", language: "English" });
+  assert.deepEqual(none, { status: "opted_out", generationId: null, output: null, usage: null });
+}
+
+async function knowPeople({ client }: Scene): Promise<void> {
+  const { analytics } = client;
+  const properties = { tab: "new", count: 1, isNew: true, from: null };
+  const timestamp = new Date(service.clock.now());
+  await analytics.capture({ distinctId: "anon_1", event: "opened", properties, timestamp });
+  await analytics.capture({ event: "opened" });
+  const identified = await analytics.identify({
+    distinctId: "p",
+    properties,
+    propertiesOnce: { first: "mail" },
+    mergeAnonymousId: "anon_1",
+    consentGiven: true,
+  });
+  assert.equal(identified.merged, true);
+  const { personId } = await analytics.alias({ distinctId: "anon_2", alias: "p", consentGiven: true });
+  assert.equal(personId, identified.personId);
+}
+
+async function keepPrivacy({ client }: Scene): Promise<void> {
+  const { analytics } = client;
+  for (const scope of Object.keys(SCOPES) as ConsentScope[]) {
+    await analytics.optOut("p", scope);
+    assert.equal(await analytics.isOptedOut("p", scope), true);
+    await analytics.optIn("p", scope);
+    assert.equal(await analytics.isOptedOut("p", scope), false);
+  }
+  await analytics.optOut("p", "all");
+  await analytics.optIn("p");
+  await client.track("p", "image.x");
+  const { downloadUrl } = await analytics.exportPerson("p");
+  const document = await analytics.downloadExport(downloadUrl);
+  assert.deepEqual(document.person?.distinctIds.toSorted(), ["anon_1", "anon_2", "p"]);
+  assert.deepEqual([document.events.analytics.length, document.events.metering.length], [1, 1]);
+  assert.equal(document.consentLog.length, 8);
+  const bad = await analytics.downloadExport(`${downloadUrl}x`).catch((error) => error);
+  assert.ok(bad instanceof HoldfastError && bad.code === "invalid_or_expired_token");
+  const { jobId } = await analytics.deletePerson("p");
+  assert.notEqual((await analytics.deletionStatus(jobId)).status, "failed");
+}
+
+async function otherKeys({ app, fetch }: Scene): Promise<void> {
+  const { identitySecret } = app;
+  const test = clientOf(service, app, { apiKey: app.secretTest, fetch });
+  const { now } = await test.testClock.move({ advanceSeconds: 60 });
+  const later = new Date(Date.parse(now) + 1000);
+  assert.equal((await test.testClock.move({ now: later })).now, later.toISOString());
+  assert.equal((await test.testClock.read()).now, later.toISOString());
+
+  const endUserToken = () => signEndUserToken({ identitySecret, userId: "u" });
+  const page = clientOf(service, app, { apiKey: app.publicLive, endUserToken, fetch });
+  const me = await page.usageMe("image.*");
+  assert.deepEqual([me.userId, "duplicateActiveSubscriptions" in me], ["u", false]);
+  assert.equal((await page.usage()).userId, "u");
+  assert.equal((await page.credits.list({ userId: "old" })).credits.length, 4);
+  const stranger = await page.credits.list({ userId: "stranger" }).catch((error) => error);
+  assert.ok(
+    stranger instanceof HoldfastError && stranger.code === "forbidden" && stranger.requestId !== null,
+  );
+  const named = await page.usage("stranger", undefined, { requestId: "req.7" }).catch((error) => error);
+  assert.equal(named.requestId, "req.7");
+  const ünicode = await signEndUserToken({ identitySecret, userId: "ü😀" });
+  assert.equal((await page.usageMe(undefined, { endUserToken: ünicode })).userId, "ü😀");
+}

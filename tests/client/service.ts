@@ -1,0 +1,26 @@
+// The service of this folder's tests, with a model server: one for all of them, since starting one takes seconds.
+
+import assert from "node:assert/strict";
+import { ModelServer } from "../support/model_server.ts";
+import { startTestService, type TestService } from "../support/test_service.ts";
+
+let started: { readonly service: TestService; readonly models: ModelServer } | null = null;
+
+Deno.test.beforeAll(async () => {
+  const models = new ModelServer();
+  const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
+  started = { models, service: await startTestService(undefined, { modelServer }) };
+});
+
+Deno.test.afterAll(async () => {
+  await started?.service.close();
+  await started?.models.close();
+});
+
+/** The running service; for use within tests alone. */
+export const service = new Proxy({} as TestService, {
+  get: (_, name) => {
+    assert.ok(started !== null, "The service has not started");
+    return started.service[name as keyof TestService];
+  },
+});

@@ -1,0 +1,102 @@
+// `kill -9` at any moment, then start: every answer that a client got is in the state, no hold is lost or doubled,
+// nothing is counted twice. A real process is killed many times, under load and during its start.
+
+import assert from "node:assert/strict";
+import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { Load } from "./load.ts";
+import { pause } from "./program.ts";
+import { Stage } from "./stage.ts";
+import { answerOf, once } from "./wire.ts";
+import { copyEmptyStore } from "../support/empty_store.ts";
+import { testServerUrl } from "../support/test_store.ts";
+
+const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 8);
+const LOAD_MS = 1_500;
+const START_MS = 1_500;
+/** The embedded store can be looked into only while its program is stopped, which takes its time. */
+const TABLES_EVERY = 4;
+
+Deno.test("kill -9 at any moment loses and doubles nothing", async () => {
+  await using stage = await Stage.open();
+  let { program, origin } = await stage.startReady();
+  await stage.populate(origin);
+  const load = new Load(origin, stage.secretKey);
+  for (let round = 1; round <= ROUNDS; round++) {
+    load.start();
+    await pause(Math.random() * LOAD_MS);
+    await program.kill();
+    await load.stop();
+    while (Math.random() < 0.4) {
+      const early = stage.start();
+      await pause(Math.random() * START_MS);
+      await early.kill();
+    }
+    ({ program, origin } = await stage.startReady());
+    load.origins = [origin];
+    await load.finish(origin);
+    const faults = await auditAnswers(load, origin, stage.secretKey);
+    if (!stage.isEmbedded) faults.push(...await auditServer(stage, load, origin));
+    else if (round % TABLES_EVERY === 0 || round === ROUNDS) {
+      program.signal("SIGTERM");
+      assert.equal((await program.exit(20_000)).code, 0);
+      faults.push(...await auditFolder(stage, load));
+      ({ program, origin } = await stage.startReady());
+      load.origins = [origin];
+    }
+    assert.deepEqual(faults, [], `round ${round}: ${load.record.summary()}\n${program.stderr.slice(-2_000)}`);
+  }
+  console.log(`${ROUNDS} kills: ${load.record.summary()}`);
+});
+
+Deno.test({
+  name: "a kill during the first start leaves a folder whose demo and token are whole after the next one",
+  ignore: testServerUrl() !== null,
+  fn: async () => {
+    for (let round = 0; round < 3; round++) {
+      await using stage = await Stage.open();
+      await copyEmptyStore(stage.folder);
+      const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
+      const isMade = () => first.stderr.includes("Serving as the writer") || first.hasEnded;
+      const deadline = performance.now() + 30_000;
+      while (!isMade() && performance.now() < deadline) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await new Promise((resolve) => setTimeout(resolve, round * 4));
+      await first.kill();
+      const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
+      const token = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();
+      assert.ok(token.length >= 16);
+      assert.equal(
+        answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces", bearer: token }))
+          .status,
+        200,
+      );
+      const demo = JSON.parse(await Deno.readTextFile(`${stage.folder}/demo.json`));
+      const bearer = demo.keys.find((key: { class: string; mode: string }) =>
+        key.class === "secret" && key.mode === "live"
+      ).key;
+      const body = { userId: demo.userId, event: "image.render" };
+      const answer = answerOf(await once(origin, { method: "POST", path: "/api/v1/reserve", bearer, body }));
+      assert.equal(answer.body.data?.allowed, true, JSON.stringify(answer.body));
+    }
+  },
+});
+
+async function auditServer(stage: Stage, load: Load, origin: string): Promise<string[]> {
+  const database = await stage.openDatabase();
+  try {
+    const usage = await auditUsage(database, origin, stage.secretKey);
+    return [...usage, ...await auditTables(load.record, database)];
+  } finally {
+    await database.close();
+  }
+}
+
+async function auditFolder(stage: Stage, load: Load): Promise<string[]> {
+  const database = await stage.openDatabase();
+  try {
+    return await auditTables(load.record, database);
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,93 @@
+// Runs of `decide` and `merge` under the model's workload: every answer is the one that the model predicts, and the
+// books balance after every step (laws 1, 2, 4, 5 and 6 of the architecture). `model_test.ts` makes short runs,
+// `model_long_test.ts` long ones.
+
+import assert from "node:assert/strict";
+import { DecideSystem } from "./decide_system.ts";
+import { catalogs } from "../model/catalogs.ts";
+import type { CatalogDocument } from "../model/document.ts";
+import { drive } from "../model/drive.ts";
+import { Workload } from "../model/workload.ts";
+
+/** What one run is made of. */
+interface Run {
+  readonly catalog: CatalogDocument;
+  readonly seed: number;
+  readonly steps: number;
+}
+
+/** A kind of run, by the sentence that it proves. */
+const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
+  "decide answers as the model predicts, with balanced books": async (run) => {
+    const system = await answersAsPredicted(run);
+    assert.ok(system.auditor.counters.size > 5);
+  },
+  "a state that is loaded again answers as one that stayed": async (run) => {
+    await answersAsPredicted(run, { reloadEvery: 3 });
+  },
+  "settling at each due moment gives what settling at the next call gives": lazyEqualsEager,
+  "merges answer as the model predicts, with balanced books": async (run) => {
+    const system = await answersAsPredicted(run, { merges: true });
+    assert.ok(system.aliases.size > 0);
+  },
+  "merged users that are loaded again answer as those that stayed": async (run) => {
+    await answersAsPredicted(run, { merges: true, reloadEvery: 3 });
+  },
+};
+
+/** Registers a test for each kind of run, over every catalog and with each of these seeds. */
+export function testRuns(seeds: readonly number[], steps: number): void {
+  for (const [sentence, run] of Object.entries(RUNS)) {
+    Deno.test(`${sentence}, over ${steps} steps`, async () => {
+      for (const [name, catalog] of Object.entries(catalogs)) {
+        for (const seed of seeds) {
+          try {
+            await run({ catalog, seed, steps });
+          } catch (error) {
+            throw new Error(`catalog "${name}", seed ${seed}`, { cause: error });
+          }
+        }
+      }
+    });
+  }
+}
+
+async function answersAsPredicted(
+  { catalog, seed, steps }: Run,
+  how: { readonly merges?: boolean; readonly reloadEvery?: number } = {},
+): Promise<DecideSystem> {
+  const system = new DecideSystem({ catalog, ...how });
+  const { merges = false } = how;
+  await drive({ catalog, seed, steps, merges, send: (request, nowMs) => system.send(request, nowMs) });
+  return system;
+}
+
+/** Law 6: what is due may be settled at its moment or at the next call; nobody can tell which. */
+function lazyEqualsEager({ catalog, seed, steps }: Run): void {
+  const lazy = new DecideSystem({ catalog });
+  const eager = new DecideSystem({ catalog, eager: true });
+  const workload = new Workload({ catalog, seed });
+  for (let index = 0; index < steps; index++) {
+    const step = workload.next();
+    const late = lazy.send(structuredClone(step.request), workload.nowMs);
+    const prompt = eager.send(structuredClone(step.request), workload.nowMs);
+    assert.deepEqual(prompt, late, `step ${index}`);
+    workload.observe(step, late);
+  }
+  lazy.settleEagerly(workload.nowMs);
+  eager.settleEagerly(workload.nowMs);
+  assert.deepEqual(booksOf(eager), booksOf(lazy));
+}
+
+/** Everything that was written, without the marks that say when to look next. */
+function booksOf(system: DecideSystem) {
+  return {
+    counters: system.auditor.counters,
+    reservations: system.auditor.reservations,
+    events: system.events.map(({ id }) => id).sort(),
+    history: system.history,
+    operations: system.operations,
+    entitlements: [...system.states.values()].map(({ user }) => user.entitlement),
+    subscriptions: [...system.states.values()].map(({ subscriptions }) => subscriptions),
+  };
+}

@@ -1,0 +1,3 @@
+// The first modules of the program's workers. A binary has only those that it was told to include.
+
+export const WORKERS = ["src/storage/embedded/create_worker.ts", "src/storage/journal/drain_worker.ts"];
