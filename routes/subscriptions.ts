@@ -36,16 +36,15 @@ const customLimits = z.unknown().refine(
   },
 });
 
-function hasBothOrNeither(
-  input: { provider?: string | null | undefined; externalId?: string | null | undefined },
-) {
-  return (input.provider == null) === (input.externalId == null);
+/** Refuses one of provider and externalId without the other, by the name of the one that is missing. */
+function checkRowIds(
+  input: { readonly provider?: string | null | undefined; readonly externalId?: string | null | undefined },
+  context: z.RefinementCtx,
+): void {
+  if ((input.provider == null) === (input.externalId == null)) return;
+  const [missing, given] = input.provider == null ? ["provider", "externalId"] : ["externalId", "provider"];
+  context.addIssue({ code: "custom", path: [missing], message: `is required together with ${given}` });
 }
-
-const BOTH_OR_NEITHER = {
-  path: ["externalId"],
-  message: "must come together with provider, or neither of them",
-};
 
 /** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
 const subscribe = endpoint({
@@ -60,7 +59,7 @@ const subscribe = endpoint({
     startsAt: moment.nullish(),
     endsAt: moment.nullish(),
     cycleStart: moment.nullish(),
-  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  }).superRefine(checkRowIds),
   doc: {
     id: "upsertSubscription",
     tag: "Subscriptions",
@@ -99,7 +98,7 @@ const cancel = endpoint({
     ...rowIds,
     endsAt: moment.nullish(),
     reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
-  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  }).superRefine(checkRowIds),
   doc: {
     id: "cancelSubscription",
     tag: "Subscriptions",

@@ -97,6 +97,7 @@ Deno.test("the user's view has exact members, and empty values for a stranger", 
   );
   const user = await dataOf(app.call("GET", "/users/u"));
   assert.deepEqual(user.subscription, {
+    customLimits: null,
     subscriptionId: row.subscriptionId,
     userId: "u",
     planId: "plan_team",

@@ -16,6 +16,8 @@ export interface CatalogFault {
 export interface CatalogChange {
   readonly path: string;
   readonly change: "added" | "changed" | "removed";
+  /** Of the innermost thing that has one; a compose type's is its name, that of settings "settings". */
+  readonly id: string;
 }
 
 /**
@@ -29,7 +31,9 @@ export async function checkCatalog(
   const faults = (parsed.error?.issues ?? []).map(({ path, message }) => ({ path: pathText(path), message }));
   const known = new Set(faults.map(({ path }) => path));
   for (const fault of crossFaults(document)) if (!known.has(fault.path)) faults.push(fault);
-  for (const [index, { outputSchema }] of listOf(looseOf(document), "composeTypes").entries()) {
+  // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.
+  const types = listOf(looseOf(parsed.data ?? document), "composeTypes");
+  for (const [index, { outputSchema }] of types.entries()) {
     const path = `composeTypes[${index}].outputSchema`;
     if (known.has(path) || !isObject(outputSchema)) continue;
     await yieldToLoop();
@@ -163,22 +167,33 @@ function placesOf(template: string): string[] | null {
   return /[{}]/.test(rest) ? null : names;
 }
 
-/** What changes from one document to another; elements of lists are followed by their id or name. */
-export function diffCatalogs(before: unknown, after: unknown, path: PropertyKey[] = []): CatalogChange[] {
+/**
+ * What changes from one document to another; elements of lists are followed by their id or name.
+ *
+ * @param id of the innermost thing around that has one
+ */
+export function diffCatalogs(
+  before: unknown,
+  after: unknown,
+  path: readonly PropertyKey[] = [],
+  id = "",
+): CatalogChange[] {
   if (before === after) return [];
-  if (before === undefined) return [{ path: pathText(path), change: "added" }];
-  if (after === undefined) return [{ path: pathText(path), change: "removed" }];
+  const [section] = path;
+  const own = id === "" && section !== undefined ? String(section) : id;
+  const differs = (change: CatalogChange["change"]) => [{ path: pathText(path), change, id: own }];
+  if (before === undefined) return differs("added");
+  if (after === undefined) return differs("removed");
   if (Array.isArray(before) && Array.isArray(after) && isNamed(before) && isNamed(after)) {
-    return diffLists(before, after, path);
+    return diffLists(before, after, path, own);
   }
   if (isObject(before) && isObject(after)) {
     const members = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...members].flatMap((name) =>
-      diffCatalogs(ownMember(before, name), ownMember(after, name), [...path, name])
+      diffCatalogs(ownMember(before, name), ownMember(after, name), [...path, name], own)
     );
   }
-  if (JSON.stringify(before) === JSON.stringify(after)) return [];
-  return [{ path: pathText(path), change: "changed" }];
+  return JSON.stringify(before) === JSON.stringify(after) ? [] : differs("changed");
 }
 
 function ownMember(object: Loose, name: string): unknown {
@@ -187,17 +202,22 @@ function ownMember(object: Loose, name: string): unknown {
 
 type Named = Record<string, unknown>;
 
-function diffLists(before: Named[], after: Named[], path: PropertyKey[]): CatalogChange[] {
+function diffLists(
+  before: Named[],
+  after: Named[],
+  path: readonly PropertyKey[],
+  id: string,
+): CatalogChange[] {
   const known = new Map(before.map((element) => [nameOf(element), element]));
   const left = new Set(after.map(nameOf));
   const changes = after.flatMap((element, index) =>
-    diffCatalogs(known.get(nameOf(element)), element, [...path, index])
+    diffCatalogs(known.get(nameOf(element)), element, [...path, index], String(nameOf(element)))
   );
   for (const [index, element] of before.entries()) {
     if (left.has(nameOf(element))) continue;
-    changes.push({ path: pathText([...path, index]), change: "removed" });
+    changes.push({ path: pathText([...path, index]), change: "removed", id: String(nameOf(element)) });
   }
-  if (changesOrder(before, after)) changes.push({ path: pathText(path), change: "changed" });
+  if (changesOrder(before, after)) changes.push({ path: pathText(path), change: "changed", id });
   return changes;
 }
 
