@@ -5,7 +5,7 @@
 import type { Amount } from "../src/domain/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
-import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { IdSource } from "../src/domain/ids.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
 import type { Millis } from "../src/domain/plans/period.ts";

@@ -10,7 +10,7 @@ import type { IdSource } from "../src/domain/ids.ts";
 import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
 import type { HistoryCounts, MergeReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/refusal.ts";
-import { answered, refused, type Result } from "../src/domain/result.ts";
+import { answered, refused } from "../src/domain/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
 import type { Actor, Keeping, Outcome, Realm } from "./actor.ts";
 import type { Budget } from "./budget.ts";

@@ -25,7 +25,7 @@ import { runTurn, type TurnWorld } from "./turn.ts";
 import { showBalance } from "./wire.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { listAllBalances } from "../src/read/credits.ts";
-import { hasBalance, listLedger, readCursor } from "../src/read/ledger.ts";
+import { hasBalance, isPlaceOf, listLedger, readCursor } from "../src/read/ledger.ts";
 
 interface CreditsWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
@@ -172,13 +172,13 @@ const history = endpoint({
     errors: ["credit_balance_not_found"],
   },
   handle: async ({ world, caller, input }) => {
-    const after = input.cursor === undefined ? null : readCursor(input.cursor);
-    if (after === undefined) throw invalidMember("cursor", "is none that this call gave");
+    const after = input.cursor === undefined ? null : readCursor(input.cursor) ?? refuseCursor();
     const call = { realm: caller.realm, name: "credits", input: { event: null } } as const;
     const result = await world.term.directory.runById(input.userId, call);
     if (!result.ok) return answerOf(result, () => null);
     await world.term.flush();
     const { userKey } = result.answer;
+    if (after !== null && !await isPlaceOf(world.database, userKey, after)) refuseCursor();
     const { limit = REQUEST_LIMITS.ledgerLimitDefault, balanceId = null } = input;
     if (balanceId !== null && !await hasBalance(world.database, userKey, balanceId)) {
       return answerOf({ ok: false, refusal: unknownBalance() }, () => null);
@@ -188,6 +188,10 @@ const history = endpoint({
 });
 
 export const CREDITS: readonly Endpoint<CreditsWorld>[] = [grant, revoke, list, history];
+
+function refuseCursor(): never {
+  throw invalidMember("cursor", "is none that this call gave for this user");
+}
 
 /** The amount that was sent; a pack with items ignores it, whatever it is. */
 function quantityOf(value: unknown): Amount | "malformed" | null {

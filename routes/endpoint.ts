@@ -23,28 +23,10 @@ import { type Access, authenticate, authorize, authorizeAdmin, type EndUser } fr
 import { type Members, readMembers, refuseForbiddenText } from "./body.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { checkInput, readInput } from "./input.ts";
+import type { Definition } from "./definition.ts";
 import { countCall } from "./rate_limit.ts";
-import type { EndpointDoc } from "./reference/doc.ts";
 import { refusalOf, requestId } from "./respond.ts";
 import type { RouteWatch } from "./watch.ts";
-
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-
-/** What an endpoint of any kind is. */
-export interface Definition {
-  readonly method: Method;
-  /** Under `/api`, with `:name` for path members. */
-  readonly path: string;
-  /** Members of path, query and body in one object; null for a call that takes none. */
-  readonly input: z.ZodType | null;
-  /** Members that come in the query of a call with a body. */
-  readonly inQuery?: readonly string[];
-  /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
-  readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
-  /** Whether a nested `options` object may hold members of the body. */
-  readonly hasOptions?: boolean;
-  readonly doc: EndpointDoc;
-}
 
 /** An endpoint for callers with an API key; `World` is what it works on. */
 export interface Endpoint<World> extends Definition {

@@ -20,7 +20,7 @@ export function healthRoutes(service: Service): Hono {
   });
   app.get("/metrics", async ({ req }) => {
     const headers = headersOf(requestId(req.raw), metrics.contentType);
-    return new Response(await metrics.text(), { headers });
+    return new Response(await metrics.metrics(), { headers });
   });
   return app;
 }

@@ -12,7 +12,7 @@ import {
   type RequestInput,
 } from "./body.ts";
 import { invalidMember, Refused } from "./errors.ts";
-import type { Definition } from "./endpoint.ts";
+import type { Definition } from "./definition.ts";
 
 const FAULTS_SHOWN_MAX = 20;
 

@@ -179,7 +179,7 @@ Deno.test("two merges of one pair at once are one merge and one that was merged 
 Deno.test("merges both ways at once are one merge and one cycle", async () => {
   for (const isAway of [false, true]) {
     for (const pairs of [[["a", "b"], ["b", "a"]], [["b", "a"], ["a", "b"]]] as const) {
-      const { store, runtime, end } = await withUsers("a", "b");
+      const { runtime, end } = await withUsers("a", "b");
       await runtime.term.flush();
       if (isAway) runtime.passivate();
       const outcomes = await inTime(pairs.map(([from, to]) => merge(runtime, from, to)));
@@ -197,7 +197,7 @@ Deno.test("merges in a circle end, whoever is first and whoever is in memory: tw
   const orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] as const;
   for (const order of orders) {
     for (const isAway of [false, true]) {
-      const { store, runtime, end } = await withUsers("a", "b", "c");
+      const { runtime, end } = await withUsers("a", "b", "c");
       await runtime.term.flush();
       if (isAway) runtime.passivate();
       const outcomes = await inTime(

@@ -3,7 +3,14 @@
 // always settles it, many pairs come through, and lists end where they end.
 
 import assert from "node:assert/strict";
-import { type AliasPair, type AliasProgress, createClient, HoldfastError } from "../../src/client/client.ts";
+import {
+  type AliasPair,
+  type AliasProgress,
+  createClient,
+  HoldfastClient,
+  HoldfastError,
+} from "../../src/client/client.ts";
+import { Transport } from "../../src/client/transport.ts";
 import { appWithUser, countOf } from "../routes/support.ts";
 import "./calls.ts";
 import "./examples_run.ts";
@@ -69,16 +76,19 @@ Deno.test("calls come through a restart of the service, each counted once", asyn
   let down: Promise<void> | null = null;
   let calls = 0;
   const fetch = (url: string, init: RequestInit): Promise<Response> => {
-    // The term ends while calls are under way; they and those that follow meet 503 until a new one serves.
+    // The term ends while calls are under way. They and those that follow get 503 until a new term serves.
     if (++calls === 4) down = service.restart();
     return send(url, init);
   };
   const met = new Set<string>();
-  const client = clientOf(service, app, {
+  const transport = new Transport({
+    apiKey: app.secretLive,
+    baseUrl: BASE_URL,
     fetch,
-    retries: SOON,
+    retries: { maxRetries: 1000 },
     onRetry: ({ error }) => met.add(`${error.code} ${error.status} ${error.retryAfterMs}`),
-  });
+  }, () => new Promise((resolve) => setTimeout(resolve, 5)));
+  const client = new HoldfastClient(transport);
   await Promise.all(Array.from({ length: 8 }, () => client.track("u", "image.x")));
   await down;
   assert.deepEqual([...met], ["unavailable 503 1000"]);

@@ -1,10 +1,12 @@
-// What /metrics says: it parses, it counts what happened, and everything that the README and the dashboard name is there.
+// What a service says of itself. Metrics: they parse, they count what happened, and the README and the dashboard name
+// all of them and no other. Log lines: a request that meets a bug has one, and no other request has any.
 
 import assert from "node:assert/strict";
 import dashboard from "../../src/observability/dashboard.json" with { type: "json" };
 import { type Family, parsePrometheus, total } from "./prometheus.ts";
 import { appWithUser, dataOf, holdImages, serviceOfFile } from "../routes/support.ts";
 import { send } from "../support/test_service.ts";
+import { linesOf } from "./log_lines.ts";
 
 const service = serviceOfFile();
 
@@ -204,6 +206,40 @@ Deno.test("a term that a fault ends is counted, and gauges of a term are missing
   assert.equal(total(serving, "holdfast_writer"), 1);
   assert.equal(total(serving, "holdfast_state", { state: "serving" }), 1);
   assert.equal(total(serving, "holdfast_state"), 1);
+});
+
+Deno.test("a bug is logged once, with the request's id and without the key that its message held", async () => {
+  const app = await service.newApp();
+  const { directory } = service.serving().term;
+  const runById = directory.runById;
+  directory.runById = () => {
+    throw new TypeError(`cannot read "Bearer ${app.secretLive}"`);
+  };
+  const lines = await linesOf(async () => {
+    const headers = { "x-request-id": "request-9" };
+    const body = { userId: "u", event: "image.x", prompt: "a prompt" };
+    const answer = await app.call("POST", "/reserve", body, { headers }).finally(() => {
+      directory.runById = runById;
+    });
+    assert.equal(answer.status, 500);
+    assert.equal(answer.headers.get("x-request-id"), "request-9");
+  });
+  assert.equal(lines.length, 1);
+  const [{ level, requestId, error, stack }] = lines as [Record<string, string>];
+  assert.deepEqual([level, requestId, error], ["error", "request-9", 'cannot read "Bearer ***"']);
+  assert.match(stack ?? "", /endpoint\.ts/);
+  const text = JSON.stringify(lines);
+  for (const secret of [app.secretLive, "a prompt"]) assert.ok(!text.includes(secret));
+});
+
+Deno.test("a refusal and an answer write no line at the default level", async () => {
+  const app = await service.newApp();
+  const lines = await linesOf(async () => {
+    await app.call("GET", "/plans");
+    await app.call("GET", "/plans", undefined, { key: "sk_live_wrong" });
+    await app.call("POST", "/reserve", "no JSON");
+  });
+  assert.deepEqual(lines, []);
 });
 
 const NAMES = /\b(?:holdfast|process)_[a-z_]+/g;

@@ -1,11 +1,11 @@
 // Prompt logs and consent as decisions: which changes carry a text, whatever the order of opt-outs and settlements.
 
 import assert from "node:assert/strict";
-import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import type { Commands } from "../../src/domain/command.ts";
-import type { Change } from "../../src/domain/user.ts";
-import { SCOPE_BITS } from "../../src/domain/user.ts";
-import { planOf, Scene, sizeOf } from "./scene.ts";
+import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import type { Commands } from "../../../src/domain/command.ts";
+import type { Change } from "../../../src/domain/user.ts";
+import { SCOPE_BITS } from "../../../src/domain/user.ts";
+import { planOf, Scene, sizeOf } from "../scene.ts";
 
 const PLANS = [planOf("plan_a", { g: 10 })];
 const DAY_S = 86_400;
@@ -141,32 +141,4 @@ Deno.test("an expired hold keeps its prompt for a late commit, at most as long a
     assert.deepEqual(logged(commit(scene, id, "r")), [[prompt, "r"]]);
     assert.equal(scene.state.reservations.get(id)?.prompt, null);
   }
-});
-
-Deno.test("a consent that changes nothing writes nothing; one that does writes one entry", () => {
-  const scene = sceneThat(true);
-  const entry = { distinctId: "u", action: "opt_out", scope: "all" } as const;
-  assert.deepEqual(consentTo(scene, { remove: 3, entry }), []);
-  const tables = (changes: readonly Change[]) => changes.map(({ table }) => table).sort();
-  assert.deepEqual(tables(consentTo(scene, { add: 1, entry })), ["consents", "users"]);
-  assert.deepEqual(consentTo(scene, { add: 1, entry }), []);
-  const changes = consentTo(scene, { add: 3, entry });
-  assert.deepEqual(tables(changes), ["consents", "users"]);
-  const [row] = changes.filter(({ table }) => table === "consents");
-  assert.ok(row?.table === "consents");
-  const { distinctId, action, scope, at } = row.row;
-  assert.deepEqual({ distinctId, action, scope, at }, { ...entry, at: scene.now });
-  assert.equal(scene.state.user.optedOut, 3);
-  assert.deepEqual(tables(consentTo(scene, { add: 4 })), ["users"]);
-  assert.equal(scene.state.user.optedOut, 7);
-});
-
-Deno.test("the mark of an erasure is put once, without an entry, and is no consent", () => {
-  const scene = sceneThat(true);
-  const answer = scene.ask("consent", { add: 0, remove: 0, entry: null, isErasing: true });
-  assert.equal(answer.hasChanged, false);
-  assert.equal(scene.state.user.isErasing, true);
-  assert.deepEqual(consentTo(scene, { isErasing: true }), []);
-  consentTo(scene, { add: 2 });
-  assert.equal(scene.state.user.isErasing, true, "an opt-out leaves the mark");
 });

@@ -1,14 +1,14 @@
 // Gates under headroom, and how the groups of two plans pair.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import { amountOf, numberOf } from "../../../src/domain/amount.ts";
 import {
   compileCatalog,
   findPlan,
   type LimitGroupDocument,
   type PlanDocument,
-} from "../../src/domain/plans/catalog.ts";
-import { gateOf, pairGroups, type Plan, roomUnderGate } from "../../src/domain/plans/plan.ts";
+} from "../../../src/domain/plans/catalog.ts";
+import { gateOf, pairGroups, type Plan, roomUnderGate } from "../../../src/domain/plans/plan.ts";
 
 function group(id: string, more: Partial<LimitGroupDocument> = {}): LimitGroupDocument {
   return { id, label: id, unit: "count", quota: 10, matches: [{ event: `${id}.*` }], ...more };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { ExpiryQueue } from "../../src/domain/metering/expiry_queue.ts";
+import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
 
 type Step = { readonly add: number } | { readonly settle: number } | { readonly ask: number };
 

@@ -1,9 +1,14 @@
 // What a call means in each unit.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../src/domain/amount.ts";
-import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import { type CallSize, modelOf, reserveAmounts, trackAmounts } from "../../src/domain/metering/pricing.ts";
+import { amountOf, numberOf } from "../../../src/domain/amount.ts";
+import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import {
+  type CallSize,
+  modelOf,
+  reserveAmounts,
+  trackAmounts,
+} from "../../../src/domain/metering/pricing.ts";
 
 const CATALOG = compileCatalog({
   models: [

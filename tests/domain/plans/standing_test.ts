@@ -1,9 +1,9 @@
 // What entering a plan does to counters and open holds, where the workload gets seldom.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../src/domain/amount.ts";
-import type { LimitGroupDocument, PlanDocument } from "../../src/domain/plans/catalog.ts";
-import { planOf, Scene } from "./scene.ts";
+import { numberOf } from "../../../src/domain/amount.ts";
+import type { LimitGroupDocument, PlanDocument } from "../../../src/domain/plans/catalog.ts";
+import { planOf, Scene } from "../scene.ts";
 
 function group(id: string, ...events: string[]): LimitGroupDocument {
   return { id, label: id, unit: "count", quota: 10, matches: events.map((event) => ({ event })) };
