@@ -6,7 +6,7 @@ import type { Mode } from "../actors/port.ts";
 import type { Term } from "../actors/term.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { exportDocument } from "../src/privacy/export.ts";
-import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { PEOPLE_LIMITS } from "../src/process/limits.ts";
 import type { Clock } from "../src/process/clock.ts";
 import type { Features } from "../src/process/features.ts";
 import { openToken, signToken } from "../src/secrets/signed_token.ts";
@@ -25,11 +25,10 @@ interface LinkWorld {
 }
 
 /** What the document of a link is made of. */
-interface DocumentWorld extends LinkWorld {
-  readonly registry: Pick<Registry, "apps">;
-  readonly term: Pick<Term, "flush">;
-  readonly database: Parameters<typeof exportDocument>[0];
-}
+type DocumentWorld =
+  & LinkWorld
+  & Parameters<typeof exportDocument>[0]
+  & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
 
 /** What a token allows: the document of one id, for a while. */
 export interface ExportGrant {
@@ -119,9 +118,9 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
     await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
     const now = realm.now();
-    const pieces = exportDocument(world.database, {
+    const pieces = exportDocument(world, {
       ...grant,
-      realm: realm.realm,
+      realm,
       exportedAt: now,
       logs: { isOn: promptLogging, keptFrom: now - promptLogRetentionMs },
     });

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { nameOf } from "./fields.ts";
 import { time } from "./records.ts";
-import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
+import { catalogSchema, envelopeMembers } from "../../src/tenant/catalog/schema.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
@@ -39,24 +39,17 @@ const expectedVersion = z.int().min(0).nullish()
   .describe("The version that the document was made from: another one in force refuses the call");
 
 /** A catalog as it is put, as the reference shows it; `src/tenant/catalog` checks the document as a whole. */
-export const catalogBody = catalogSchema.extend({
-  expectedVersion,
-  version: z.unknown().optional().describe("Ignored: as GET answers it"),
-  $schema: z.unknown().optional().describe("Ignored: for editors"),
-}).meta({ id: "Catalog" });
+export const catalogBody = z.strictObject({ ...catalogSchema.shape, ...envelopeMembers, expectedVersion })
+  .meta({ id: "Catalog" });
 
 /** What goes with a document, apart from the document itself. */
 export const catalogInput = z.object({
   dryRun: z.enum(["true", "false"]).optional(),
-  catalog: z.custom<Record<string, unknown>>(() => true).transform((body, context) => {
-    const { expectedVersion: sent, version: _, $schema: __, ...document } = body;
-    const { success, data } = expectedVersion.safeParse(sent);
+  catalog: z.custom<Record<string, unknown>>(() => true).transform((document, context) => {
+    const { success, data } = expectedVersion.safeParse(document.expectedVersion);
     if (!success) {
-      context.addIssue({
-        code: "custom",
-        path: ["expectedVersion"],
-        message: "must be a whole number, 0 or more",
-      });
+      const message = "must be a whole number, 0 or more";
+      context.addIssue({ code: "custom", path: ["expectedVersion"], message });
     }
     return { document, expectedVersion: data ?? null };
   }),
@@ -123,10 +116,8 @@ export const appliedAnswer = z.strictObject({
   version: z.int(),
   changes: z.array(z.strictObject({
     path: z.string(),
+    id: z.string().describe('Of the innermost thing that has one; "settings" for settings'),
     change: z.enum(["added", "changed", "removed"]),
-    id: z.string().optional().describe(
-      "Of the innermost thing with an id that changed; settings for settings",
-    ),
   })),
 });
 

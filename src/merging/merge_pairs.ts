@@ -47,10 +47,10 @@ export async function mergePair(
   const analytics = needsConsent && !consentGiven ? "skipped_consent_required" : "linked";
   const { result, alias } = await world.term.merge({ realm, from, to, isDryRun, analytics, keeping });
   if (!result.ok || isDryRun) return result;
+  // Reads of the tables must know, before this is answered, what either side opted out of.
+  if (result.answer.analytics === "skipped_consent_required") await world.term.flush();
   // A repeated call links too: the process may have ended between the merge and the link.
-  if (analytics === "linked") await linkPeople(world, realm, from, to);
-  // Reads of the tables then know, before this is answered, what either side opted out of.
-  else await world.term.flush();
+  else await linkPeople(world, realm, from, to);
   if (alias !== null && !result.answer.historyPending) await moveAlias(world, alias);
   return result;
 }

@@ -77,6 +77,8 @@ export interface User {
 /** A merge as its first answer reported it. */
 export interface MergeRow extends Named {
   report: WireData;
+  /** What moved in all, by the names of the report. */
+  movedInAll: Record<string, number>;
 }
 
 /** An id that became an alias, and whose it is now. */

@@ -226,7 +226,6 @@ Deno.test("a balance keeps the terms of its grant, under the pack's present name
   const changed = {
     name: "Purse",
     kind: "per_type",
-    unit: "tokens",
     matches: [{ event: "chat.*" }],
     priority: 7,
     defaultExpiryDays: 1,
@@ -239,7 +238,7 @@ Deno.test("a balance keeps the terms of its grant, under the pack's present name
   await u.grant("purse", { quantity: 9 });
   const rows = await u.credits() as unknown as Record<string, unknown>[];
   assert.deepEqual(rows.map(({ unit, priority, kind }) => [unit, priority, kind]), [
-    ["tokens", 7, "per_type"],
+    ["count", 7, "per_type"],
     ["count", 0, "generic"],
   ]);
 });

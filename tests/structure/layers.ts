@@ -93,7 +93,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/database.ts",
   ],
-  "src/tenant/demo/": ["src/service/", "src/tenant/"],
+  "src/tenant/demo/": ["src/process/", "src/secrets/", "src/service/", "src/tenant/"],
 
   // Services and queries beside the actors.
   "src/read/": [
@@ -109,6 +109,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/read/",
     "src/storage/",
+    "src/privacy/",
+    "src/storage/stores/",
   ],
   "src/privacy/": [
     "src/domain/",
@@ -116,17 +118,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/stores/",
+    "src/storage/journal/",
   ],
   "src/doctor/": [
     "sql/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/journal/",
+    "actors/",
   ],
   "src/housekeeping/": [
     "src/domain/",
@@ -136,6 +138,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/service/",
     "src/storage/stores/",
+    "src/storage/",
   ],
 
   // Programs of their own: they know nothing of the service.
@@ -173,6 +176,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/secrets/",
     "src/service/",
     "src/storage/",
+    "src/tenant/",
     "src/tenant/demo/",
     "src/storage/embedded/",
   ],

@@ -53,6 +53,7 @@ import {
   type LedgerRecord,
 } from "../../src/storage/rows/credit_rows.ts";
 import type { Cell } from "../../src/storage/database.ts";
+import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {
@@ -75,6 +76,7 @@ export type Fields = Record<string, Cell>;
 
 /** Every table as the columns and cells that the journal carries. */
 export class MemoryTables {
+  readonly #movedLater = new Map<UserKey, HistoryCounts>();
   protected readonly tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
 
   /** Writes encoded changes, a line each; a row that is appended must be new. */
@@ -252,13 +254,21 @@ export class MemoryTables {
     if (row === undefined) return null;
     const keys = JSON.parse(row.history_keys as string) as UserKey[];
     const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
-    return { report: row.report as string, historyPending: pending.length > 0 };
+    const movedLater = this.#movedLater.get(fromKey) ?? NOTHING_MOVED;
+    return { report: row.report as string, historyPending: pending.length > 0, movedLater };
+  }
+
+  /** Records that the merge which made a user an alias links people. */
+  recordLink(fromKey: UserKey): void {
+    const [row] = this.list("merges", (merge) => merge.from_key === fromKey) as [Fields];
+    row.report = (row.report as string).replace(`"skipped_consent_required"`, `"linked"`);
   }
 
   /** Files the history of aliases under their canonical users, as the background does. */
   moveHistory(): void {
     for (const { user_key: alias } of this.list("history_moves")) {
       const into = this.users().find(({ key }) => key === alias)?.mergedInto;
+      countMoved(this, this.#movedLater, alias as UserKey);
       for (const table of ["events", "subscription_events", "credit_ledger", "generations"]) {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }
