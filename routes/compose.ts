@@ -5,7 +5,7 @@ import { numberOf } from "../src/domain/amount.ts";
 import { answerOf, success } from "./answer.ts";
 import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { composeAnswer } from "./schemas/answers.ts";
-import { endUserId, loggedText, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { endUserId, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { runTurn, type TurnWorld } from "./turn.ts";
 import { showBalance, showCounter, showSubscription } from "./wire.ts";
 import { compose, type ComposeWorld } from "../src/compose/compose.ts";
@@ -62,12 +62,7 @@ const generate = endpoint({
     }
     const { output, generation } = composed.answer;
     const { model, inputTokens, outputTokens, costCents } = generation;
-    const command = {
-      ...generation,
-      prompt: loggedText.nullable().parse(generation.prompt),
-      response: loggedText.nullable().parse(generation.response),
-    };
-    const turn = { name: "generate", input: command, aiCents: costCents } as const;
+    const turn = { name: "generate", input: generation, aiCents: costCents } as const;
     return await runTurn(request, { userId: input.userId }, turn, ({ generationId, eventId }) => ({
       status: "generated",
       generationId,

@@ -1,7 +1,7 @@
 // Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
 // not compile until it has its status here.
 
-import { invalidRequest, type Refusal, refusal, type RefusalCode } from "../src/domain/refusal.ts";
+import { invalidField, type Refusal, refusal, type RefusalCode } from "../src/domain/refusal.ts";
 
 /** The status of each code. Specification, "Errors"; section 1 of the decisions. */
 export const STATUS: Readonly<Record<RefusalCode, number>> = {
@@ -73,7 +73,7 @@ export class Refused extends Error {
  * @param path "" for the body as a whole
  */
 export function invalidMember(path: string, message: string): Refused {
-  const refused = invalidRequest(path, message);
+  const refused = invalidField(path, message);
   return new Refused(refused.code, refused.message, refused.details);
 }
 

@@ -2,7 +2,7 @@
 // endpoint, and its call is a call of the endpoint, so both always answer the same. Section 11 of the decisions.
 
 import type { z } from "zod";
-import { invalidRequest } from "../src/domain/refusal.ts";
+import { invalidField } from "../src/domain/refusal.ts";
 import { answered, refused, type Result } from "../src/domain/result.ts";
 import { EVENTS, type FeedWorld } from "./events.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -68,7 +68,7 @@ function membersOf(
     if (value === undefined && !endpoint.path.includes(`:${member}`)) continue;
     const isText = typeof value === "string" && value !== "" && value.isWellFormed();
     if (type === "integer" ? typeof value !== "number" : !isText) {
-      return refused(invalidRequest(member, `must be a ${type === "integer" ? "number" : "text"}`));
+      return refused(invalidField(member, `must be a ${type === "integer" ? "number" : "text"}`));
     }
     found[member] = String(value);
   }

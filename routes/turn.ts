@@ -8,7 +8,7 @@ import type { IdempotentCall } from "../actors/idempotency.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { ownerOf } from "../src/domain/ids.ts";
-import { unknownReservation } from "../src/domain/metering/commit.ts";
+import { unknownReservation } from "../src/domain/metering/reservation.ts";
 import { refused, type Result } from "../src/domain/result.ts";
 import type { AnswerCode } from "../src/observability/request_counts.ts";
 import { answerOf, type Handled, isKept, write } from "./answer.ts";

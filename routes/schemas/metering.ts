@@ -5,7 +5,7 @@ import { z } from "zod";
 import {
   amount,
   anyId,
-  cutText,
+  cutAt,
   endUserId,
   eventName,
   loggedText,
@@ -13,6 +13,7 @@ import {
   positiveAmount,
   signedAmount,
 } from "./fields.ts";
+import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const size = {
@@ -80,8 +81,8 @@ export const commitInput = z.object({
 
 export const releaseInput = z.object({
   reservationId,
-  reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
-  errorCode: cutText(REQUEST_LIMITS.errorCodeLengthMax).nullish(),
+  reason: cutAt(REASON_LENGTH_MAX).nullish(),
+  errorCode: cutAt(ERROR_CODE_LENGTH_MAX).nullish(),
   response: loggedText.nullish(),
 });
 

@@ -42,17 +42,21 @@ export interface Refusal {
   readonly details?: unknown;
 }
 
+/** A member of a call that is at fault, as `details` of an `invalid_request` list it. */
+export interface FieldFault {
+  /** Its name; dots lead into objects and lists. "" for the body as a whole. */
+  readonly path: string;
+  /** What is wrong with it, such as "must be in the future". */
+  readonly message: string;
+}
+
+/** The `invalid_request` that says what is wrong with a member: message and details from one place. */
+export function invalidField(path: string, message: string): Refusal {
+  const details: readonly FieldFault[] = [{ path, message }];
+  return refusal("invalid_request", path === "" ? message : `${path}: ${message}`, details);
+}
+
 /** A refusal value. */
 export function refusal(code: RefusalCode, message: string, details?: unknown): Refusal {
   return details === undefined ? { code, message } : { code, message, details };
-}
-
-/**
- * The refusal of a member that is not as it must be: the message and the details name it.
- *
- * @param path such as "extra.tokens"; "" for the request as a whole
- */
-export function invalidRequest(path: string, message: string): Refusal {
-  const text = path === "" ? message : `${path}: ${message}`;
-  return refusal("invalid_request", text, [{ path, message }]);
 }

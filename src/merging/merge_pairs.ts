@@ -4,7 +4,7 @@
 import type { Keeping, Outcome, Realm } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
 import type { MergeReport } from "../domain/merging/merge_report.ts";
-import { invalidRequest, refusal, type RefusalCode } from "../domain/refusal.ts";
+import { invalidField, refusal, type RefusalCode } from "../domain/refusal.ts";
 import { refused, type Result } from "../domain/result.ts";
 import { moveAlias } from "../housekeeping/history_move.ts";
 import { linkPeople } from "../privacy/link.ts";
@@ -83,7 +83,7 @@ export async function mergePairs(
 }
 
 const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
-const MALFORMED = refused(invalidRequest("", "from and to: must have 1 to 200 characters"));
+const MALFORMED = refused(invalidField("", "from and to: must have 1 to 200 characters"));
 const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
 
 /** A fault of ours fails its pair alone, unless this process no longer serves at all. */

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
-import { invalidRequest } from "../domain/refusal.ts";
+import { invalidField } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
 import type { Session } from "../storage/database.ts";
@@ -69,7 +69,7 @@ export async function identify(
       standInPersonId(world.features.privacySecret ?? "", realm.realm, distinctId);
     return answered({ personId: stored, merged: anonymousId !== null });
   } catch (error) {
-    if (error instanceof Refusal) return refused(invalidRequest(error.path, error.message));
+    if (error instanceof Refusal) return refused(invalidField(error.path, error.message));
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { UserStore } from "../../actors/port.ts";
 import { sweepRealm } from "../../actors/sweep.ts";
 import type { Term } from "../../actors/term.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { invalidRequest } from "../domain/refusal.ts";
+import { invalidField } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
@@ -37,10 +37,10 @@ export function moveTestClock(
   return inTurn(realm, async () => {
     const from = realm.now();
     const to = "to" in move ? move.to : from + move.byMs;
-    if (to < from) return refused(invalidRequest("now", "must not be before the present clock"));
+    if (to < from) return refused(invalidField("now", "must not be before the present clock"));
     if (to > LATEST_MS) {
       const member = "to" in move ? "now" : "advanceSeconds";
-      return refused(invalidRequest(member, "must not take the clock past the year 9998"));
+      return refused(invalidField(member, "must not take the clock past the year 9998"));
     }
     const offset = realm.clockOffsetMs + (to - from);
     await lease.transaction((session) => saveClockOffset(session, realm.realm, offset));
