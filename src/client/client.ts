@@ -145,6 +145,7 @@ export type {
   Extra,
   GroupStanding,
   Held,
+  LimitReachedDetails,
   NotHeld,
   ReleaseOptions,
   ReserveAnswer,
