@@ -7,7 +7,7 @@
 // handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
 
 import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
-import type { HistoryCounts, MergeReport } from "../src/domain/merging/merge_report.ts";
+import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/refusal.ts";
 import { answered, refused, type Result } from "../src/domain/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
@@ -182,14 +182,6 @@ async function repeat(world: MergeWorld, call: MergeCall, to: Actor): Promise<Ou
   if (!to.isDrained) await world.flush();
   const stored = alias === undefined ? null : await world.store.loadMerge(alias.key);
   if (stored === null) throw new Error("An alias has no report of its merge");
-  const report = JSON.parse(stored.report) as MergeReport;
-  const repeated: MergeReport = {
-    ...report,
-    mergeId: call.isDryRun ? null : report.mergeId,
-    dryRun: call.isDryRun,
-    alreadyMerged: true,
-    historyPending: stored.historyPending,
-    billableOperations: 0,
-  };
+  const repeated = repeatedReport({ ...stored, report: JSON.parse(stored.report) as MergeReport }, call);
   return { result: answered(repeated), alias: null, batches: [to.unwritten] };
 }

@@ -142,10 +142,12 @@ async function mergePair(
   const isDryRun = dryRun === true;
   const call = { realm: caller.realm, from, to, isDryRun, analytics, record } as const;
   const { result, alias: moved } = await mergeUsers(worldOf(serving), call);
-  // A repeated call links too: the first one may have ended in between.
-  if (result.ok && !isDryRun && analytics === "linked") await linkPeople(serving, caller.realm, from, to);
-  // What either side opted out of holds for reads of tables, too, before this is answered.
-  else if (result.ok && !isDryRun) await serving.term.flush();
+  if (result.ok && !isDryRun) {
+    // Reads of tables must see what either side opted out of before this is answered.
+    if (result.answer.analytics === "skipped_consent_required") await serving.term.flush();
+    // A repeated call links too: the first one may have been cut off before it did.
+    else await linkPeople(serving, caller.realm, from, to);
+  }
   if (moved !== null && result.ok && !result.answer.historyPending) await moveAlias(serving, moved);
   return result;
 }

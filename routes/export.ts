@@ -8,7 +8,7 @@ import { z } from "zod";
 import type { Mode } from "../actors/port.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { exportDocument } from "../src/privacy/export.ts";
-import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { PEOPLE_LIMITS } from "../src/process/limits.ts";
 import { equalsSecret } from "../src/secrets/hash.ts";
 import type { Service, Serving } from "../src/service/service.ts";
 import { Refused } from "./errors.ts";
@@ -125,9 +125,9 @@ export async function exportDownload(
     await serving.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
     const now = realm.now();
-    const pieces = exportDocument(serving.database, {
+    const pieces = exportDocument(serving, {
       ...grant,
-      realm: realm.realm,
+      realm,
       exportedAt: now,
       logs: { isOn: promptLogging, keptFrom: now - promptLogRetentionMs },
     });

@@ -5,11 +5,10 @@ import { Refused } from "./errors.ts";
 import { type Endpoint, endpoint, success, wireAnswer } from "./endpoint.ts";
 import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./schemas/fields.ts";
-import { capture } from "../src/privacy/capture.ts";
+import { capture, type Properties, type Property } from "../src/privacy/capture.ts";
 import { identify } from "../src/privacy/identify.ts";
-import { PEOPLE_LIMITS } from "../src/privacy/limits.ts";
+import { PEOPLE_LIMITS } from "../src/process/limits.ts";
 import { aliasPeople } from "../src/privacy/link.ts";
-import type { Properties, Property } from "../src/privacy/person_rows.ts";
 
 /** An object of plain values. */
 const properties = metadata.transform(({ members }, context): Properties => {

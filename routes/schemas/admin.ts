@@ -84,6 +84,7 @@ export const appliedAnswer = z.strictObject({
   version: z.int(),
   changes: z.array(z.strictObject({
     path: z.string(),
+    id: z.string().describe('Of the innermost thing that has one; "settings" for settings'),
     change: z.enum(["added", "changed", "removed"]),
   })),
 });

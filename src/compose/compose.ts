@@ -17,6 +17,7 @@ import type { ModelServer } from "../process/features.ts";
 import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { readConsent } from "../read/consent.ts";
+import { unitePeople } from "../privacy/link.ts";
 import type { Serving } from "../service/service.ts";
 import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
 import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
@@ -81,15 +82,17 @@ function missingVars({ prompt, dataSources = [] }: ComposeType, vars: ComposeCal
 }
 
 async function fillPrompt(
-  { database }: World,
+  world: World,
   { realm, vars, views }: ComposeCall,
   { prompt, dataSources = [] }: ComposeType,
   user: UserAnswer,
 ): Promise<string> {
+  const { database } = world;
   const values = new Map(vars);
   const places = placesOf(prompt);
   for (const source of dataSources) {
     if (!places.includes(source)) continue;
+    if (source === "user_attributes") await unitePeople(world, realm, user.userId);
     values.set(source, JSON.stringify(await readSource({ database, realm, user, views }, source)));
   }
   return fillTemplate(prompt, (name) => values.get(name) as string);

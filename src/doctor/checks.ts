@@ -1,7 +1,8 @@
 // The doctor's verdicts: facts in, checks out, nothing asked and nothing awaited. Each check says what it found, and
 // what to do about it where something is to be done.
 
-import type { BacklogFacts, DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
+import type { BacklogFacts } from "../read/store_facts.ts";
+import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
 import type { LeaseHolder } from "../storage/journal/lease.ts";

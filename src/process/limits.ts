@@ -62,8 +62,6 @@ export const REQUEST_LIMITS = {
   amountMax: 1e12,
   ttlSecondsMin: 10,
   ttlSecondsMax: 86_400,
-  reasonLengthMax: 500,
-  errorCodeLengthMax: 100,
   idempotencyKeyLengthMax: 200,
   feedLimitMax: 100,
   feedLimitDefault: 20,
@@ -156,4 +154,18 @@ export const DOCTOR_LIMITS = {
   erasureWarnMs: 3_600_000,
   /** Rows counted of what should be none. */
   countMax: 1_000,
+} as const;
+
+/** Bounds of people, captures and exports. Section 9 of the decisions. */
+export const PEOPLE_LIMITS = {
+  /** How far ahead of the realm's clock a captured event may be. */
+  timestampAheadMs: 24 * 3_600_000,
+  /** Properties of one person, as JSON. */
+  personBytesMax: 64 * 1024,
+  /** Rows that an export reads at a time. */
+  exportPageRows: 1_000,
+  /** Rows that an export holds in memory while it merges the events of several people into one order. */
+  exportHeldRows: 4_000,
+  /** How long a download link is valid, in real time. */
+  exportValidMs: 24 * 3_600_000,
 } as const;

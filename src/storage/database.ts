@@ -36,6 +36,11 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** Throws where a database cannot answer. */
+export async function probe(database: Pick<Database, "query">): Promise<void> {
+  await database.query("select 1");
+}
+
 /** A value of an encoded row. */
 export type Cell = string | number | boolean | null;
 

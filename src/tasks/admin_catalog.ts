@@ -2,7 +2,7 @@
 // come from the service, which checks the document as a whole, and are printed with their exact paths.
 
 import type { Command } from "commander";
-import type { CatalogChange } from "../tenant/catalog/check.ts";
+import type { CatalogChange } from "../tenant/catalog/changes.ts";
 import type { CatalogInput } from "../tenant/catalog/schema.ts";
 import { messageOf } from "../process/log.ts";
 import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
@@ -78,7 +78,9 @@ function catalogPath(appId: string): string {
 function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
   if (changes.length === 0) return `No changes: version ${version} stays in force`;
   const title = isDryRun ? `Dry run: version ${version} stays in force` : `Version ${version} is in force`;
-  return `${title}\n${renderTable(["PATH", "CHANGE"], changes.map(({ path, change }) => [path, change]))}`;
+  return `${title}\n${
+    renderTable(["PATH", "ID", "CHANGE"], changes.map(({ path, id, change }) => [path, id, change]))
+  }`;
 }
 
 /** Path and message of each fault; other refusals have details of another kind. */

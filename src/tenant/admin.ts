@@ -19,7 +19,8 @@ import {
   saveKey,
   saveWorkspace,
 } from "../storage/stores/registry_store.ts";
-import { type CatalogChange, checkCatalog, diffCatalogs } from "./catalog/check.ts";
+import { type CatalogChange, diffCatalogs } from "./catalog/changes.ts";
+import { checkCatalog } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
 import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
 
@@ -168,11 +169,12 @@ export async function applyCatalog(
   document: unknown,
   isDryRun: boolean,
 ): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
-  const checked = await checkCatalog(document);
-  if ("faults" in checked) {
-    return refusal("invalid_request", "The catalog has faults", checked.faults);
-  }
   return await inTurn(world.registry, async () => {
+    // Within the turn: units are compared with the catalog in force, which another call may be about to replace.
+    const checked = await checkCatalog(document, app.applied?.document ?? null);
+    if ("faults" in checked) {
+      return refusal("invalid_request", "The catalog has faults", checked.faults);
+    }
     const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
     const removed = removedParts(app, checked.catalog);
     const inForce = app.catalog;

@@ -52,7 +52,7 @@ Deno.test("every call sends what the service reads and answers what the referenc
   for (const [name, part] of PARTS) {
     await test.step(name, () => part({ app, client, fetch: watch.fetch }));
   }
-  await test.step("no endpoint and no member was left out", () => assert.deepEqual(watch.unsent(), []));
+  await test.step("no endpoint and no member is left out", () => assert.deepEqual(watch.unsent(), []));
 });
 
 async function subscribe({ client }: Scene): Promise<void> {

@@ -17,7 +17,7 @@ async function scrape(): Promise<Map<string, Family>> {
   return parsePrometheus(answer.body);
 }
 
-/** How much each metric grew while something was done. */
+/** How much each metric grew meanwhile. */
 async function growth(work: () => Promise<unknown>) {
   const before = await scrape();
   await work();
@@ -53,7 +53,7 @@ Deno.test("requests are counted by route and code", async () => {
   assert.equal(total(await scrape(), "holdfast_requests_in_flight"), 0);
 });
 
-Deno.test("a replay under an idempotency key is counted as one, with the code of the first answer", async () => {
+Deno.test("an answer repeated under an idempotency key counts as a replay, with the code of the first answer", async () => {
   const app = await appWithUser(service);
   const call = () =>
     app.call("POST", "/track", { userId: "u", event: "image.x", count: 1000 }, {
@@ -68,7 +68,7 @@ Deno.test("a replay under an idempotency key is counted as one, with the code of
   assert.equal(grew("holdfast_turns_total", { command: "track" }), 1);
 });
 
-Deno.test("reserves are counted by mode and by the reason of what was not allowed", async () => {
+Deno.test("reserves are counted by mode, and by outcome", async () => {
   const app = await appWithUser(service);
   const reserve = (body: object, key = app.secretLive) =>
     dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x", ...body }, { key }));
@@ -89,7 +89,7 @@ Deno.test("reserves are counted by mode and by the reason of what was not allowe
   assert.equal(grew("holdfast_reserves_total"), 6);
 });
 
-Deno.test("one of 16 is timed, of decisions and of requests, and the first one always", async () => {
+Deno.test("one in 16 decisions and one in 16 requests is timed, always the first", async () => {
   const app = await appWithUser(service);
   const before = await scrape();
   const turns = total(before, "holdfast_turns_total", { command: "canUse" });
@@ -106,7 +106,7 @@ Deno.test("one of 16 is timed, of decisions and of requests, and the first one a
   assert.equal(timed, 3);
 });
 
-Deno.test("appends, drains, loads and users in memory are counted, and the backlog is empty after a drain", async () => {
+Deno.test("appends, drains, loads and users in memory are counted; after a drain the backlog is 0", async () => {
   const app = await appWithUser(service);
   const { term } = service.serving();
   await term.flush();
@@ -134,7 +134,7 @@ Deno.test("appends, drains, loads and users in memory are counted, and the backl
   }
 });
 
-Deno.test("a call that must wait for a load is timed in its mailbox, and those behind it are seen to wait", async () => {
+Deno.test("the wait for a load is timed, and the calls behind it are shown as waiting", async () => {
   const app = await appWithUser(service);
   const reservationId = await holdImages(app);
   await dataOf(app.call("POST", "/release", { reservationId }));
@@ -172,7 +172,7 @@ Deno.test("a call that must wait for a load is timed in its mailbox, and those b
   }
 });
 
-Deno.test("sweeps are counted with what they did, and a failed one as failed", async () => {
+Deno.test("sweeps are counted with their rows, and a failed one as failed", async () => {
   const app = await appWithUser(service);
   await holdImages(app);
   service.clock.advance(3_600_000);
@@ -192,7 +192,7 @@ Deno.test("sweeps are counted with what they did, and a failed one as failed", a
   assert.equal(at, service.clock.now() / 1000);
 });
 
-Deno.test("a term that a fault ends is counted, and gauges of a term are missing without one", async () => {
+Deno.test("a term that a fault ends is counted, and the gauges of a term have no sample without one", async () => {
   const grew = await growth(() => service.restart());
   assert.equal(grew("holdfast_terms_total"), 1);
   assert.equal(grew("holdfast_terms_lost_total"), 1);
@@ -208,7 +208,7 @@ Deno.test("a term that a fault ends is counted, and gauges of a term are missing
   assert.equal(total(serving, "holdfast_state"), 1);
 });
 
-Deno.test("a bug is logged once, with the request's id and without the key that its message held", async () => {
+Deno.test("a bug is logged once, with the request's id and without the key in its message", async () => {
   const app = await service.newApp();
   const { directory } = service.serving().term;
   const runById = directory.runById;
@@ -232,7 +232,7 @@ Deno.test("a bug is logged once, with the request's id and without the key that 
   for (const secret of [app.secretLive, "a prompt"]) assert.ok(!text.includes(secret));
 });
 
-Deno.test("a refusal and an answer write no line at the default level", async () => {
+Deno.test("neither a refusal nor an answer writes a line at the default level", async () => {
   const app = await service.newApp();
   const lines = await linesOf(async () => {
     await app.call("GET", "/plans");

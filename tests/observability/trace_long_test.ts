@@ -1,5 +1,5 @@
-// Traces and logs of the real program: a collector beside it takes what it exports. The way of a call stands there as
-// spans, log lines name their request and trace, and no id of an end user, key, token or prompt is anywhere.
+// Traces and logs of the real program, with a collector beside it: a call is there as spans, log lines name their
+// request and trace, and no end-user id, key, token or prompt appears anywhere.
 
 import assert from "node:assert/strict";
 import { until } from "../crash/program.ts";
@@ -14,7 +14,7 @@ const EXPORT_SECRET = "an-export-secret-0123456789";
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const COLLECTED_MS = 30_000;
 
-Deno.test("the way of a call is in the trace, and no secret is in traces, logs or output", async () => {
+Deno.test("a call can be followed in its trace, and no secret is in traces, logs or output", async () => {
   await using collector = new Collector();
   await using stage = await Stage.open();
   const { program, origin } = await stage.startReady({
@@ -82,7 +82,7 @@ Deno.test("the way of a call is in the trace, and no secret is in traces, logs o
   }
 });
 
-/** The reserve with a trace of its caller: request, mailbox, decide and append, then batch and drain by links. */
+/** Checks the reserve in its caller's trace: request, mailbox, decide and append, then batch and drain by links. */
 function checkWay(spans: readonly CollectedSpan[], batchId: string | undefined): void {
   const way = spans.filter(({ traceId }) => traceId === TRACE);
   const named = (name: string) => way.find((span) => span.name === name) ?? assert.fail(`no span "${name}"`);
@@ -107,7 +107,7 @@ function checkWay(spans: readonly CollectedSpan[], batchId: string | undefined):
   assert.deepEqual(refused[0]?.attributes["holdfast.reasons"], ["limit_reached"]);
 }
 
-/** Requests are named by their pattern and hold no address. */
+/** Checks that requests are named by their pattern and hold no address. */
 function checkRoutes(spans: readonly CollectedSpan[]): void {
   const requests = spans.filter(({ attributes }) => attributes["http.request.method"] !== undefined);
   const routes = new Set(requests.map(({ attributes }) => attributes["http.route"]));
@@ -122,7 +122,7 @@ function checkRoutes(spans: readonly CollectedSpan[]): void {
   }
 }
 
-/** Every line is an object with level and message; requests have theirs with id and trace. */
+/** Checks that every line has a level and a message, and the line of a request its id and trace. */
 function checkLines(stderr: string): void {
   const lines = stderr.trim().split("\n").map((line) => JSON.parse(line));
   for (const { at, level, message } of lines) {

@@ -206,6 +206,13 @@ Deno.test("a history of 500 rows moves within the call, one of 501 does not", as
     assert.equal((await town.feed("a")).length, count);
     const rows = await moveHistory();
     assert.ok(isPending ? rows >= count : rows === 0, String(rows));
+    const again = await dataOf(town.askAlias("a", "b"));
+    assert.deepEqual(movedOf(again), {
+      events: count,
+      reservations: 1,
+      subscriptions: 1,
+      subscriptionEvents: 1,
+    });
   }
 });
 

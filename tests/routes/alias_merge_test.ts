@@ -130,7 +130,13 @@ Deno.test("an alias of an alias is one hop: chains are re-pointed, and reports k
   await service.restart();
   for (const to of ["b", "c", "x"]) {
     const again = await dataOf(town.askAlias("a", to));
-    assert.deepEqual(again, { ...first, to, alreadyMerged: true, billableOperations: 0 });
+    assert.deepEqual(again, {
+      ...first,
+      to,
+      alreadyMerged: true,
+      billableOperations: 0,
+      analytics: "already_linked",
+    });
   }
   const dry = await dataOf(town.askAlias("b", "x", { dryRun: true }));
   assert.deepEqual(dry, {
@@ -140,6 +146,7 @@ Deno.test("an alias of an alias is one hop: chains are re-pointed, and reports k
     dryRun: true,
     alreadyMerged: true,
     billableOperations: 0,
+    analytics: "already_linked",
   });
   assertRefused(await town.askAlias("c", "a"), 409, "alias_cycle");
   assertRefused(await town.askAlias("a", "d"), 409, "alias_conflict");

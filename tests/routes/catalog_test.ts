@@ -96,7 +96,7 @@ Deno.test("another order of limit groups is a change, and usage shows it", async
   const [pro, team] = CATALOG.plans as [typeof CATALOG.plans[number], typeof CATALOG.plans[number]];
   const limits = pro.limits.toReversed();
   const { version, changes } = await dataOf(put(app, { ...CATALOG, plans: [{ ...pro, limits }, team] }));
-  assert.deepEqual([version, changes], [2, [{ path: "plans[0].limits", change: "changed" }]]);
+  assert.deepEqual([version, changes], [2, [{ path: "plans[0].limits", id: "plan_pro", change: "changed" }]]);
   const { counters } = await dataOf(app.call("GET", "/usage?userId=u"));
   assert.deepEqual(
     counters.map((row: { groupId: string }) => row.groupId),

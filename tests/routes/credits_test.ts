@@ -10,9 +10,7 @@ const DAY_MS = 24 * 3_600_000;
 
 const inDays = (days: number) => new Date(service.clock.now() + days * DAY_MS).toISOString();
 
-function isNewBalance(id: string): boolean {
-  return /^crb_[0-9a-z]{1,11}_[0-9a-z]{20}$/.test(id);
-}
+const isNewBalance = (id: string) => /^crb_[0-9a-z]{1,11}_[0-9a-z]{20}$/.test(id);
 
 Deno.test("a pack with items issues one balance for each, and the answer copies the first", async () => {
   const u = await newCustomer(service);

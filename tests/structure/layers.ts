@@ -86,7 +86,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/database.ts",
   ],
-  "src/tenant/demo/": ["src/service/", "src/tenant/"],
+  "src/tenant/demo/": ["src/process/", "src/secrets/", "src/service/", "src/tenant/"],
 
   // Services and queries beside the actors.
   "src/read/": [
@@ -103,6 +103,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/service/",
     "src/storage/",
+    "src/privacy/",
+    "src/storage/stores/",
   ],
   "src/privacy/": [
     "src/domain/",
@@ -110,17 +112,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/stores/",
+    "src/storage/journal/",
   ],
   "src/doctor/": [
     "sql/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/journal/",
+    "actors/",
   ],
   "src/housekeeping/": [
     "src/domain/",
@@ -130,6 +132,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/service/",
     "src/storage/stores/",
+    "src/storage/",
   ],
 
   // Programs of their own: they know nothing of the service.
@@ -166,6 +169,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/secrets/",
     "src/service/",
     "src/storage/",
+    "src/tenant/",
     "src/tenant/demo/",
     "src/storage/embedded/",
   ],

@@ -24,10 +24,11 @@ import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
-import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import { countersOf, type Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
 import {
+  decodeCredits,
   decodeLines,
   decodeReservation,
   type ReservationRecord,
@@ -53,6 +54,7 @@ import {
   type LedgerRecord,
 } from "../../src/storage/rows/credit_rows.ts";
 import type { Cell } from "../../src/storage/database.ts";
+import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {
@@ -75,6 +77,7 @@ export type Fields = Record<string, Cell>;
 
 /** Every table as the columns and cells that the journal carries. */
 export class MemoryTables {
+  readonly #movedLater = new Map<UserKey, HistoryCounts>();
   protected readonly tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
 
   /** Writes encoded changes, a line each; a row that is appended must be new. */
@@ -136,10 +139,7 @@ export class MemoryTables {
   }
 
   issues(): IssuesRow[] {
-    return this.list("credit_issues").map((row) => ({
-      realm: row.realm as number,
-      issued: row.issued as number,
-    }));
+    return this.list("credit_issues").map(({ realm, issued }) => ({ realm, issued }) as IssuesRow);
   }
 
   aiSpend(): AiSpendRow[] {
@@ -180,6 +180,7 @@ export class MemoryTables {
       reason: row.reason as string | null,
       errorCode: row.error_code as string | null,
       lines: decodeLines(row.lines as string),
+      credits: decodeCredits(row.credits as string),
       uncovered: {},
     }));
   }
@@ -218,7 +219,7 @@ export class MemoryTables {
     const [owner] = owners as [UserKey];
     const reservations = owners.flatMap((key) => this.reservations(key)).filter((row) => row.id === id)
       .map((row) => ({ ...row, userKey: owner }));
-    const starts = new Set(reservations.flatMap(({ lines }) => lines.map(({ window }) => window.start)));
+    const starts = new Set(reservations.flatMap((row) => countersOf(row).map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
     return { reservations, counters, balances: [] };
   }
@@ -252,13 +253,21 @@ export class MemoryTables {
     if (row === undefined) return null;
     const keys = JSON.parse(row.history_keys as string) as UserKey[];
     const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
-    return { report: row.report as string, historyPending: pending.length > 0 };
+    const movedLater = this.#movedLater.get(fromKey) ?? NOTHING_MOVED;
+    return { report: row.report as string, historyPending: pending.length > 0, movedLater };
+  }
+
+  /** Records that the merge which made a user an alias links people. */
+  recordLink(fromKey: UserKey): void {
+    const [row] = this.list("merges", (merge) => merge.from_key === fromKey) as [Fields];
+    row.report = (row.report as string).replace(`"skipped_consent_required"`, `"linked"`);
   }
 
   /** Files the history of aliases under their canonical users, as the background does. */
   moveHistory(): void {
     for (const { user_key: alias } of this.list("history_moves")) {
       const into = this.users().find(({ key }) => key === alias)?.mergedInto;
+      countMoved(this, this.#movedLater, alias as UserKey);
       for (const table of ["events", "subscription_events", "credit_ledger", "generations"]) {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }
@@ -281,7 +290,7 @@ export class MemoryTables {
 
 const NUMBERS =
   /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
-const BOOLEANS = /\.(ended|per_unit|erasing)$/;
+const BOOLEANS = /\.(ended|per_unit|erasing|plan_carried)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /** The value of a cell in COPY's text format. */

@@ -39,6 +39,7 @@ export const TABLES: readonly TableSpec[] = [
     "!merged_into",
     "!opted_out",
     "!erasing",
+    "!plan_carried",
   ]),
   table("subscriptions", 1, [
     "id",
@@ -104,6 +105,7 @@ export const TABLES: readonly TableSpec[] = [
     "error_code",
     "lines",
     "uncovered",
+    "credits",
   ]),
   table("idempotency", 2, [
     "realm",
@@ -191,7 +193,8 @@ export function encodeChange(change: RowChange): string {
 
 /** Cells of columns that were added after journals had been written without them, by table. */
 const LATER_CELLS: ReadonlyMap<string, readonly string[]> = new Map([
-  ["users", ["\\N", "0", "f"]],
+  ["users", ["\\N", "0", "f", "t"]],
+  ["events", ["[]"]],
   ["reservations", ["[]", "\\N"]],
   ["credit_balances", ["0"]],
 ]);
@@ -275,14 +278,25 @@ export interface UserRecord {
   merged_into: number | null;
   opted_out: number;
   erasing: boolean;
+  plan_carried: boolean;
 }
 
-function encodeUser(row: User): Cell[] {
-  const held = row.entitlement;
-  const entitlement = held === null
-    ? [null, null, null, null, null]
-    : [held.planId, held.subscriptionId, held.anchor, held.startedAt, held.until];
-  return [row.key, row.realm, row.id, ...entitlement, row.dueAt, row.mergedInto, row.optedOut, row.isErasing];
+function encodeUser({ entitlement: plan, ...row }: User): Cell[] {
+  return [
+    row.key,
+    row.realm,
+    row.id,
+    plan?.planId ?? null,
+    plan?.subscriptionId ?? null,
+    plan?.anchor ?? null,
+    plan?.startedAt ?? null,
+    plan?.until ?? null,
+    row.dueAt,
+    row.mergedInto,
+    row.optedOut,
+    row.isErasing,
+    plan?.carried ?? true,
+  ];
 }
 
 function encodeConsent({ id, realm, distinctId, action, scope, at }: ConsentEntry): Cell[] {
@@ -300,6 +314,7 @@ export function decodeUser(record: UserRecord): User {
     anchor: record.held_anchor_ms as number,
     startedAt: record.held_started_at_ms as number,
     until: record.held_until_ms,
+    carried: record.plan_carried,
   };
   return {
     key: record.key,

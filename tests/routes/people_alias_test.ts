@@ -14,8 +14,9 @@ import {
   realmOf,
   tracesOf,
 } from "./people_support.ts";
-import { linkPeople } from "../../src/privacy/link.ts";
-import { erasePeople, erasePeopleEvents, forgetPseudonym, idsOfPerson } from "../../src/privacy/people.ts";
+import { erasePeople, idsOfPerson } from "../../src/privacy/people.ts";
+import { forgetPseudonyms } from "../../src/privacy/pseudonyms.ts";
+import { deleteCaptured } from "../../src/storage/stores/capture_store.ts";
 import { TEST_FEATURES } from "../support/test_service.ts";
 
 const service = serviceOfFile();
@@ -141,21 +142,6 @@ Deno.test("metering is not touched", async () => {
   assert.deepEqual([customer.canonicalId, customer.aliases], ["v", []]);
 });
 
-Deno.test("a metering alias links people where there are any", async () => {
-  const app = await service.newApp();
-  const [serving, realm] = [service.serving(), realmOf(service, app)];
-  await linkPeople(serving, realm, "x", "y");
-  assert.equal((await countsOf(service, app)).people, 0);
-  await captured(app, { distinctId: "x" });
-  await linkPeople(serving, realm, "x", "y");
-  const { database } = service.store;
-  assert.deepEqual(await idsOfPerson(database, realm.realm, "y"), ["x", "y"]);
-  assert.deepEqual(await idsOfPerson(database, realm.realm, "nobody"), ["nobody"]);
-  await consent(app, "/opt-out", "z");
-  await linkPeople(serving, realm, "z", "x");
-  assert.equal(await isOut(app, "y"), true);
-});
-
 Deno.test("an erasure removes the whole person, with all ids, events and the way to pseudonyms", async () => {
   const app = await service.newApp();
   const { realm } = realmOf(service, app);
@@ -165,10 +151,10 @@ Deno.test("an erasure removes the whole person, with all ids, events and the way
   await linked(app, "a", "b");
   await consent(app, "/opt-out", "a");
   await captured(app, { distinctId: "b", event: "hidden" });
-  const step = () => database.transaction((session) => erasePeopleEvents(session, realm, ["b"], 1));
+  const step = () => database.transaction((session) => deleteCaptured(session, realm, ["b"], 1));
   assert.deepEqual([await step(), await step(), await step()], [1, 1, 0]);
   await database.transaction(async (session) => {
-    await forgetPseudonym(session, TEST_FEATURES, realm, ["a"]);
+    await forgetPseudonyms(session, TEST_FEATURES.privacySecret, realm, ["a"]);
     await erasePeople(session, realm, ["a"]);
     await erasePeople(session, realm, ["a", "nobody"]);
   });
@@ -222,7 +208,6 @@ Deno.test("who is about to be erased is linked with nobody", async () => {
   await linked(app, "v", "gone");
   await linked(app, "gone", "w");
   await identified(app, { distinctId: "gone", mergeAnonymousId: "x", consentGiven: true });
-  await linkPeople(service.serving(), realmOf(service, app), "gone", "y");
   assert.deepEqual(await idsOfPerson(service.store.database, realm, "gone"), ["gone"]);
   const counts = await countsOf(service, app);
   assert.deepEqual([counts.people, counts.person_ids], [1, 1]);
