@@ -2,7 +2,7 @@
 // in a gzipped tar archive. The same sources give the same bytes. It is compiled
 // against the language and the web's interfaces alone, so a use of Deno or Node in the client does not compile.
 
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 import manifest from "../client/npm.json" with { type: "json" };
 import { packTarball, type Tarball } from "./tarball.ts";
 
