@@ -6,7 +6,7 @@ import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import type { Result } from "../src/domain/result.ts";
-import { UserState } from "../src/domain/user.ts";
+import { newUser, UserState } from "../src/domain/user.ts";
 import { secondsSince } from "../src/observability/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { Actor, type ActorWorld, type Call } from "./actor.ts";
@@ -164,15 +164,7 @@ export class Directory {
       return this.#add(new UserState({ ...rows, recorded: true }));
     }
     if ("key" in ref) return null;
-    const user = {
-      key: ++this.#lastUserKey,
-      ...ref,
-      entitlement: null,
-      dueAt: null,
-      mergedInto: null,
-      optedOut: 0,
-      isErasing: false,
-    };
+    const user = newUser(++this.#lastUserKey, ref.realm, ref.id);
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
     return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
   }

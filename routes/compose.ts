@@ -4,7 +4,7 @@ import { z } from "zod";
 import { numberOf } from "../src/domain/amount.ts";
 import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
 import { composeAnswer } from "./schemas/answers.ts";
-import { endUserId, loggedText, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { endUserId, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { showBalance, showCounter, showSubscription } from "./wire.ts";
 import { compose } from "../src/compose/compose.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
@@ -56,12 +56,7 @@ const generate = endpoint({
     }
     const { output, generation } = composed.answer;
     const { model, inputTokens, outputTokens, costCents } = generation;
-    const command = {
-      ...generation,
-      prompt: loggedText.nullable().parse(generation.prompt),
-      response: loggedText.nullable().parse(generation.response),
-    };
-    const turn = { name: "generate", input: command, aiCents: costCents } as const;
+    const turn = { name: "generate", input: generation, aiCents: costCents } as const;
     return await runTurn(request, { userId: input.userId }, turn, ({ generationId, eventId }) => ({
       status: "generated",
       generationId,

@@ -11,7 +11,7 @@ import type { IdempotencyRow } from "../actors/port.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { ownerOf } from "../src/domain/ids.ts";
-import { unknownReservation } from "../src/domain/metering/commit.ts";
+import { unknownReservation } from "../src/domain/metering/reservation.ts";
 import { refused, type Result } from "../src/domain/result.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { hashOf } from "../src/secrets/hash.ts";

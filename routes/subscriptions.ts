@@ -4,9 +4,10 @@ import { z } from "zod";
 import { amountOf } from "../src/domain/amount.ts";
 import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
 import { cancelAnswer } from "./schemas/answers.ts";
-import { amount, cutText, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { amount, cutAt, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { subscription } from "./schemas/records.ts";
 import { showSubscription } from "./wire.ts";
+import { REASON_LENGTH_MAX } from "../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 
 const rowIds = {
@@ -92,7 +93,7 @@ const cancel = endpoint({
     userId: endUserId,
     ...rowIds,
     endsAt: moment.nullish(),
-    reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
+    reason: cutAt(REASON_LENGTH_MAX).nullish(),
   }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
   doc: {
     id: "cancelSubscription",

@@ -9,6 +9,7 @@ import people from "./0005_people.sql" with { type: "text" };
 import compose from "./0006_compose.sql" with { type: "text" };
 import largeTables from "./0007_large_tables.sql" with { type: "text" };
 import movedRows from "./0008_moved_rows.sql" with { type: "text" };
+import charges from "./0009_charges.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0006_compose", sql: compose },
   { name: "0007_large_tables", sql: largeTables },
   { name: "0008_moved_rows", sql: movedRows },
+  { name: "0009_charges", sql: charges },
 ];

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { type Amount, amountOf } from "../../src/domain/amount.ts";
 import type { Metadata } from "../../src/domain/match.ts";
+import { TEXT_BYTES_MAX } from "../../src/domain/texts.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -109,23 +110,16 @@ export const metadata = z.custom<Record<string, unknown>>(
   description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
 });
 
-/** Text that is cut, not refused, when it is longer. */
-export function cutText(max: number) {
-  return z.string().transform((text) => text.length <= max ? text : [...text].slice(0, max).join(""))
-    .register(SHOWN_AS, { type: "string", description: `Cut after ${max} characters` });
+/** Text that the domain cuts, in place of a refusal, where it is longer. */
+export function cutAt(max: number) {
+  return z.string().register(SHOWN_AS, { type: "string", description: `Cut after ${max} characters` });
 }
 
-/** The bytes that are kept of a prompt or a response. Specification, "Limits". */
-const TEXT_BYTES_MAX = 32_768;
-const CUT_SUFFIX = "…[truncated]";
-const encoder = new TextEncoder();
-
-/** A prompt or response, cut on a character's boundary where it is too long, with a mark. */
-export const loggedText = z.string().transform((text) => {
-  if (text.length * 3 <= TEXT_BYTES_MAX) return text;
-  const { read } = encoder.encodeInto(text, new Uint8Array(TEXT_BYTES_MAX));
-  return read === text.length ? text : text.slice(0, read) + CUT_SUFFIX;
-}).register(SHOWN_AS, { type: "string", description: `Cut after ${TEXT_BYTES_MAX} bytes of UTF-8` });
+/** A prompt or a response, which the domain cuts where it is longer. Specification, "Limits". */
+export const loggedText = z.string().register(SHOWN_AS, {
+  type: "string",
+  description: `Cut after ${TEXT_BYTES_MAX} bytes of UTF-8`,
+});
 
 /** The exact amount of an optional member. */
 export function amountOrNull(value: number | null | undefined): Amount | null {

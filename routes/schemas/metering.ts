@@ -4,7 +4,7 @@
 import { z } from "zod";
 import {
   amount,
-  cutText,
+  cutAt,
   endUserId,
   eventName,
   loggedText,
@@ -12,6 +12,7 @@ import {
   positiveAmount,
   signedAmount,
 } from "./fields.ts";
+import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const size = {
@@ -79,8 +80,8 @@ export const commitInput = z.object({
 
 export const releaseInput = z.object({
   reservationId,
-  reason: cutText(REQUEST_LIMITS.reasonLengthMax).nullish(),
-  errorCode: cutText(REQUEST_LIMITS.errorCodeLengthMax).nullish(),
+  reason: cutAt(REASON_LENGTH_MAX).nullish(),
+  errorCode: cutAt(ERROR_CODE_LENGTH_MAX).nullish(),
   response: loggedText.nullish(),
 });
 

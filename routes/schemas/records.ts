@@ -114,6 +114,10 @@ export const eventDetail = z.strictObject({
   ...listedEvent,
   metadata: z.record(z.string(), z.unknown()).nullable(),
   matchedGroupIds: z.array(z.string()),
+  amounts: z.array(z.union([
+    z.strictObject({ groupId: z.string(), unit, amount: z.number() }),
+    z.strictObject({ balanceId: z.string(), unit, amount: z.number() }),
+  ])).describe("What was charged: to limit groups, and to the credit balances that paid"),
   prompt: z.string().nullable(),
   response: z.string().nullable(),
   errorCode: z.string().nullable(),

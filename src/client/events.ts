@@ -44,10 +44,17 @@ export interface EventPage {
   readonly logPromptsEnabled: boolean;
 }
 
+/** What an event took from one limit group or from one credit balance. */
+export type ChargedAmount =
+  | { readonly groupId: string; readonly unit: Unit; readonly amount: number }
+  | { readonly balanceId: string; readonly unit: Unit; readonly amount: number };
+
 /** An event with its details. */
 export interface EventDetail extends MeteredEvent {
   readonly metadata: Metadata | null;
   readonly matchedGroupIds: readonly string[];
+  /** What was charged: to limit groups, and to the credit balances that paid; empty where nothing was. */
+  readonly amounts: readonly ChargedAmount[];
   readonly prompt: string | null;
   readonly response: string | null;
   readonly errorCode: string | null;

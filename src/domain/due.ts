@@ -7,8 +7,7 @@ import { expire } from "./metering/release.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Millis } from "./plans/period.ts";
 import { refreshEntitlement } from "./plans/standing.ts";
-import { historyRow } from "./plans/subscribe.ts";
-import type { Subscription } from "./plans/subscription.ts";
+import { historyRow, type Subscription } from "./plans/subscription.ts";
 
 /** What fell due and was settled. */
 export interface SettleAnswer {

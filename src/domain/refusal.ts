@@ -42,6 +42,20 @@ export interface Refusal {
   readonly details?: unknown;
 }
 
+/** A member of a call that is at fault, as `details` of an `invalid_request` list it. */
+export interface FieldFault {
+  /** Its name; dots lead into objects and lists. */
+  readonly path: string;
+  /** What is wrong with it, such as "must be in the future". */
+  readonly message: string;
+}
+
+/** The `invalid_request` that says what is wrong with a member: message and details from one place. */
+export function invalidField(path: string, message: string): Refusal {
+  const details: readonly FieldFault[] = [{ path, message }];
+  return refusal("invalid_request", `${path}: ${message}`, details);
+}
+
 /** A refusal value. */
 export function refusal(code: RefusalCode, message: string, details?: unknown): Refusal {
   return details === undefined ? { code, message } : { code, message, details };

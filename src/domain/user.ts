@@ -19,6 +19,11 @@ export interface Entitlement {
   readonly startedAt: Millis;
   /** When it ended without a successor; null while it is in force. */
   readonly until: Millis | null;
+  /**
+   * Whether its counters contain all that was used under the plan before. Not where it was entered by `reset` or
+   * `block` while that plan's window ran.
+   */
+  readonly carried: boolean;
 }
 
 /** The row of a user. It exists from the first change that concerns the user. */
@@ -36,6 +41,20 @@ export interface User {
   readonly optedOut: number;
   /** Whether an erasure was asked for and is not done yet. */
   readonly isErasing: boolean;
+}
+
+/** A user of whom nothing was recorded yet: every column has its first value here and nowhere else. */
+export function newUser(key: UserKey, realm: number, id: string): User {
+  return {
+    key,
+    realm,
+    id,
+    mergedInto: null,
+    entitlement: null,
+    dueAt: null,
+    optedOut: 0,
+    isErasing: false,
+  };
 }
 
 /** Scopes as bits of a user's `optedOut`. Specification, "Opt-out scopes". */

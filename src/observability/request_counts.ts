@@ -38,10 +38,7 @@ export class RouteCounts {
 
   /** Counts a request. Returns when it began if it is one to be timed, else 0. */
   starts(): number {
-    const before = this.started++;
-    if ((before & (REQUESTS_PER_SAMPLE - 1)) !== 0) return 0;
-    if (before === 0) this.#seconds.zero({ method: this.method, route: this.route });
-    return performance.now();
+    return (this.started++ & (REQUESTS_PER_SAMPLE - 1)) === 0 ? performance.now() : 0;
   }
 
   /** Counts the answer of a request. */

@@ -62,8 +62,6 @@ export const REQUEST_LIMITS = {
   amountMax: 1e12,
   ttlSecondsMin: 10,
   ttlSecondsMax: 86_400,
-  reasonLengthMax: 500,
-  errorCodeLengthMax: 100,
   idempotencyKeyLengthMax: 200,
   feedLimitMax: 100,
   feedLimitDefault: 20,

@@ -2,13 +2,13 @@
 // every acknowledged event is there. Specification, "Events feed"; section 5 of the decisions.
 
 import { numberOf, parseAmount } from "../domain/amount.ts";
-import { matchedGroupIds, type MatchStatus } from "../domain/metering/event.ts";
+import { chargedAmounts, matchedGroupIds, type MatchStatus } from "../domain/metering/event.ts";
 import type { UserKey } from "../domain/ids.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
 import { newestOf, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
-import { decodeLines } from "../storage/rows/metering_rows.ts";
+import { decodeCredits, decodeLines } from "../storage/rows/metering_rows.ts";
 
 /** Which logs a reader may see: none while logging is off, and none older than they are kept. */
 export interface LogView {
@@ -41,6 +41,7 @@ export interface EventRecord {
   error_code: string | null;
   lines: string;
   uncovered: string;
+  credits: string;
   log_at_ms: number | null;
   prompt: string | null;
   response: string | null;
@@ -140,11 +141,12 @@ export async function getEvent(database: Database, realm: number, id: string, lo
   if (record === undefined) return null;
   const isLogged = hasLog(record, logs);
   const uncovered = JSON.parse(record.uncovered) as [string, string][];
-  const groups = matchedGroupIds({ matchStatus: record.match_status, lines: decodeLines(record.lines) });
+  const charges = { lines: decodeLines(record.lines), credits: decodeCredits(record.credits) };
   return {
     ...showListed(record, logs),
     metadata: record.metadata === null ? null : JSON.parse(record.metadata),
-    matchedGroupIds: groups,
+    matchedGroupIds: matchedGroupIds({ matchStatus: record.match_status, lines: charges.lines }),
+    amounts: chargedAmounts(charges).map((each) => ({ ...each, amount: numberOf(each.amount) })),
     prompt: isLogged ? record.prompt : null,
     response: isLogged ? record.response : null,
     errorCode: logs.isOn ? record.error_code : null,

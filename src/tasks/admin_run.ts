@@ -4,6 +4,7 @@
 import type { Command } from "commander";
 import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, type Shell, TaskError } from "./shell.ts";
+import { safeText } from "./table.ts";
 
 /** What a command works with. */
 export interface AdminRun {
@@ -37,13 +38,24 @@ export function actionsOf(program: Command, shell: Shell): AdminAction {
   };
 }
 
+const APPS_SHOWN_MAX = 10;
+
 async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  const apps = await client.call<{ appId: string }[]>("GET", "/apps");
+  const apps = await client.call<{ appId: string; name: string }[]>("GET", "/apps");
   const [only, ...others] = apps;
-  if (only !== undefined && others.length === 0) return only.appId;
-  const what = only === undefined ? "there is no app yet" : `there are ${apps.length} apps`;
-  throw new TaskError(`--app: is needed, since ${what} (see "deno task admin apps list")`, EXIT.usage);
+  if (only === undefined) {
+    throw new TaskError("There is no app yet: make one with `deno task admin apps create NAME`", EXIT.usage);
+  }
+  if (others.length === 0) return only.appId;
+  const shown = apps.slice(0, APPS_SHOWN_MAX).map(({ appId, name }) =>
+    `  --app ${appId}   ${safeText(name)}`
+  );
+  if (apps.length > shown.length) {
+    shown.push(`  and ${apps.length - shown.length} more: deno task admin apps list`);
+  }
+  const problem = `--app: is needed, since there are ${apps.length} apps. Say which one:`;
+  throw new TaskError([problem, ...shown].join("\n"), EXIT.usage);
 }
 
 /** The option that names an app. */

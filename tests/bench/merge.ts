@@ -96,7 +96,7 @@ async function repeatEvents(databaseUrl: string, users: readonly string[], event
       await sql.unsafe(
         `insert into events select 'evt_bench' || e.user_key || '_' || n, e.user_key, e.realm, e.type, e.quantity,
            e.cost_cents, e.match_status, e.created_at_ms - n, e.metadata, e.reservation_id, e.reason, e.error_code,
-           e.lines, e.uncovered
+           e.lines, e.uncovered, e.credits
          from events e join users u on u.key = e.user_key cross join generate_series(1, $2::int) n
          where u.id = $1`,
         [user, events - 1],

@@ -11,13 +11,13 @@ import { decide } from "../../src/domain/decide.ts";
 import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
 import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import { matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
+import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
 import type { GroupReading } from "../../src/domain/metering/room.ts";
 import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { Decision } from "../../src/domain/result.ts";
-import { type Change, UserState } from "../../src/domain/user.ts";
+import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChange } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
@@ -213,16 +213,7 @@ export class DecideSystem {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? ++this.#lastKey;
-    const user = {
-      key,
-      realm: 1,
-      id: userId,
-      entitlement: null,
-      dueAt: null,
-      mergedInto: null,
-      optedOut: 0,
-      isErasing: false,
-    };
+    const user = newUser(key, 1, userId);
     const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
     const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
     if (known === undefined) {
@@ -389,6 +380,7 @@ export class DecideSystem {
         ...this.#listed(event),
         metadata: event.metadata === null ? null : JSON.parse(event.metadata),
         matchedGroupIds: matchedGroupIds(event),
+        amounts: chargedAmounts(event).map((each) => ({ ...each, amount: numberOf(each.amount) })),
         prompt: null,
         response: null,
         errorCode: this.catalog.promptLogging ? event.errorCode : null,

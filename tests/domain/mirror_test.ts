@@ -16,6 +16,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "metering/event": "metering/track",
   "metering/final_parts": "metering/commit",
   "metering/generation": "metering/generate",
+  "metering/record_event": "metering/prompt_log",
   "metering/settle_lines": "metering/commit",
   "plans/cancel": "plans/subscribe",
 };

@@ -21,7 +21,7 @@ import {
 } from "../../src/domain/plans/catalog.ts";
 import type { Unit } from "../../src/domain/plans/plan.ts";
 import type { Decision } from "../../src/domain/result.ts";
-import { type Change, UserState } from "../../src/domain/user.ts";
+import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
 
@@ -132,16 +132,7 @@ export class Scene {
     this.now = beside?.now ?? Date.parse(at);
     this.auditor = beside?.auditor ?? new Auditor();
     this.#ids = beside === undefined ? countedIds(7) : beside.#ids;
-    const user = {
-      key,
-      realm: 1,
-      id,
-      entitlement: null,
-      dueAt: null,
-      mergedInto: null,
-      optedOut: 0,
-      isErasing: false,
-    };
+    const user = newUser(key, 1, id);
     this.state = new UserState({
       user,
       recorded: false,

@@ -110,9 +110,9 @@ function isCorrection(input: Input): boolean {
 function isUpsert(input: Input, now: number): boolean {
   const { startsAt, endsAt, cycleStart, customLimits } = input;
   return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
-    optional(startsAt, (value) => isTime(value) && Date.parse(value) <= now) &&
+    optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
     optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
-    (cycleStart === null || optional(cycleStart, isTime)) &&
+    (cycleStart === null || optional(cycleStart, isStart)) &&
     (customLimits === null || optional(customLimits, (value) =>
       isObject(value) &&
       Object.values(value).every((limit) => isObject(limit) && isNumber(limit["quota"], 0))));
@@ -163,6 +163,11 @@ function isEventName(value: unknown): value is string {
 
 function isMetadata(value: unknown): boolean {
   return isObject(value) && new TextEncoder().encode(JSON.stringify(value)).length <= METADATA_BYTES_MAX;
+}
+
+/** Where a subscription or a cycle may start: not before 1970. */
+function isStart(value: unknown): value is string {
+  return isTime(value) && Date.parse(value) >= 0;
 }
 
 function isTime(value: unknown): value is string {

@@ -6,7 +6,7 @@
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { pairGroups } from "./rules.ts";
-import type { Held, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
+import type { Entered, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
 import { giveBack } from "./wallet.ts";
 
 /** Settles everything that is due at `now` or before. */
@@ -41,6 +41,7 @@ function nextDue(world: World): Due | null {
       for (const line of hold.lines) {
         const counter = world.lineCounter(hold.user, line);
         counter.count = atLeastZero(counter.count - line.amount);
+        world.correctLeft(hold.user, line, -line.amount);
       }
       for (const { balance, taken } of hold.credits) {
         const { expiresAt } = hold;
@@ -67,7 +68,7 @@ export function endRow(
   type: "ended" | "canceled",
   reason: string | null,
 ): void {
-  const wasPrimary = user.held?.row === row && user.held.endedAt === null;
+  const wasPrimary = user.entered?.row === row && user.entered.endedAt === null;
   row.endsAt = at;
   row.ended = true;
   writeHistory(world, user, type, row, at, { reason });
@@ -97,32 +98,35 @@ export function writeHistory(
 }
 
 /**
- * Brings `held` up to date after rows changed, and applies the policy when a plan is entered from
+ * Brings `entered` up to date after rows changed, and applies the policy when a plan is entered from
  * another one.
  * Choice: a better row that takes over by an upsert is an entry, but no `promoted` row: nothing ended.
  */
 export function followPrimary(world: World, user: User, at: number): void {
   const primary = world.primary(user, at);
-  const old = user.held;
+  const old = user.entered;
   if (!primary) {
     if (old && old.endedAt === null) old.endedAt = at;
     return;
   }
-  if (old && old.planId !== primary.planId && stillRuns(world, old, at)) {
-    enterPlan(world, user, old, primary, at);
+  let carried = old?.carried ?? true;
+  if (old && old.planId !== primary.planId) {
+    const isEntry = stillRuns(world, old, at);
+    if (isEntry) enterPlan(world, user, old, primary, at);
+    carried = !isEntry || (world.plan(primary.planId).onPlanChange ?? "carry") === "carry";
   }
   const { planId, startedAt, cycleAnchorAt } = primary;
-  user.held = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null };
+  user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
 }
 
-/** Whether the old plan can still be entered from: it is held, or the window of its end still runs. */
-export function stillRuns(world: World, old: Held, at: number): boolean {
+/** Whether the old plan can still be entered from: it is in force, or the window of its end still runs. */
+export function stillRuns(world: World, old: Entered, at: number): boolean {
   if (old.endedAt === null) return true;
   const { end } = world.window(old, old.endedAt);
   return end === null || at < end;
 }
 
-function enterPlan(world: World, user: User, old: Held, primary: SubscriptionRow, at: number): void {
+function enterPlan(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {
   const entered: Plan = world.plan(primary.planId);
   const window = world.window(primary, at);
   switch (entered.onPlanChange ?? "carry") {
@@ -133,33 +137,34 @@ function enterPlan(world: World, user: User, old: Held, primary: SubscriptionRow
         const counter = world.counter(user.id, entered.id, group.id, window);
         counter.count = ZERO;
         counter.cost = ZERO;
+        world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
       }
       return;
     case "block":
       for (const group of entered.limits) {
         const counter = world.counter(user.id, entered.id, group.id, window);
         counter.count = larger(counter.count, world.quota(primary, group));
+        world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
       }
   }
 }
 
-/** Choice: only lines on the moved counter (the old plan's running window) follow the pairing. */
-function carry(world: World, user: User, old: Held, primary: SubscriptionRow, at: number): void {
+/**
+ * The counter left behind keeps what it has, so that whoever comes back finds at least that.
+ * Choice: only lines on the carried counter (the old plan's running window) follow the pairing.
+ */
+function carry(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {
   const source = world.window(old, at);
   const target = world.window(primary, at);
   for (const { from, to } of pairGroups(world.plan(old.planId), world.plan(primary.planId))) {
-    const moved = world.counter(user.id, old.planId, from.id, source);
-    const own = world.counter(user.id, primary.planId, to.id, target);
-    own.count = larger(own.count, moved.count);
-    own.cost = larger(own.cost, moved.cost);
-    moved.count = ZERO;
-    moved.cost = ZERO;
-    for (const hold of world.reservations) {
-      if (hold.user !== user || hold.state !== "held") continue;
-      for (const line of hold.lines) {
-        const taken = world.lineCounter(user, line) === moved;
-        if (taken) Object.assign(line, { planId: primary.planId, groupId: to.id, window: target });
-      }
-    }
+    const [left, own] = [
+      { planId: old.planId, groupId: from.id, window: source },
+      { planId: primary.planId, groupId: to.id, window: target },
+    ];
+    const [behind, entered] = [world.lineCounter(user, left), world.lineCounter(user, own)];
+    if (entered.count > behind.count) world.note("carry: a return finds more than it brings");
+    entered.count = larger(entered.count, behind.count);
+    entered.cost = larger(entered.cost, behind.cost);
+    world.pointHolds(user, left, own, true);
   }
 }

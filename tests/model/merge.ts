@@ -15,7 +15,7 @@ import {
 } from "./document.ts";
 import { ZERO } from "./decimal.ts";
 import { mergeCredits } from "./merge_credits.ts";
-import { mergeHeld, mergeSubscriptions, mergeUsage, sideOf } from "./merge_usage.ts";
+import { mergeEntered, mergeSubscriptions, mergeUsage, sideOf } from "./merge_usage.ts";
 import { duplicatesOf, subscriptionRef } from "./reads.ts";
 import type { Alias, MergeRow, User, World } from "./state.ts";
 
@@ -139,7 +139,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   becomeAlias(world, from, to, row);
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
   const counters = mergeUsage(world, ...sides, now);
-  mergeHeld(world, from, to, now);
+  mergeEntered(world, ...sides, now);
   const credits = mergeCredits(world, from, to, now);
   takeOverHolds(world, from, to);
   for (const event of world.events) if (event.userId === from.id) event.userId = to.id;

@@ -3,7 +3,7 @@
 // of the plan that is. No policy of plan changes applies. (interface.md: Subscription, effects of merges;
 // decisions.md 8: Counters.)
 
-import { type Micros, ZERO } from "./decimal.ts";
+import { atLeastZero, type Micros, ZERO } from "./decimal.ts";
 import { stillRuns, writeHistory } from "./entry.ts";
 import { pairGroups } from "./rules.ts";
 import type { Counter, SubscriptionRow, User, World } from "./state.ts";
@@ -22,9 +22,9 @@ export interface Side {
 }
 
 export function sideOf(world: World, user: User, now: number): Side {
-  const { held } = user;
-  if (!held || !stillRuns(world, held, now)) return { user, running: null };
-  return { user, running: { planId: held.planId, window: world.window(held, held.endedAt ?? now) } };
+  const { entered } = user;
+  if (!entered || !stillRuns(world, entered, now)) return { user, running: null };
+  return { user, running: { planId: entered.planId, window: world.window(entered, entered.endedAt ?? now) } };
 }
 
 /** Moves all rows; gives back the rows that ended, best first, and how many `merged` rows were written. */
@@ -64,6 +64,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 
 /** What is on its way to a counter of the surviving plan. */
 interface Move {
+  source: Counter;
   target: Counter;
   count: Micros;
   cost: Micros;
@@ -79,7 +80,7 @@ export interface UsageReport {
  * Brings all usage under the canonical user, whose subscriptions are merged already; holds still name their
  * users of before.
  * Choice: `summed` counts pairs of counters that had usage before the merge, one of each side, and became one.
- * What one side's carried usage meets is not counted again.
+ * A counter whose usage was carried on is not counted, nor is what the carried usage meets.
  */
 export function mergeUsage(world: World, from: Side, to: Side, now: number): UsageReport {
   const report: UsageReport = { summed: 0, carried: [], unpaired: [] };
@@ -90,10 +91,15 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
     report.summed += meetingsInOtherWindows(world, from, to, surviving);
     for (const side of [from, to]) moves.push(...takeOut(world, side, to.user, surviving, report));
   }
+  const isMoved = (each: Counter) =>
+    moves.some(({ source }) =>
+      source.planId === each.planId && source.groupId === each.groupId &&
+      source.windowStart === each.windowStart
+    );
   for (const counter of world.countersOf(from.user.id)) {
     const { planId, groupId, windowStart } = counter;
     const target = world.counter(to.user.id, planId, groupId, { start: windowStart, end: null });
-    if (counter.count > ZERO && target.count > ZERO) {
+    if (counter.count > ZERO && target.count > ZERO && !isMoved(counter)) {
       report.summed += 1;
       const runs = planId === surviving?.planId && windowStart === surviving.window.start;
       world.note(runs ? "merges: summed, equal windows" : "merges: summed, past windows");
@@ -119,7 +125,13 @@ function meetingsInOtherWindows(world: World, from: Side, to: Side, surviving: R
   return meeting.length;
 }
 
-/** Takes a side's running usage out of its counters where it is not the surviving plan's, in its window. */
+/**
+ * What a side's running usage brings to the surviving plan's counters, where those are others than its own.
+ *
+ * A plan that gives way is left: its counters keep what they have. If the side had come to it from the surviving
+ * plan under `carry`, it brings only what it has more than it left there, as on a plain return. Where the plan is
+ * the same and only the window differs, the usage moves.
+ */
 function takeOut(
   world: World,
   { user, running }: Side,
@@ -132,7 +144,7 @@ function takeOut(
   const same = planId === surviving.planId;
   if (same && window.start === surviving.window.start) return [];
   const pairs = same ? null : pairGroups(world.plan(planId), world.plan(surviving.planId));
-  return world.plan(planId).limits.flatMap(({ id }) => {
+  const moves = world.plan(planId).limits.flatMap(({ id }) => {
     const toGroupId = pairs === null ? id : pairs.find(({ from }) => from.id === id)?.to.id;
     const source = world.counter(user.id, planId, id, window);
     const isUsed = source.count > ZERO || source.cost > ZERO;
@@ -141,45 +153,46 @@ function takeOut(
       if (isUsed) world.note("merges: unpaired");
       return [];
     }
-    pointHolds(world, user, running, id, { groupId: toGroupId, ...surviving });
+    const place = { groupId: toGroupId, ...surviving };
+    world.pointHolds(user, { groupId: id, ...running }, place, !same);
     if (!isUsed) return [];
     if (!same) report.carried.push({ fromGroupId: id, toGroupId });
     if (!same) world.note("merges: carried");
+    const target = world.lineCounter(canonical, place);
     const { count, cost } = source;
-    empty(source);
-    return [{
-      target: world.counter(canonical.id, surviving.planId, toGroupId, surviving.window),
-      count,
-      cost,
-    }];
-  });
-}
-
-/** Choice: a line of an open hold follows the pairing also where it holds nothing and the counter is empty. */
-function pointHolds(
-  world: World,
-  user: User,
-  { planId, window }: Running,
-  groupId: string,
-  target: Running & { groupId: string },
-): void {
-  for (const hold of world.reservations) {
-    if (hold.user !== user || hold.state !== "held") continue;
-    for (const line of hold.lines) {
-      const isHere = line.planId === planId && line.groupId === groupId && line.window.start === window.start;
-      if (isHere) Object.assign(line, target);
+    if (same) {
+      empty(source);
+      return [{ source, target, count, cost }];
     }
+    const left = world.lineCounter(user, place);
+    if (!user.entered!.carried || (left.count === ZERO && left.cost === ZERO)) {
+      if (left.count > ZERO) world.note("merges: carried to a plan left by reset or block");
+      return [{ source, target, count, cost }];
+    }
+    world.note("merges: carried to a plan left under carry");
+    return [{ source, target, count: atLeastZero(count - left.count), cost: atLeastZero(cost - left.cost) }];
+  });
+  if (same) {
+    for (const { id } of world.plan(planId).limits) world.forgetLeft(user, { groupId: id, ...running });
   }
+  return moves;
 }
 
-/** The entitlement of the merged user is that of the primary; without one, what ended last. */
-export function mergeHeld(world: World, from: User, to: User, now: number): void {
-  const primary = world.primary(to, now);
+/**
+ * The entitlement of the merged user is that of the primary; without one, what ended last. A side whose plan gave way
+ * was carried; a side whose plan survives was if it had entered it so.
+ */
+export function mergeEntered(world: World, from: Side, to: Side, now: number): void {
+  const [a, b] = [from.user.entered, to.user.entered];
+  const primary = world.primary(to.user, now);
   if (primary) {
     const { planId, startedAt, cycleAnchorAt } = primary;
-    to.held = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null };
-  } else if ((from.held?.endedAt ?? -Infinity) > (to.held?.endedAt ?? -Infinity)) {
-    to.held = from.held;
+    const carried = [from, to].every(({ user, running }) =>
+      running?.planId !== planId || user.entered?.carried !== false
+    );
+    to.user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
+  } else if ((a?.endedAt ?? -Infinity) > (b?.endedAt ?? -Infinity)) {
+    to.user.entered = a;
   }
 }
 

@@ -71,6 +71,8 @@ interface Decision {
   matched: MatchedGroup[];
   /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
   shares: Share[];
+  /** The matched groups whose quota has no room. */
+  blocking: MatchedGroup[];
   /** Null: allowed. */
   reason: "no_subscription" | "unmatched_event" | "limit_reached" | "reservation_headroom_exceeded" | null;
 }
@@ -83,7 +85,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const lines = matched.map(({ planId, window, group, counter }): Line => {
     const amount = byPlan(shares, group.unit);
     counter.count += amount;
-    return { planId, groupId: group.id, unit: group.unit, window, amount };
+    return { planId, groupId: group.id, unit: group.unit, window, amount, left: [] };
   });
   const credits = takeCredits(world, shares);
   noteShares(world, decision);
@@ -178,13 +180,29 @@ export function track(world: World, input: Input, now: number, realNow: number):
     reservation: null,
     reason: null,
     errorCode: null,
+    amounts: [
+      ...counted.map(({ group }) => ({
+        groupId: group.id,
+        unit: group.unit,
+        amount: byPlan(shares, group.unit),
+      })),
+      ...credits.map(({ balance, taken }) => ({ balance, unit: balance.unit, amount: taken })),
+    ],
     uncovered: {},
   });
   world.events.push(event);
   for (const { balance, taken } of credits) {
     writeRow(world, balance, -taken, { reason: "event_committed", event, at: now });
   }
-  if (status === "blocked") return refusal("limit_reached", { eventId: event.id });
+  if (status === "blocked") {
+    const groups = decision.blocking.map(({ group, counter, quota }) => ({
+      groupId: group.id,
+      unit: group.unit,
+      quota: toNumber(quota),
+      current: toNumber(counter.count),
+    }));
+    return refusal("limit_reached", { eventId: event.id, groups });
+  }
   if (reason === null) world.countOperation(realNow);
   return success({
     eventId: event.id,
@@ -214,21 +232,28 @@ function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now:
   if (matched.length === 0) {
     const alone = creditsAlone(world, asked, now);
     const reason = primary ? "unmatched_event" : "no_subscription";
-    return { primary, window, matched, shares: alone ? [alone] : [], reason: alone ? null : reason };
+    return {
+      primary,
+      window,
+      matched,
+      shares: alone ? [alone] : [],
+      blocking: [],
+      reason: alone ? null : reason,
+    };
   }
   const units = [...new Set(matched.map(({ group }) => group.unit))];
   const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
   const failing = shares.filter((share) => !isMet(share, matched));
-  if (failing.length === 0) return { primary, window, matched, shares, reason: null };
-  const lacksQuota = failing.some(({ unit, need, wallet }) => {
+  if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
+  const blocking = failing.flatMap(({ unit, need, wallet }) => {
     const left = need - sumOf(wallet);
-    return groupsOf(matched, unit).some(({ quota, counter }) =>
+    return groupsOf(matched, unit).filter(({ quota, counter }) =>
       left === ZERO ? counter.count >= quota : quota - counter.count < left
     );
   });
   // Choice: one reason for the whole call, also when several units fail.
-  const reason = lacksQuota ? "limit_reached" : "reservation_headroom_exceeded";
-  return { primary, window, matched, shares, reason };
+  const reason = blocking.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
+  return { primary, window, matched, shares, blocking, reason };
 }
 
 function matchedOf(

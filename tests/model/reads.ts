@@ -4,7 +4,7 @@
 
 import { balancesShown } from "./credits.ts";
 import { type Input, type LimitGroup, type ModelReply, refusal, success, type WireData } from "./document.ts";
-import { atLeastZero, toNumber } from "./decimal.ts";
+import { atLeastZero, toNumber, ZERO } from "./decimal.ts";
 import { covers } from "./rules.ts";
 import {
   type EventRow,
@@ -149,6 +149,12 @@ export function event(world: World, input: Input): ModelReply {
     ...eventAnswer(row),
     metadata: row.metadata,
     matchedGroupIds: row.matchedGroupIds,
+    // Choice: what comes to 0 was not charged.
+    amounts: row.amounts.filter(({ amount }) => amount > ZERO).map((charge) => ({
+      ...("balance" in charge ? { balanceId: charge.balance.id } : { groupId: charge.groupId }),
+      unit: charge.unit,
+      amount: toNumber(charge.amount),
+    })),
     prompt: null,
     response: null,
     errorCode: world.catalog.settings?.promptLogging ? row.errorCode : null,

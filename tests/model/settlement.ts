@@ -6,7 +6,7 @@
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { sent } from "./rules.ts";
-import type { Counter, CreditLine, EventRow, Reservation, World } from "./state.ts";
+import type { Charge, Counter, CreditLine, EventRow, Line, Reservation, World } from "./state.ts";
 import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
 
 export function commit(world: World, input: Input, now: number, realNow: number): ModelReply {
@@ -18,9 +18,11 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const cost = finalCost(reservation, input);
   const costed = new Set<Counter>();
   const groups = new Map<Counter, WireData>();
+  const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
+  for (const line of lines) world.correctLeft(user, line, deltaOf(line));
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
-    const delta = corrections.find((each) => each.unit === line.unit)?.onLines ?? ZERO;
+    const delta = deltaOf(line);
     counter.count = atLeastZero(counter.count + delta);
     if (!costed.has(counter)) counter.cost += cost;
     costed.add(counter);
@@ -41,7 +43,8 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const matchStatus = lines.length > 0 ? "matched" : "matched_credits_only";
   const uncovered: EventRow["uncovered"] = {};
   for (const each of corrections) if (each.uncovered > ZERO) uncovered[each.unit] = each.uncovered;
-  const outcome = { matchStatus, quantity, cost, matchedGroupIds, uncovered } as const;
+  const amounts = amountsCharged(reservation, corrections);
+  const outcome = { matchStatus, quantity, cost, matchedGroupIds, amounts, uncovered } as const;
   const event = record(world, reservation, now, outcome);
   moveCredits(world, reservation, corrections, event, now);
   if (state === "expired" && reservation.lapsedBeforeMerge) {
@@ -107,6 +110,30 @@ function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Mic
   return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
 }
 
+/** What the event was charged in the end: what was held, if it was still held, and the corrections. */
+function amountsCharged({ state, lines, credits }: Reservation, corrections: Correction[]): Charge[] {
+  const isHeld = state === "held";
+  const ofLines = lines.map((line) => {
+    const delta = corrections.find(({ unit }) => unit === line.unit)?.onLines ?? ZERO;
+    return { groupId: line.groupId, unit: line.unit, amount: (isHeld ? line.amount : ZERO) + delta };
+  });
+  const held = isHeld ? credits : [];
+  const moves = [
+    ...held,
+    ...corrections.flatMap(({ back }) => back.map(({ balance, taken }) => ({ balance, taken: -taken }))),
+    ...corrections.flatMap(({ drained }) => drained),
+  ];
+  const balances = [...new Set(moves.map(({ balance }) => balance))];
+  return [
+    ...ofLines,
+    ...balances.map((balance) => ({
+      balance,
+      unit: balance.unit,
+      amount: sumTaken(moves.filter((move) => move.balance === balance)),
+    })),
+  ];
+}
+
 /** Credits get theirs back first, last taken first; the rest comes off every line. */
 function lessThanHeld(hold: Reservation, unit: Unit, amount: Micros): Correction {
   const back: CreditLine[] = [];
@@ -155,6 +182,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
   for (const line of reservation.lines) {
     const counter = world.lineCounter(reservation.user, line);
     counter.count = atLeastZero(counter.count - line.amount);
+    world.correctLeft(reservation.user, line, -line.amount);
   }
   for (const { balance, taken } of reservation.credits) {
     giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
@@ -201,6 +229,7 @@ function finalCost(reservation: Reservation, input: Input): Micros {
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {
   reason?: string | null;
   errorCode?: string | null;
+  amounts?: Charge[];
   uncovered?: EventRow["uncovered"];
 };
 
@@ -213,6 +242,7 @@ function record(world: World, reservation: Reservation, now: number, outcome: Ou
     reservation,
     reason: null,
     errorCode: null,
+    amounts: [],
     uncovered: {},
     ...outcome,
   });

@@ -13,7 +13,7 @@ import type {
   Unit,
   WireData,
 } from "./document.ts";
-import { fromNumber, type Micros, ZERO } from "./decimal.ts";
+import { atLeastZero, fromNumber, type Micros, ZERO } from "./decimal.ts";
 import { type Anchors, type Window, windowAt } from "./windows.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 
@@ -60,10 +60,12 @@ export interface HistoryRow extends Dated {
 }
 
 /** The plan that the user's primary has, or had when the last one ended. */
-export interface Held extends Anchors {
+export interface Entered extends Anchors {
   row: SubscriptionRow;
   planId: string;
   endedAt: number | null;
+  /** Whether its counters contain what was used under the plan before; not after `reset` or `block`. */
+  carried: boolean;
 }
 
 export interface User {
@@ -71,7 +73,7 @@ export interface User {
   subscriptions: SubscriptionRow[];
   /** Oldest first. */
   history: HistoryRow[];
-  held: Held | null;
+  entered: Entered | null;
 }
 
 /** A merge as its first answer reported it. */
@@ -104,6 +106,15 @@ export interface Line {
   unit: Unit;
   window: Window;
   amount: Micros;
+  /** The counters that this line left by plan changes; they still contain it. */
+  left: Place[];
+}
+
+/** What names a counter of a user. */
+export interface Place {
+  planId: string;
+  groupId: string;
+  window: Window;
 }
 
 export interface Reservation extends Named {
@@ -135,9 +146,15 @@ export interface EventRow extends Named {
   reservation: Reservation | null;
   reason: string | null;
   errorCode: string | null;
+  /** What was charged: to groups of the plan, and to balances. */
+  amounts: Charge[];
   /** What neither a plan line nor a balance could take, by unit. */
   uncovered: Partial<Record<Unit, Micros>>;
 }
+
+export type Charge =
+  | { groupId: string; unit: Unit; amount: Micros }
+  | { balance: Balance; unit: Unit; amount: Micros };
 
 /** Credits of one grant and pack item, with the terms of the grant. */
 export interface Balance extends Named {
@@ -214,7 +231,7 @@ export class World {
   user(id: string): User {
     const known = this.aliases.find((alias) => alias.id === id)?.user ?? this.users.get(id);
     if (known) return known;
-    const user: User = { id, subscriptions: [], history: [], held: null };
+    const user: User = { id, subscriptions: [], history: [], entered: null };
     this.users.set(id, user);
     return user;
   }
@@ -268,8 +285,43 @@ export class World {
     return [...this.#counters.values()].filter((counter) => counter.userId === userId);
   }
 
-  lineCounter(user: User, line: Line): Counter {
+  lineCounter(user: User, line: Place): Counter {
     return this.counter(user.id, line.planId, line.groupId, line.window);
+  }
+
+  /** Corrects every counter that a line has left. */
+  correctLeft(user: User, line: Line, delta: Micros): void {
+    for (const place of line.left) {
+      const counter = this.lineCounter(user, place);
+      counter.count = atLeastZero(counter.count + delta);
+      if (delta !== ZERO) this.note("carry: a counter left behind is corrected");
+    }
+  }
+
+  /**
+   * Points the lines of open holds on one counter at another one.
+   * @param leaves Whether the counter they leave keeps its count, and so goes on containing them.
+   */
+  pointHolds(user: User, from: Place, to: Place, leaves: boolean): void {
+    for (const hold of this.reservations) {
+      if (hold.user !== user || hold.state !== "held") continue;
+      for (const line of hold.lines) {
+        if (!isSamePlace(line, from)) continue;
+        const { planId, groupId, window } = line;
+        if (leaves) line.left.push({ planId, groupId, window });
+        if (line.left.some((place) => isSamePlace(place, to))) this.note("carry: a hold returns");
+        line.left = line.left.filter((place) => !isSamePlace(place, to));
+        Object.assign(line, to);
+      }
+    }
+  }
+
+  /** Open holds correct a counter no more that they left, where it was set anew. */
+  forgetLeft(user: User, gone: Place): void {
+    for (const hold of this.reservations) {
+      if (hold.user !== user || hold.state !== "held") continue;
+      for (const line of hold.lines) line.left = line.left.filter((place) => !isSamePlace(place, gone));
+    }
   }
 
   /** The window that the row's plan has at a moment. */
@@ -283,7 +335,7 @@ export class World {
 
   /**
    * The quota that a line of a hold has now.
-   * Choice: a plan is held while the primary is on it; otherwise the catalog's quota stands, without
+   * Choice: a plan is in force while the primary is on it; otherwise the catalog's quota stands, without
    * custom limits.
    */
   lineQuota(user: User, line: Line, at: number): Micros {
@@ -355,6 +407,11 @@ export class World {
     row.id = observed;
     return observed;
   }
+}
+
+/** Windows of one start share a counter. */
+function isSamePlace(a: Place, b: Place): boolean {
+  return a.planId === b.planId && a.groupId === b.groupId && a.window.start === b.window.start;
 }
 
 export function monthOf(at: number): string {

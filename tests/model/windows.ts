@@ -58,6 +58,11 @@ export function addMonths(anchor: number, months: number): number {
   const timeOfDay = ((anchor % DAY_MS) + DAY_MS) % DAY_MS;
   const year = from.getUTCFullYear();
   const month = from.getUTCMonth() + months;
-  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
-  return Date.UTC(year, month, Math.min(from.getUTCDate(), lastDay)) + timeOfDay;
+  const lastDay = new Date(dayOf(year, month + 1, 0)).getUTCDate();
+  return dayOf(year, month, Math.min(from.getUTCDate(), lastDay)) + timeOfDay;
+}
+
+/** Midnight of a day. Not by Date.UTC, which takes the years 0 to 99 for those of the 20th century. */
+function dayOf(year: number, month: number, day: number): number {
+  return new Date(0).setUTCFullYear(year, month, day);
 }

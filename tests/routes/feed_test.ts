@@ -35,6 +35,7 @@ Deno.test("list and detail show exactly their members", async () => {
     ...listed,
     metadata: { a: [1, null] },
     matchedGroupIds: ["lg_images"],
+    amounts: [{ groupId: "lg_images", unit: "count", amount: 2.5 }],
     prompt: null,
     response: null,
     errorCode: null,

@@ -80,6 +80,10 @@ const entry: fc.Arbitrary<LedgerEntry> = record({
   at: millis,
 });
 
+const ref = record({ planId: text, groupId: text, window: record({ start: millis, end: orNull(millis) }) });
+const lineThatLeft = fc.tuple(line, fc.array(ref, { minLength: 1, maxLength: 3 }))
+  .map(([taken, left]) => ({ ...taken, left }));
+
 const reservation: fc.Arbitrary<Reservation> = record({
   id: text,
   userKey: key,
@@ -90,7 +94,7 @@ const reservation: fc.Arbitrary<Reservation> = record({
   count: orNull(size),
   amounts: record({ count: size, tokens: size, seconds: size, cents: size }),
   perUnit: fc.boolean(),
-  lines: fc.array(line, { maxLength: 3 }),
+  lines: fc.array(fc.oneof(line, lineThatLeft), { maxLength: 3 }),
   credits: fc.array(creditLine, { maxLength: 3 }),
   prompt: orNull(text),
   createdAt: millis,
@@ -121,6 +125,7 @@ const user: fc.Arbitrary<User> = record({
     anchor: millis,
     startedAt: millis,
     until: orNull(millis),
+    carried: fc.boolean(),
   })),
   dueAt: orNull(millis),
   mergedInto: orNull(fc.constant(2)),
@@ -153,7 +158,6 @@ Deno.test("a user comes back as it went", () => {
 });
 
 Deno.test("a counter comes back as it went", () => {
-  const ref = record({ planId: text, groupId: text, window: record({ start: millis, end: orNull(millis) }) });
   const values = record({ count: size, adjusted: amount, costCents: amount });
   fc.assert(fc.property(ref, values, (named, counted) => {
     const row = { ...emptyCounter(1, named), ...counted };

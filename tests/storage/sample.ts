@@ -6,7 +6,7 @@ import type { CreditBalance } from "../../src/domain/credits/credit.ts";
 import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import type { Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
-import type { User } from "../../src/domain/user.ts";
+import { newUser, type User } from "../../src/domain/user.ts";
 import type { PinnedSession } from "../../src/storage/database.ts";
 import { type StoreLease, tryLease } from "../../src/storage/journal/lease.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
@@ -51,17 +51,7 @@ export async function withWriter(work: (writer: Writer) => Promise<void>): Promi
 }
 
 export function user(row: Partial<User> = {}): User {
-  return {
-    key: 1,
-    realm: 1,
-    id: "u",
-    entitlement: null,
-    dueAt: null,
-    mergedInto: null,
-    optedOut: 0,
-    isErasing: false,
-    ...row,
-  };
+  return { ...newUser(1, 1, "u"), ...row };
 }
 
 export function subscription(row: Partial<Subscription> = {}): Subscription {
@@ -150,6 +140,7 @@ export function event(row: Partial<MeteringEvent> = {}): MeteringEvent {
     reason: null,
     errorCode: null,
     lines: [],
+    credits: [],
     uncovered: {},
     ...row,
   };

@@ -188,6 +188,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/tenant/",
     "src/tenant/catalog/",
     "src/storage/embedded/",
+    "src/operations/package/npm.json",
   ],
 };
 

@@ -24,10 +24,10 @@ import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
-import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import { countersOf, type Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
-import { COUNTERS, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
+import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
@@ -159,6 +159,7 @@ export class MemoryTables {
       reason: row.reason as string | null,
       errorCode: row.error_code as string | null,
       lines: decodeLines(row.lines as string),
+      credits: decodeCredits(row.credits as string),
       uncovered: {},
     }));
   }
@@ -197,7 +198,7 @@ export class MemoryTables {
     const [owner] = owners as [UserKey];
     const reservations = owners.flatMap((key) => this.reservations(key)).filter((row) => row.id === id)
       .map((row) => ({ ...row, userKey: owner }));
-    const starts = new Set(reservations.flatMap(({ lines }) => lines.map(({ window }) => window.start)));
+    const starts = new Set(reservations.flatMap((row) => countersOf(row).map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
     return { reservations, counters, balances: [] };
   }
@@ -268,7 +269,7 @@ export class MemoryTables {
 
 const NUMBERS =
   /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
-const BOOLEANS = /\.(ended|per_unit|erasing)$/;
+const BOOLEANS = /\.(ended|per_unit|erasing|plan_carried)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /** The value of a cell in COPY's text format. */

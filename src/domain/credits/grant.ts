@@ -6,7 +6,7 @@ import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
 import type { Millis } from "../plans/period.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { invalidField, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { type CreditsAnswer, showBalances } from "./balances.ts";
 import type { CreditBalance, CreditSource } from "./credit.ts";
@@ -40,7 +40,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   const items = itemsOf(pack, input.quantity);
   if ("code" in items) return refused(items);
   if (typeof input.expiresAt === "number" && input.expiresAt <= context.now) {
-    return refused(refusal("invalid_request", "expiresAt: must be in the future"));
+    return refused(invalidField("expiresAt", "must be in the future"));
   }
   if (context.balancesLeft !== null && items.length > context.balancesLeft) {
     return refused(refusal("test_quota_exceeded", "The app has issued its credit balances of test mode"));
@@ -70,7 +70,7 @@ function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
 /** What a grant issues; a pack without items needs an amount. */
 function itemsOf(pack: Pack, quantity: GrantInput["quantity"]): readonly PackItem[] | Refusal {
   if (pack.bucket === null) return pack.items;
-  if (quantity === "malformed") return refusal("invalid_request", "quantity: must be a number up to 1e12");
+  if (quantity === "malformed") return invalidField("quantity", "must be a number up to 1e12");
   if (quantity === null) return refusal("invalid_quantity", "quantity: this pack needs one");
   if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be above 0");
   return [{ ...pack.bucket, amount: quantity }];

@@ -5,9 +5,9 @@
 import type { Context } from "../context.ts";
 import { Draft } from "../draft.ts";
 import { settleDue } from "../due.ts";
-import { duplicatesOf, entitlementOf, standingOf } from "../plans/standing.ts";
+import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/standing.ts";
 import { answered, type Decision } from "../result.ts";
-import type { Change, Entitlement, UserState } from "../user.ts";
+import { type Change, type Entitlement, newUser, type UserState } from "../user.ts";
 import { mergeCredits } from "./merge_credits.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
 import { mergeSubscriptions } from "./merge_subscriptions.ts";
@@ -38,13 +38,19 @@ export function merge(
   settleDue(to, context);
   const settled = from.operations + to.operations;
 
-  const held = [from, to].map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
+  const sides = [from, to] as const;
+  const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
+  const running = sides.map((side) => runningPlanOf(side, context));
   const subscriptions = mergeSubscriptions(from, to, context);
   const standing = standingOf(to, context);
   const usage = mergeUsage(from, to, standing, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
-  const entitlement = standing === null ? lastHeld(held) : entitlementOf(standing.row);
+  // A side whose plan gave way was carried into the one that survives; the other brings what its own entry said.
+  const carried = sides.every((_, place) =>
+    running[place]?.plan.id !== standing?.plan.id || (before[place]?.carried ?? true)
+  );
+  const entitlement = standing === null ? lastEntered(before) : entitlementOf(standing.row, carried);
   // Consent and erasure follow the person: whoever said no on either side has said no.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
@@ -92,15 +98,13 @@ export function merge(
 /** Points the alias and its own aliases at the canonical user, and keeps the report. */
 function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { now }: Context): void {
   const { key, realm } = to.user;
-  const { aliases } = from.state;
+  // An alias has nothing of its own but what follows the person.
   const { optedOut, isErasing } = to.user;
-  from.putUser({ entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing });
-  for (const alias of aliases) {
-    from.appendRecord({
-      verb: "put",
-      table: "users",
-      row: { ...alias, realm, entitlement: null, dueAt: null, mergedInto: key, optedOut, isErasing },
-    });
+  const ofAlias = { mergedInto: key, optedOut, isErasing };
+  from.putUser({ ...newUser(from.user.key, realm, from.user.id), ...ofAlias });
+  for (const alias of from.state.aliases) {
+    const row = { ...newUser(alias.key, realm, alias.id), ...ofAlias };
+    from.appendRecord({ verb: "put", table: "users", row });
   }
   const historyKeys = from.state.keys;
   if (from.state.recorded) {
@@ -136,7 +140,7 @@ function moveHolds(from: Draft, to: Draft): number {
 }
 
 /** The plan that a later one continues, where nobody has one now: the one that ended last, `to`'s when equal. */
-function lastHeld([from, to]: readonly [Entitlement | null, Entitlement | null]): Entitlement | null {
+function lastEntered([from, to]: readonly [Entitlement | null, Entitlement | null]): Entitlement | null {
   if (from === null || to === null) return to ?? from;
   return (from.until ?? 0) > (to.until ?? 0) ? from : to;
 }

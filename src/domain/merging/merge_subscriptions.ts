@@ -4,8 +4,14 @@
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { named, type NamedSubscription } from "../plans/standing.ts";
-import { historyRow } from "../plans/subscribe.ts";
-import { activeRows, isPaid, primaryOf, rankOf, type Subscription } from "../plans/subscription.ts";
+import {
+  activeRows,
+  historyRow,
+  isPaid,
+  primaryOf,
+  rankOf,
+  type Subscription,
+} from "../plans/subscription.ts";
 
 /** What became of the rows. */
 export interface MergedSubscriptions {

@@ -1,14 +1,24 @@
 // Usage in a merge: counters of both users are added up, so that a merge never yields a fresh quota. What either side
 // used in its running window goes to the surviving plan's window, by the pairing of plan changes; all other counters
 // meet where plan, group and window are the same. Section 8 of the decisions, "Counters".
+//
+// Across the two users amounts are added. Within one user they must not be: who entered a plan by `carry` has in its
+// counters what was used under the plan left, and in the counters left behind the same amounts once more. Where such a
+// plan gives way to the one that the user had left, that side brings the larger of the two, just as a plain return
+// would. A plan entered by `reset` or `block` contains nothing of the plan before, so there the two are added. The
+// user's entitlement says which it was (`carried`).
+//
+// A plan that gives way is left under `carry`, whatever the plans say: its counters keep what they have, for its
+// subscription may become primary again within the same window. Where the plan survives and only its window differs,
+// the usage moves: there is no way back to the other window but a new cycle, which starts at 0 by its own right.
 
-import type { Amount } from "../amount.ts";
+import { larger } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { addedTo, adjustedTo, type Counter, type CounterRef, emptied } from "../metering/counter.ts";
+import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
 import type { Window } from "../plans/period.ts";
-import { pairGroups } from "../plans/plan.ts";
-import { heldWindowOf, repointHolds, type Standing } from "../plans/standing.ts";
+import { runningPlanOf, type Standing } from "../plans/standing.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
 /** What became of the counters. */
@@ -25,6 +35,8 @@ interface Tally {
   summed: number;
   readonly carried: CarriedGroup[];
   readonly unpaired: string[];
+  /** The keys of counters whose usage went on in another one. */
+  readonly moved: Set<string>;
 }
 
 /** Adds the usage of a user to that of another under the plan that survives, null for none. */
@@ -34,22 +46,21 @@ export function mergeUsage(
   standing: Standing | null,
   context: Context,
 ): MergedUsage {
-  const tally: Tally = { summed: 0, carried: [], unpaired: [] };
+  const tally: Tally = { summed: 0, carried: [], unpaired: [], moved: new Set() };
   const counters = [...from.counters()].filter(hasUsage).length;
   const usedBefore = usedCounters(to);
   if (standing !== null) {
     tally.summed += meetingsApart(from, to, standing, context);
-    carryRunning(to, to, standing, context, tally);
+    for (const side of [to, from]) carryRunning(side, to, standing, context, tally);
   }
-  const usedStill = usedCounters(to);
-  if (standing !== null) carryRunning(from, to, standing, context, tally);
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
-    if (row.count > 0n && usedBefore.has(row.key) && usedStill.has(row.key)) tally.summed += 1;
+    if (row.count > 0n && usedBefore.has(row.key) && !tally.moved.has(row.key)) tally.summed += 1;
     to.putCounter(addedTo(to.counter(refOf(row)), row));
     from.putCounter(emptied(row));
   }
-  return { counters, ...tally };
+  const { summed, carried, unpaired } = tally;
+  return { counters, summed, carried, unpaired };
 }
 
 function usedCounters(draft: Draft): Set<string> {
@@ -58,7 +69,7 @@ function usedCounters(draft: Draft): Set<string> {
 
 /** Groups of the surviving plan with usage on both sides, in running windows that are not both the surviving one. */
 function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, context: Context): number {
-  const [a, b] = [heldWindowOf(from, context), heldWindowOf(to, context)];
+  const [a, b] = [runningPlanOf(from, context), runningPlanOf(to, context)];
   if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
   if (a.window.start === window.start && b.window.start === window.start) return 0;
   const isUsed = (side: Draft, groupId: string, running: Window) =>
@@ -66,38 +77,39 @@ function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, conte
   return plan.groups.filter(({ id }) => isUsed(from, id, a.window) && isUsed(to, id, b.window)).length;
 }
 
-/** Moves what one side used in its running window into the surviving plan's window, where that is another one. */
+/** Carries what one side used in its running window into the surviving plan's window, where that is another one. */
 function carryRunning(side: Draft, to: Draft, standing: Standing, context: Context, tally: Tally): void {
-  const running = heldWindowOf(side, context);
-  if (running === null) return;
-  const { plan: old, window } = running;
-  const survives = old.id === standing.plan.id;
-  if (survives && window.start === standing.window.start) return;
-  const moves = new Map<string, CounterRef>();
-  for (const [toId, source] of pairGroups(standing.plan, old)) {
-    moves.set(source.id, { planId: standing.plan.id, groupId: toId, window: standing.window });
-  }
-  const heldBy = repointHolds(side, old.id, window, moves);
-  for (const { id } of old.groups) {
-    const source = side.counter({ planId: old.id, groupId: id, window });
+  const left = runningPlanOf(side, context);
+  if (left === null) return;
+  const survives = left.plan.id === standing.plan.id;
+  if (survives && left.window.start === standing.window.start) return;
+  const moves = movesBetween(left, standing);
+  const source = survives ? "emptied" : "kept";
+  const heldBy = repointHolds(side, left, moves, source);
+  const isContained = !survives && side.user.entitlement?.carried === true;
+  for (const { id } of left.plan.groups) {
+    const from = side.counter(refTo(left, id));
     const ref = moves.get(id);
     if (ref === undefined) {
-      if (hasUsage(source)) tally.unpaired.push(id);
+      if (hasUsage(from)) tally.unpaired.push(id);
       continue;
     }
-    if (!survives && hasUsage(source)) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
-    moveCounter(side, to, source, ref, heldBy.get(id) ?? 0n);
+    const holds = heldBy.get(id) ?? 0n;
+    if (!hasUsage(from) && holds === 0n) continue;
+    if (!survives && hasUsage(from)) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
+    tally.moved.add(from.key);
+    const known = isContained ? side.counter(ref) : NOTHING;
+    const target = to.counter(ref);
+    const count = target.count + larger(from.count - known.count, 0n);
+    const costCents = target.costCents + larger(from.costCents - known.costCents, 0n);
+    to.putCounter(adjustedTo(target, count, costCents, holds));
+    const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
+    side.putCounter(adjustedTo(from, kept, keptCost, -holds));
   }
+  if (source === "emptied") forgetLeft(side, [...moves.keys()].map((groupId) => refTo(left, groupId)));
 }
 
-function moveCounter(side: Draft, to: Draft, source: Counter, ref: CounterRef, holds: Amount): void {
-  if (!hasUsage(source) && holds === 0n) return;
-  const target = to.counter(ref);
-  to.putCounter(
-    adjustedTo(target, target.count + source.count, target.costCents + source.costCents, holds),
-  );
-  side.putCounter(adjustedTo(source, 0n, 0n, -holds));
-}
+const NOTHING: Pick<Counter, "count" | "costCents"> = { count: 0n, costCents: 0n };
 
 function hasUsage({ count, costCents }: Counter): boolean {
   return count > 0n || costCents > 0n;
@@ -105,6 +117,10 @@ function hasUsage({ count, costCents }: Counter): boolean {
 
 function isEmpty(row: Counter): boolean {
   return !hasUsage(row) && row.adjusted === 0n;
+}
+
+function refTo({ plan, window }: RunningPlan, groupId: string): CounterRef {
+  return { planId: plan.id, groupId, window };
 }
 
 function refOf({ planId, groupId, windowStart: start, windowEnd: end }: Counter): CounterRef {

@@ -2,20 +2,27 @@
 // need be, since the work cannot be undone; a hold that had lapsed is charged again, once. Specification,
 // "POST /v1/commit"; section 5 of the decisions, "Commit".
 
-import { type Amount, larger, ONE } from "../amount.ts";
+import { type Amount, larger } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { CreditLine } from "../credits/credit.ts";
 import { moveCredit, type Movement } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import { metadataOf } from "../match.ts";
 import type { Unit } from "../plans/plan.ts";
-import { refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { counterKey } from "./counter.ts";
 import { finalParts } from "./final_parts.ts";
-import { recordEvent } from "./prompt_log.ts";
-import { type Line, type Reservation, TRANSITIONS } from "./reservation.ts";
-import { chargeLine, limitsOf, type LineLimit } from "./settle_lines.ts";
+import { eventQuantity, recordEvent } from "./record_event.ts";
+import {
+  type HoldLine,
+  type Line,
+  notPending,
+  type Reservation,
+  TRANSITIONS,
+  unknownReservation,
+} from "./reservation.ts";
+import { chargeLine, correctLeft, limitsOf, type LineLimit } from "./settle_lines.ts";
+import { cutText } from "../texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
 export type Correction = Readonly<Partial<Record<Unit, Amount>>>;
@@ -53,7 +60,8 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const purchase = { event: row.event, metadata: metadataOf(row.metadata), now: context.now };
   const finalOf = (unit: Unit) => finalAmount(row, unit, input);
   const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
-  const { lines, credits, uncovered } = parts;
+  const { credits, uncovered } = parts;
+  const lines = parts.lines.map(settledLine);
   const groups = chargeLines(draft, { row, isRecharge, limits, costCents }, lines);
   const eventId = context.ids.next("event");
   chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
@@ -78,9 +86,10 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       reason: null,
       errorCode: null,
       lines,
+      credits: credits.filter(({ taken }) => taken > 0n),
       uncovered,
     },
-    { prompt: keptPrompt(row, context), response: input.response ?? null },
+    { prompt: keptPrompt(row, context), response: cutText(input.response) },
     context,
   );
   draft.operations += 1;
@@ -93,6 +102,13 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     settledAt: context.now,
   });
   return answered({ eventId, recharged: isRecharge, groups });
+}
+
+/** The line without the counters that it left: an event is counted in one place. */
+function settledLine(line: HoldLine): Line {
+  if (line.left === undefined) return line;
+  const { left: _, ...settled } = line;
+  return settled;
 }
 
 /** A prompt waits for a late commit as long as logs are kept. */
@@ -114,8 +130,12 @@ function chargeLines(
   lines: readonly Line[],
 ): CommitAnswer["groups"] {
   const groups = new Map<string, CommitAnswer["groups"][number]>();
+  const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
+  lines.forEach(({ taken }, place) => {
+    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place));
+  });
   lines.forEach((line, place) => {
-    const before = isRecharge ? 0n : (row.lines[place] as Line).taken;
+    const before = heldBy(place);
     // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
     const key = counterKey(line.planId, line.groupId, line.window.start);
     const known = groups.get(key);
@@ -139,24 +159,6 @@ function chargeCredits(
     const before = held[place]?.taken ?? 0n;
     moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
   });
-}
-
-/** The answer to a settlement of an id that names no reservation of this user. */
-export function unknownReservation() {
-  return refusal("not_found", "No reservation has this reservationId");
-}
-
-/** The answer to a settlement that comes too late. */
-export function notPending(row: Reservation) {
-  return refusal("reservation_not_pending", `The reservation is already settled: ${row.status}`);
-}
-
-/** The quantity of the event: output seconds for a per_unit row, else as sent, else the count, else 1. */
-export function eventQuantity(
-  row: Pick<Reservation, "perUnit" | "quantity" | "count">,
-  seconds: Amount,
-): Amount {
-  return row.perUnit ? seconds : row.quantity ?? row.count ?? ONE;
 }
 
 /**

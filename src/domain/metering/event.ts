@@ -2,6 +2,7 @@
 // else in this code base.
 
 import type { Amount } from "../amount.ts";
+import type { CreditLine } from "../credits/credit.ts";
 import type { UserKey } from "../ids.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
@@ -35,6 +36,8 @@ export interface MeteringEvent {
   readonly errorCode: string | null;
   /** What the event added to counters; also names the matched groups. Empty unless it was counted. */
   readonly lines: readonly Line[];
+  /** What credits paid of it, each part above zero. */
+  readonly credits: readonly CreditLine[];
   /** What a commit could charge nowhere, by unit. */
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
 }
@@ -58,4 +61,20 @@ export function isCounted(status: MatchStatus): boolean {
 /** The ids of the groups that a counted event matched, each once. */
 export function matchedGroupIds(event: Pick<MeteringEvent, "matchStatus" | "lines">): string[] {
   return event.matchStatus === "matched" ? [...new Set(event.lines.map((line) => line.groupId))] : [];
+}
+
+/** What an event took from one limit group or from one credit balance. */
+export type ChargedAmount =
+  | { readonly groupId: string; readonly unit: Unit; readonly amount: Amount }
+  | { readonly balanceId: string; readonly unit: Unit; readonly amount: Amount };
+
+/** What an event was charged with, groups first; nothing that is 0. Section 13 of the decisions. */
+export function chargedAmounts(
+  { lines, credits }: Pick<MeteringEvent, "lines" | "credits">,
+): ChargedAmount[] {
+  const amounts: ChargedAmount[] = [
+    ...lines.map(({ groupId, unit, taken }) => ({ groupId, unit, amount: taken })),
+    ...credits.map(({ balanceId, unit, taken }) => ({ balanceId, unit, amount: taken })),
+  ];
+  return amounts.filter(({ amount }) => amount > 0n);
 }

@@ -15,9 +15,10 @@ import { isCounted, type MatchStatus } from "./event.ts";
 import { finalParts } from "./final_parts.ts";
 import type { Generation } from "./generation.ts";
 import type { Amounts } from "./pricing.ts";
-import { recordEvent } from "./prompt_log.ts";
+import { recordEvent } from "./record_event.ts";
 import type { Line } from "./reservation.ts";
 import { chargeLine, limitsOf } from "./settle_lines.ts";
+import { cutText } from "../texts.ts";
 
 /** What a model generated for a user, by its own report and the catalog's prices. */
 export interface GenerateInput {
@@ -75,11 +76,12 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       reason: null,
       errorCode: null,
       lines: charge.lines,
+      credits: charge.credits,
       uncovered: {},
     },
     // What the model was asked and what it answered: kept under the rules of prompt logs.
     isSameUser(draft, input.askedOf)
-      ? { prompt: input.prompt, response: input.response }
+      ? { prompt: cutText(input.prompt), response: cutText(input.response) }
       : { prompt: null, response: null },
     context,
   );

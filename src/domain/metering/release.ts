@@ -5,10 +5,10 @@ import type { Context } from "../context.ts";
 import { refundCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import { answered, refused, type Result } from "../result.ts";
-import { eventQuantity, notPending, unknownReservation } from "./commit.ts";
-import { recordEvent } from "./prompt_log.ts";
-import { type Reservation, TRANSITIONS } from "./reservation.ts";
+import { eventQuantity, recordEvent } from "./record_event.ts";
+import { notPending, type Reservation, TRANSITIONS, unknownReservation } from "./reservation.ts";
 import { refundLines } from "./settle_lines.ts";
+import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../texts.ts";
 
 export interface ReleaseInput {
   readonly reservationId: string;
@@ -48,12 +48,13 @@ export function release(
       createdAt: context.now,
       metadata: row.metadata,
       reservationId: row.id,
-      reason: input.reason,
-      errorCode: input.errorCode,
+      reason: cutCharacters(input.reason, REASON_LENGTH_MAX),
+      errorCode: cutCharacters(input.errorCode, ERROR_CODE_LENGTH_MAX),
       lines: [],
+      credits: [],
       uncovered: {},
     },
-    { prompt: row.prompt, response: input.response ?? null },
+    { prompt: row.prompt, response: cutText(input.response) },
     context,
   );
   draft.putReservation({ ...row, prompt: null, status: transition.next, settledAt: context.now });

@@ -4,19 +4,24 @@
 import type { Amount } from "../amount.ts";
 import type { CreditLine } from "../credits/credit.ts";
 import type { UserKey } from "../ids.ts";
-import type { Millis, Window } from "../plans/period.ts";
+import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import type { CounterRef } from "./counter.ts";
 import type { Amounts } from "./pricing.ts";
 
 export type ReservationStatus = "held" | "committed" | "released" | "expired";
 
-/** What a hold or an event took from one counter. */
-export interface Line {
-  readonly planId: string;
-  readonly groupId: string;
-  readonly window: Window;
+/** What a hold or an event took from one counter, in the unit of its group. */
+export interface Line extends CounterRef {
   readonly unit: Unit;
   readonly taken: Amount;
+}
+
+/** A line of a hold, which can follow its user from plan to plan: see plans/carry.ts. */
+export interface HoldLine extends Line {
+  /** The counters that it left and that still contain it, each once and never its own; absent for none. */
+  readonly left?: readonly CounterRef[];
 }
 
 /** A reservation, open or settled. */
@@ -34,7 +39,7 @@ export interface Reservation {
   readonly amounts: Amounts;
   /** Whether the price row meters output seconds (audio and video). */
   readonly perUnit: boolean;
-  readonly lines: readonly Line[];
+  readonly lines: readonly HoldLine[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];
   /** Waits for the settlement, where prompts are logged; null afterwards. */
@@ -42,6 +47,11 @@ export interface Reservation {
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;
+}
+
+/** Every counter that a reservation's settlement can change: those of its lines, and those that they left. */
+export function countersOf({ lines }: Reservation): CounterRef[] {
+  return lines.flatMap((line) => [line, ...line.left ?? []]);
 }
 
 export type ReservationTrigger = "commit" | "release" | "expire";
@@ -77,3 +87,13 @@ export const TRANSITIONS: Readonly<
     expire: "no_change",
   },
 };
+
+/** The answer to a settlement of an id that names no reservation of this user. */
+export function unknownReservation(): Refusal {
+  return refusal("not_found", "No reservation has this reservationId");
+}
+
+/** The answer to a settlement that comes too late. */
+export function notPending({ status }: Reservation): Refusal {
+  return refusal("reservation_not_pending", `The reservation is already settled: ${status}`);
+}

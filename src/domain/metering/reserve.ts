@@ -12,6 +12,7 @@ import { type CallSize, modelOf, reserveAmounts } from "./pricing.ts";
 import { mayLog } from "./prompt_log.ts";
 import type { Line, Reservation } from "./reservation.ts";
 import { assess, type Assessment, type GroupReading, type ReserveReason } from "./room.ts";
+import { cutText } from "../texts.ts";
 
 export interface ReserveInput {
   readonly event: string;
@@ -60,7 +61,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     perUnit: model?.amountMode === "per_unit",
     lines: assessment.lines,
     credits: assessment.credits,
-    prompt: mayLog(draft, context) ? input.prompt ?? null : null,
+    prompt: mayLog(draft, context) ? cutText(input.prompt) : null,
     createdAt: context.now,
     expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
     settledAt: null,

@@ -48,6 +48,8 @@ export interface Assessment {
   readonly credits: readonly CreditLine[];
   /** The matched groups as they stand before the call. */
   readonly groups: readonly GroupReading[];
+  /** Those of them whose quota lacks room for the call; empty when it fits. */
+  readonly blocking: readonly GroupReading[];
 }
 
 /** Weighs a call of these amounts against the primary plan, then against credits. Reads only. */
@@ -66,16 +68,18 @@ export function assess(
     const credits = payAlone(draft, purchase, amounts);
     const reasons: ReserveReason[] = standing === null ? ["no_subscription"] : ["unmatched_event"];
     return credits === null
-      ? { standing, matched: false, reasons, lines: [], credits: [], groups: [] }
-      : { standing, matched: true, reasons: [], lines: [], credits, groups: [] };
+      ? { standing, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
+      : { standing, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
   }
   const groups = matching.map((group) => readGroup(draft, standing, group, limit));
   const cover = coverUnits(draft, purchase, groups, amounts, limit);
-  if (cover.reason !== null) {
-    return { standing, matched: true, reasons: [cover.reason], lines: [], credits: [], groups };
+  const { blocking } = cover;
+  if (!cover.fits) {
+    const reason = blocking.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
+    return { standing, matched: true, reasons: [reason], lines: [], credits: [], groups, blocking };
   }
   const lines = groups.map((reading) => lineOf(standing, reading, cover.parts));
-  return { standing, matched: true, reasons: [], lines, credits: cover.credits, groups };
+  return { standing, matched: true, reasons: [], lines, credits: cover.credits, groups, blocking };
 }
 
 function readGroup(draft: Draft, standing: Standing, group: LimitGroup, limit: Limit): GroupReading {
@@ -96,12 +100,14 @@ function lineOf({ plan, window }: Standing, { group }: GroupReading, parts: Part
 interface Cover {
   readonly parts: Parts;
   readonly credits: readonly CreditLine[];
-  /** Why the call does not fit, by quota before by headroom; null when it fits. */
-  readonly reason: ReserveReason | null;
+  readonly fits: boolean;
+  /** The groups whose quota refuses it, as opposed to their headroom. */
+  readonly blocking: readonly GroupReading[];
 }
 
 /** Most calls take no credits: their holds share one empty list. */
 const NO_CREDITS: readonly CreditLine[] = [];
+const NO_GROUPS: readonly GroupReading[] = [];
 
 /** Unit by unit, the plan first: it takes the same part in each of the unit's groups, credits pay the rest. */
 function coverUnits(
@@ -113,7 +119,8 @@ function coverUnits(
 ): Cover {
   const parts: Parts = {};
   let credits = NO_CREDITS;
-  let reason: ReserveReason | null = null;
+  let blocking = NO_GROUPS;
+  let fits = true;
   for (const { group: { unit } } of groups) {
     if (parts[unit] !== undefined) continue;
     const need = amounts[unit];
@@ -125,9 +132,12 @@ function coverUnits(
     const { lines, missing } = pay(draft, purchase, unit, need - part);
     if (missing === 0n && need > 0n) credits = [...credits, ...lines];
     // What credits leave of the need: were the plan asked for that alone, which limit would refuse it?
-    else if (reason !== "limit_reached") reason = reasonOf(groups, unit, part + missing);
+    else {
+      fits = false;
+      blocking = [...blocking, ...groupsWithoutRoom(groups, unit, part + missing)];
+    }
   }
-  return { parts, credits, reason };
+  return { parts, credits, fits, blocking };
 }
 
 /** The least that the unit's groups can take; never negative. */
@@ -150,10 +160,10 @@ function isBelowGate(groups: readonly GroupReading[], unit: Unit): boolean {
   );
 }
 
-function reasonOf(groups: readonly GroupReading[], unit: Unit, need: Amount): ReserveReason {
-  const isFull = groups.some(({ group, quota, counter }) => {
+/** The groups of the unit whose quota has no room for a need. */
+function groupsWithoutRoom(groups: readonly GroupReading[], unit: Unit, need: Amount): GroupReading[] {
+  return groups.filter(({ group, quota, counter }) => {
     const room = quota - counter.count;
     return group.unit === unit && (need === 0n ? room <= 0n : need > room);
   });
-  return isFull ? "limit_reached" : "reservation_headroom_exceeded";
 }

@@ -1,17 +1,29 @@
 // The lines of a reservation against its counters: what a settlement changes on each, and how the counters of
 // the hold's window read afterwards. Shared by commit, release and expiry.
 
-import type { Amount } from "../amount.ts";
+import { type Amount, larger } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { standingOf } from "../plans/standing.ts";
 import { quotaOf } from "../plans/subscription.ts";
-import { counted } from "./counter.ts";
-import type { Line, Reservation } from "./reservation.ts";
+import { adjustedTo, counted } from "./counter.ts";
+import type { HoldLine, Line, Reservation } from "./reservation.ts";
 
 /** Gives back everything that a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {
-  for (const line of row.lines) draft.putCounter(counted(draft.counter(line), -line.taken));
+  for (const line of row.lines) {
+    draft.putCounter(counted(draft.counter(line), -line.taken));
+    correctLeft(draft, line, -line.taken);
+  }
+}
+
+/** Corrects the counters that a line left. The hold is no part of their sum, so it is booked as an adjustment. */
+export function correctLeft(draft: Draft, { left }: HoldLine, delta: Amount): void {
+  if (left === undefined || delta === 0n) return;
+  for (const ref of left) {
+    const counter = draft.counter(ref);
+    draft.putCounter(adjustedTo(counter, larger(counter.count + delta, 0n), counter.costCents, 0n));
+  }
 }
 
 /** Adds a delta and a cost to the counter of a line; answers its count afterwards. */
@@ -25,11 +37,11 @@ export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: A
 export interface LineLimit {
   /** 0 where the catalog no longer has the group. */
   readonly quota: Amount;
-  /** Whether the user still holds the line's plan. */
+  /** Whether the line's plan is the one in force. */
   readonly isCurrent: boolean;
 }
 
-/** The present quota of each line's group: the primary row's while its plan is held, else the catalog's. */
+/** The present quota of each line's group: the primary row's while its plan is in force, else the catalog's. */
 export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
   const standing = standingOf(draft, context);
   return lines.map((line) => {

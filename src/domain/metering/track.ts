@@ -2,19 +2,19 @@
 // the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
 
 import type { Metadata } from "../match.ts";
-import type { Amount } from "../amount.ts";
+import { type Amount, numberOf } from "../amount.ts";
 import type { Context } from "../context.ts";
 import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
-import { refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
-import { eventQuantity } from "./commit.ts";
 import type { CounterReading } from "./counter.ts";
 import { isCounted, type MatchStatus } from "./event.ts";
 import { type CallSize, modelOf, trackAmounts } from "./pricing.ts";
-import { recordEvent } from "./prompt_log.ts";
+import { eventQuantity, recordEvent } from "./record_event.ts";
 import { assess, type Assessment } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
+import { cutText } from "../texts.ts";
 
 export interface TrackInput {
   readonly event: string;
@@ -65,16 +65,28 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       reason: null,
       errorCode: null,
       lines: assessment.lines,
+      credits: assessment.credits,
       uncovered: {},
     },
-    { prompt: input.prompt ?? null, response: input.response ?? null },
+    { prompt: cutText(input.prompt), response: cutText(input.response) },
     context,
   );
   if (matchStatus === "blocked") {
-    return refused(refusal("limit_reached", "A limit of the user's plan is reached", { eventId }));
+    return refused(limitReached(eventId, assessment));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
   return answered({ eventId, matchStatus, counters: readCounters(draft, assessment) });
+}
+
+/** The refusal of a blocked event; amounts as on the wire. Section 13 of the decisions. */
+function limitReached(eventId: string, { blocking }: Assessment): Refusal {
+  const groups = blocking.map(({ group, quota, counter }) => ({
+    groupId: group.id,
+    unit: group.unit,
+    quota: numberOf(quota),
+    current: numberOf(counter.count),
+  }));
+  return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
 }
 
 function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {

@@ -3,11 +3,12 @@
 import type { Millis } from "./period.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { cutCharacters, REASON_LENGTH_MAX } from "../texts.ts";
+import { invalidField, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { refreshEntitlement } from "./standing.ts";
-import { findRow, historyRow, type SubscriptionAnswer } from "./subscribe.ts";
-import { activeRows, isActive, type Subscription } from "./subscription.ts";
+import type { SubscriptionAnswer } from "./subscribe.ts";
+import { activeRows, findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
 
 export interface CancelInput {
   readonly provider: string | null;
@@ -20,7 +21,7 @@ export interface CancelInput {
 export function cancel(draft: Draft, input: CancelInput, context: Context): Result<SubscriptionAnswer> {
   const { now } = context;
   if (input.endsAt !== null && input.endsAt < now) {
-    return refused(refusal("invalid_request", "endsAt must not be in the past"));
+    return refused(invalidField("endsAt", "must not be in the past"));
   }
   const found = rowToCancel(draft, input, context);
   if ("code" in found) return refused(found);
@@ -30,20 +31,22 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
   const endsAt = input.endsAt ?? now;
   const row: Subscription = { ...found, endsAt, ended: endsAt <= now };
   draft.putSubscription(row);
-  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, input.reason));
+  draft.appendSubscriptionEvent(
+    historyRow(row, "canceled", context, cutCharacters(input.reason, REASON_LENGTH_MAX)),
+  );
   if (row.ended) refreshEntitlement(draft, context, now, row.id);
   return answered({ userId: draft.user.id, row });
 }
 
 /** The row that a call means: by its ids, else the default row, else the only active one. */
 function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscription | Refusal {
-  const row = findRow(draft, input, context);
+  const row = findRow(draft.subscriptions(), input, context);
   if (row !== null) return row;
   const none = refusal("not_found", "The user has no such subscription");
   if (input.provider !== null) return none;
   const active = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (active.length > 1) {
-    return refusal("invalid_request", "provider and externalId must say which of the subscriptions is meant");
+    return invalidField("provider", "must say, with externalId, which of several subscriptions is meant");
   }
   if (active[0] !== undefined) return active[0];
   const [last] = [...draft.subscriptions()];

@@ -65,19 +65,14 @@ function stepWindow(at: Millis, origin: Millis, step: Millis): Window {
 }
 
 function monthWindow(at: Millis, origin: Millis): Window {
-  const from = new Date(origin);
-  const moment = new Date(at);
-  let steps = (moment.getUTCFullYear() - from.getUTCFullYear()) * 12 + moment.getUTCMonth() -
-    from.getUTCMonth();
+  const from = Temporal.Instant.fromEpochMilliseconds(origin).toZonedDateTimeISO("UTC");
+  const moment = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO("UTC");
+  let steps = (moment.year - from.year) * 12 + moment.month - from.month;
   if (monthsAfter(from, steps) > at) steps -= 1;
   return { start: monthsAfter(from, steps), end: monthsAfter(from, steps + 1) };
 }
 
 /** The moment a number of months after an origin, its day clamped to the length of the month. */
-function monthsAfter(origin: Date, months: number): Millis {
-  const year = origin.getUTCFullYear();
-  const month = origin.getUTCMonth() + months;
-  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
-  const timeOfDay = ((origin.getTime() % DAY_MS) + DAY_MS) % DAY_MS;
-  return Date.UTC(year, month, Math.min(origin.getUTCDate(), lastDay)) + timeOfDay;
+function monthsAfter(origin: Temporal.ZonedDateTime, months: number): Millis {
+  return origin.add({ months }).epochMilliseconds;
 }

@@ -5,18 +5,12 @@ import type { Millis } from "./period.ts";
 import type { Amount } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { invalidField, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { findPlan } from "./catalog.ts";
 import type { Plan } from "./plan.ts";
 import { refreshEntitlement } from "./standing.ts";
-import {
-  activeRows,
-  isActive,
-  type Subscription,
-  type SubscriptionEvent,
-  type SubscriptionEventType,
-} from "./subscription.ts";
+import { findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
 
 export interface SubscribeInput {
   /** A plan's id or name. */
@@ -42,7 +36,7 @@ export function subscribe(
   input: SubscribeInput,
   context: Context,
 ): Result<SubscriptionAnswer> {
-  const before = findRow(draft, input, context);
+  const before = findRow(draft.subscriptions(), input, context);
   const plan = findPlan(context.catalog, input.plan);
   const fault = checkInput(input, plan, before, context);
   if (fault !== null) return refused(fault);
@@ -54,21 +48,8 @@ export function subscribe(
   return answered({ userId: draft.user.id, row });
 }
 
-/** The row of a key: the best active one, else the one that started last, else null. */
-export function findRow(
-  draft: Draft,
-  key: { readonly provider: string | null; readonly externalId: string | null },
-  context: Context,
-): Subscription | null {
-  const rows = [...draft.subscriptions()].filter((row) =>
-    row.provider === key.provider && row.externalId === key.externalId
-  );
-  return activeRows(rows, context.catalog, context.now)[0] ?? rows.sort(latestFirst)[0] ?? null;
-}
-
-function latestFirst(a: Subscription, b: Subscription): number {
-  return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
-}
+/** A start or anchor before it is nearly always an empty value of some language, not a date that anybody meant. */
+const EPOCH_MS: Millis = 0;
 
 function checkInput(
   input: SubscribeInput,
@@ -76,19 +57,19 @@ function checkInput(
   before: Subscription | null,
   { now }: Context,
 ): Refusal | null {
-  const holdsPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
-  if (input.startsAt !== null && input.startsAt > now) {
-    return refusal("invalid_request", "startsAt must not be in the future");
+  const { startsAt, endsAt, cycleStart, customLimits } = input;
+  for (const [path, at] of Object.entries({ startsAt, cycleStart })) {
+    if (typeof at === "number" && at < EPOCH_MS) return invalidField(path, "must not be before 1970-01-01");
   }
-  if (input.endsAt !== null && input.endsAt <= now) {
-    return refusal("invalid_request", "endsAt must be in the future");
-  }
-  if (plan === null || (plan.archived && !holdsPlan)) {
+  if (startsAt !== null && startsAt > now) return invalidField("startsAt", "must not be in the future");
+  if (endsAt !== null && endsAt <= now) return invalidField("endsAt", "must be in the future");
+  const isOnPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
+  if (plan === null || (plan.archived && !isOnPlan)) {
     return refusal("not_found", "No plan has this planId");
   }
-  for (const groupId of Object.keys(input.customLimits ?? {})) {
+  for (const groupId of Object.keys(customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
-      return refusal("invalid_request", `customLimits names a group that the plan lacks: "${groupId}"`);
+      return invalidField(`customLimits.${groupId}`, "names a group that the plan lacks");
     }
   }
   return null;
@@ -140,23 +121,4 @@ function updateRow(
     });
   }
   return row;
-}
-
-/** A history row of a subscription as of now. */
-export function historyRow(
-  row: Subscription,
-  type: SubscriptionEventType,
-  context: Pick<Context, "now" | "ids">,
-  reason: string | null = null,
-): SubscriptionEvent {
-  return {
-    id: context.ids.next("subscriptionEvent"),
-    userKey: row.userKey,
-    type,
-    subscriptionId: row.id,
-    planId: row.planId,
-    previousPlanId: null,
-    reason,
-    at: context.now,
-  };
 }

@@ -2,8 +2,9 @@
 // entitlement. Section 4 of the decisions.
 
 import type { Amount } from "../amount.ts";
-import type { Catalog } from "./catalog.ts";
+import type { Context } from "../context.ts";
 import type { UserKey } from "../ids.ts";
+import type { Catalog } from "./catalog.ts";
 import { contains, type Millis, type Window, windowAt } from "./period.ts";
 import type { LimitGroup, Plan } from "./plan.ts";
 
@@ -113,4 +114,37 @@ function compareRows(a: Subscription, b: Subscription, catalog: Catalog): number
 /** The rank of a row's plan; below every other where the catalog lacks it. */
 export function rankOf(row: Subscription, catalog: Catalog): number {
   return catalog.plans.get(row.planId)?.rank ?? -Infinity;
+}
+
+/** The row of a key: the best active one, else the one that started last, else null. */
+export function findRow(
+  rows: Iterable<Subscription>,
+  key: { readonly provider: string | null; readonly externalId: string | null },
+  { catalog, now }: Pick<Context, "catalog" | "now">,
+): Subscription | null {
+  const ofKey = [...rows].filter((row) => row.provider === key.provider && row.externalId === key.externalId);
+  return activeRows(ofKey, catalog, now)[0] ?? ofKey.sort(latestFirst)[0] ?? null;
+}
+
+function latestFirst(a: Subscription, b: Subscription): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
+}
+
+/** A history row of a subscription as of now. */
+export function historyRow(
+  row: Subscription,
+  type: SubscriptionEventType,
+  context: Pick<Context, "now" | "ids">,
+  reason: string | null = null,
+): SubscriptionEvent {
+  return {
+    id: context.ids.next("subscriptionEvent"),
+    userKey: row.userKey,
+    type,
+    subscriptionId: row.id,
+    planId: row.planId,
+    previousPlanId: null,
+    reason,
+    at: context.now,
+  };
 }

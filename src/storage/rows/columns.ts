@@ -27,31 +27,40 @@ export interface Table<Row> extends TableSpec {
   read(stored: StoredRow): Row;
 }
 
-/** One member of a row and the columns that hold it. */
-export interface Field<Value> {
-  readonly columns: readonly string[];
-  readonly isMutable: boolean;
-  readonly later: readonly string[];
-  /** The columns' cells in COPY's text format, tabs between them. */
-  encode(value: Value): string;
-  read(stored: StoredRow): Value;
+/** A column that was added after the first version of its table. */
+export interface Later {
+  /** The number of the migration that added it. Such columns follow all others, in the order of their migrations. */
+  readonly since: number;
+  /** Its value in rows that an older version wrote into the journal. */
+  readonly value: Cell;
 }
 
 interface Options {
   /** Whether a put may change the column. */
   readonly mutable?: boolean;
-  /** For a column that was added later: its value in rows that an older version wrote into the journal. */
-  readonly later?: Cell;
+  readonly later?: Later;
+}
+
+interface Column<Value> extends Options {
+  readonly name: string;
+  /** The cell in COPY's text format. */
+  readonly encode: (value: Value) => string;
+}
+
+/** One member of a row, with the columns that hold it. */
+export interface Field<Value> {
+  readonly columns: readonly Column<Value>[];
+  readonly read: (stored: StoredRow) => Value;
 }
 
 /** A member that is stored as it is. */
 export function column<Value extends Cell>(name: string, options: Options = {}): Field<Value> {
-  return field(name, copyText, (cell) => cell as Value, options);
+  return single({ ...options, name, encode: copyText }, (cell) => cell as Value);
 }
 
 /** An amount, as its exact decimal. */
 export function amount(name: string, options: Options = {}): Field<Amount> {
-  return field(name, decimalOf, (cell) => parseAmount(cell as string), options);
+  return single({ ...options, name, encode: decimalOf }, (cell) => parseAmount(cell as string));
 }
 
 /** A member that one column holds in another form. */
@@ -61,43 +70,33 @@ export function mapped<Value>(
   fromCell: (cell: Cell) => Value,
   options: Options = {},
 ): Field<Value> {
-  return field(name, (value) => copyText(toCell(value)), fromCell, options);
+  return single({ ...options, name, encode: (value) => copyText(toCell(value)) }, fromCell);
 }
 
-function field<Value>(
-  name: string,
-  encode: (value: Value) => string,
-  fromCell: (cell: Cell) => Value,
-  { mutable = false, later }: Options,
-): Field<Value> {
-  return {
-    columns: [name],
-    isMutable: mutable,
-    later: later === undefined ? [] : [copyText(later)],
-    encode,
-    read: (stored) => fromCell(stored[name] as Cell),
-  };
+function single<Value>(column: Column<Value>, fromCell: (cell: Cell) => Value): Field<Value> {
+  return { columns: [column], read: (stored) => fromCell(stored[column.name] as Cell) };
 }
 
-/** A member that several columns hold; a put may change them all. */
+/** A member that several columns hold, by name; a put may change them all. */
 export function spread<Value>(
-  columns: readonly string[],
-  toCells: (value: Value) => readonly Cell[],
+  columns: Readonly<Record<string, { readonly of: (value: Value) => Cell; readonly later?: Later }>>,
   read: (stored: StoredRow) => Value,
 ): Field<Value> {
   return {
-    columns,
-    isMutable: true,
-    later: [],
-    encode: (value) => toCells(value).map(copyText).join("\t"),
+    columns: Object.entries(columns).map(([name, { of, ...options }]) => ({
+      ...options,
+      name,
+      mutable: true,
+      encode: (value) => copyText(of(value)),
+    })),
     read,
   };
 }
 
 /**
- * A table of fields; the order of the members is the order of the columns.
+ * A table of fields. Its columns stand in the order of the members, those that were added later behind them.
  *
- * @param encodeLine the encoding written out in one piece, for rows that are written so often that a call for each field
+ * @param encodeLine the encoding written out in one piece, for rows that are written so often that a call for each column
  * would be felt
  */
 export function table<Row>(
@@ -107,22 +106,20 @@ export function table<Row>(
   encodeLine?: (row: Row) => string,
 ): Table<Row> {
   const members = Object.keys(fields) as (keyof Row)[];
-  const list = Object.values(fields) as Field<Row[keyof Row]>[];
-  const encoders = list.map(({ encode }) => encode);
-  const [first] = members as [keyof Row];
-  const [encodeFirst] = encoders as [(value: Row[keyof Row]) => string];
+  const columns = members.flatMap((member) => {
+    const own = fields[member].columns as readonly Column<unknown>[];
+    return own.map((column) => ({ ...column, member }));
+  });
+  columns.sort((a, b) => (a.later?.since ?? 0) - (b.later?.since ?? 0));
   return {
     name,
     keyColumns,
-    columns: list.flatMap(({ columns }) => columns),
-    mutable: list.flatMap(({ columns, isMutable }) => isMutable ? columns : []),
-    later: list.flatMap(({ later }) => later),
+    columns: columns.map((column) => column.name),
+    mutable: columns.filter(({ mutable }) => mutable === true).map((column) => column.name),
+    later: columns.flatMap(({ later }) => later === undefined ? [] : [copyText(later.value)]),
     encode: encodeLine ?? ((row) => {
-      let line = encodeFirst(row[first]);
-      for (let place = 1; place < encoders.length; place++) {
-        const encode = encoders[place] as (value: Row[keyof Row]) => string;
-        line += "\t" + encode(row[members[place] as keyof Row]);
-      }
+      let line = "";
+      for (const { member, encode } of columns) line += (line === "" ? "" : "\t") + encode(row[member]);
       return line;
     }),
     read(stored) {

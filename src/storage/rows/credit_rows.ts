@@ -27,7 +27,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   held: amount("held", { mutable: true }),
   revokedAmount: amount("revoked_amount", { mutable: true }),
   revokedAt: column("revoked_at_ms", { mutable: true }),
-  overage: amount("overage", { mutable: true, later: 0 }),
+  overage: amount("overage", { mutable: true, later: { since: 3, value: 0 } }),
 }, lineOfBalance);
 
 function lineOfBalance(row: CreditBalance): string {

@@ -3,10 +3,10 @@
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
-import { type Counter, counterKey } from "../../domain/metering/counter.ts";
+import { type Counter, counterKey, type CounterRef } from "../../domain/metering/counter.ts";
 import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
 import type { Generation } from "../../domain/metering/generation.ts";
-import type { Line, Reservation } from "../../domain/metering/reservation.ts";
+import type { HoldLine, Reservation } from "../../domain/metering/reservation.ts";
 import type { Window } from "../../domain/plans/period.ts";
 import type { Unit } from "../../domain/plans/plan.ts";
 import { copyText, NULL } from "../database.ts";
@@ -69,9 +69,9 @@ export const RESERVATIONS = table<Reservation>("reservations", 1, {
   settledAt: column("settled_at_ms", { mutable: true }),
   credits: mapped("credits", encodeCredits, (cell) => decodeCredits(cell as string), {
     mutable: true,
-    later: "[]",
+    later: { since: 2, value: "[]" },
   }),
-  prompt: column("prompt", { mutable: true, later: null }),
+  prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
 }, lineOfReservation);
 
 function optionalAmount(name: string) {
@@ -130,9 +130,10 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "error_code",
     "lines",
     "uncovered",
+    "credits",
   ],
   mutable: [],
-  later: [],
+  later: ["[]"],
   encode: encodeEvent,
 };
 
@@ -143,7 +144,7 @@ function encodeEvent(row: MeteringEvent): string {
     copyText(row.reservationId)
   }\t${copyText(row.reason)}\t${copyText(row.errorCode)}\t${copyText(encodeLines(row.lines))}\t${
     encodeUncovered(row.uncovered)
-  }`;
+  }\t${copyText(encodeCredits(row.credits))}`;
 }
 
 function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {
@@ -176,16 +177,26 @@ export const GENERATIONS = table<Generation>("generations", 1, {
   at: column("at_ms"),
 });
 
-/** Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
-function encodeLines(lines: readonly Line[]): string {
+/**
+ * Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line of a hold that left counters
+ * has them as a seventh element: [[planId, groupId, windowStart, windowEnd], ...].
+ */
+function encodeLines(lines: readonly HoldLine[]): string {
   let text = "[";
-  for (const { planId, groupId, window, unit, taken } of lines) {
+  for (const { planId, groupId, window, unit, taken, left } of lines) {
     if (text !== "[") text += ",";
+    const behind = left === undefined ? "" : `,${encodeRefs(left)}`;
     text += `[${quoted(planId)},${quoted(groupId)},${window.start},${window.end},"${unit}","${
       decimalOf(taken)
-    }"]`;
+    }"${behind}]`;
   }
   return text + "]";
+}
+
+function encodeRefs(refs: readonly CounterRef[]): string {
+  return JSON.stringify(
+    refs.map(({ planId, groupId, window: { start, end } }) => [planId, groupId, start, end]),
+  );
 }
 
 const PLAIN_ID = /^[\w.-]*$/;
@@ -195,12 +206,19 @@ function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-export function decodeLines(text: string): Line[] {
-  const lines = JSON.parse(text) as [string, string, number, number | null, Unit, string][];
-  return lines.map(([planId, groupId, start, end, unit, taken]) => {
+type RefCells = [planId: string, groupId: string, start: number, end: number | null];
+
+export function decodeLines(text: string): HoldLine[] {
+  const lines = JSON.parse(text) as [...RefCells, unit: Unit, taken: string, left?: RefCells[]][];
+  return lines.map(([planId, groupId, start, end, unit, taken, left]) => {
     const window: Window = { start, end };
-    return { planId, groupId, window, unit, taken: parseAmount(taken) };
+    const line = { planId, groupId, window, unit, taken: parseAmount(taken) };
+    return left === undefined ? line : { ...line, left: left.map(decodeRef) };
   });
+}
+
+function decodeRef([planId, groupId, start, end]: RefCells): CounterRef {
+  return { planId, groupId, window: { start, end } };
 }
 
 /** What was taken from balances, as JSON: [[balanceId, unit, "taken"], ...]. */
@@ -212,7 +230,7 @@ function encodeCredits(lines: readonly CreditLine[]): string {
   return `[${texts.join(",")}]`;
 }
 
-function decodeCredits(text: string): CreditLine[] {
+export function decodeCredits(text: string): CreditLine[] {
   if (text === "[]") return [];
   const lines = JSON.parse(text) as [string, Unit, string][];
   return lines.map(([balanceId, unit, taken]) => ({ balanceId, unit, taken: parseAmount(taken) }));

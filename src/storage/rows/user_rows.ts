@@ -7,18 +7,18 @@ export const USERS = table<User>("users", 1, {
   key: column("key"),
   realm: column("realm"),
   id: column("id"),
-  entitlement: spread(
-    ["held_plan_id", "held_subscription_id", "held_anchor_ms", "held_started_at_ms", "held_until_ms"],
-    (held) =>
-      held === null
-        ? [null, null, null, null, null]
-        : [held.planId, held.subscriptionId, held.anchor, held.startedAt, held.until],
-    readEntitlement,
-  ),
+  entitlement: spread({
+    held_plan_id: { of: (plan) => plan?.planId ?? null },
+    held_subscription_id: { of: (plan) => plan?.subscriptionId ?? null },
+    held_anchor_ms: { of: (plan) => plan?.anchor ?? null },
+    held_started_at_ms: { of: (plan) => plan?.startedAt ?? null },
+    held_until_ms: { of: (plan) => plan?.until ?? null },
+    plan_carried: { of: (plan) => plan?.carried ?? true, later: { since: 9, value: true } },
+  }, readEntitlement),
   dueAt: column("due_at_ms", { mutable: true }),
-  mergedInto: column("merged_into", { mutable: true, later: null }),
-  optedOut: column("opted_out", { mutable: true, later: 0 }),
-  isErasing: column("erasing", { mutable: true, later: false }),
+  mergedInto: column("merged_into", { mutable: true, later: { since: 3, value: null } }),
+  optedOut: column("opted_out", { mutable: true, later: { since: 4, value: 0 } }),
+  isErasing: column("erasing", { mutable: true, later: { since: 4, value: false } }),
 });
 
 function readEntitlement(stored: StoredRow): Entitlement | null {
@@ -28,6 +28,7 @@ function readEntitlement(stored: StoredRow): Entitlement | null {
     anchor: stored.held_anchor_ms as number,
     startedAt: stored.held_started_at_ms as number,
     until: stored.held_until_ms as number | null,
+    carried: stored.plan_carried as boolean,
   };
 }
 

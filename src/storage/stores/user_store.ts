@@ -7,7 +7,7 @@ import type { UserKey } from "../../domain/ids.ts";
 import type { Counter } from "../../domain/metering/counter.ts";
 import type { CreditBalance } from "../../domain/credits/credit.ts";
 import type { Millis } from "../../domain/plans/period.ts";
-import type { Reservation } from "../../domain/metering/reservation.ts";
+import { countersOf, type Reservation } from "../../domain/metering/reservation.ts";
 import type { Subscription } from "../../domain/plans/subscription.ts";
 import type { Alias, OlderRows, User } from "../../domain/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
@@ -172,7 +172,7 @@ async function loadReservation(
   );
   if (record === undefined) return { counters: [], reservations: [], balances: [] };
   const reservation = { ...RESERVATIONS.read(record), userKey: canonical };
-  const starts = reservation.lines.map(({ window }) => window.start);
+  const starts = countersOf(reservation).map(({ window }) => window.start);
   const counters = starts.length === 0 ? [] : await database.query<StoredRow>(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
     [canonical, arrayText(starts)],

@@ -129,3 +129,91 @@ Deno.test("past windows are added where they are identical, and the cost goes wi
   assert.deepEqual([into.counts(), into.costs()], [{ g: 1 }, { g: 3 }]);
   assert.deepEqual(into.commit(late).groups, { g: 11 }, "4, 5 and the 2 that were held in March");
 });
+
+/** "home" outranks all but "top", so whoever merges with somebody there comes back to it. */
+const WAYS = [
+  planOf("home", { g: 100 }, { rank: 30 }),
+  planOf("away", { g: 100 }),
+  planOf("anew", { g: 100 }, { onPlanChange: "reset" }),
+  planOf("shut", { g: 9 }, { onPlanChange: "block" }),
+  planOf("top", { g: 100 }, { rank: 40, onPlanChange: "reset" }),
+];
+
+type Stay = readonly [plan: string, used: number, costCents?: number];
+
+/** Users that enter one plan after the other, on their default row, and use so much on each. */
+function usersOf(...ways: readonly (readonly Stay[])[]): Scene[] {
+  const first = new Scene(WAYS);
+  return ways.map((stays, place) => {
+    const scene = new Scene([], undefined, [], { beside: first, key: 8 + place, id: `user_${place}` });
+    for (const [plan, used, costCents = 0] of stays) {
+      scene.subscribe(plan);
+      if (used > 0) scene.track(used, { costCents });
+    }
+    return scene;
+  });
+}
+
+// deno-fmt-ignore: a row a merge
+const RETURNS: readonly (readonly [name: string, from: readonly Stay[], to: readonly Stay[], count: number])[] = [
+  ["what one user left under carry counts once: 5 and 2 on the way, beside 3", [["home", 5], ["away", 2]], [["home", 3]], 10],
+  ["on the canonical side too", [["home", 3]], [["home", 5], ["away", 2]], 10],
+  ["over several plans", [["home", 5], ["away", 2], ["home", 1], ["away", 0]], [["home", 3]], 11],
+  ["a plan entered by reset contains nothing of the one before: added", [["home", 5], ["anew", 2]], [["home", 3]], 10],
+  ["nor does one entered by block, which was filled: added", [["home", 5], ["shut", 0]], [["home", 3]], 17],
+  ["a user who was nowhere before brings what is there", [["away", 7]], [["home", 3]], 10],
+];
+
+for (const [name, from, to, count] of RETURNS) {
+  Deno.test(`a merge that brings a user back: ${name}`, () => {
+    const [alias, into] = usersOf(from, to) as [Scene, Scene];
+    alias.mergeInto(into);
+    assert.deepEqual(into.counts(), { g: count });
+  });
+}
+
+Deno.test("a merge that brings a user back takes the larger cost as well", () => {
+  const [alias, into] = usersOf([["home", 1, 50], ["away", 1, 7]], [["home", 1, 3]]) as [Scene, Scene];
+  alias.mergeInto(into);
+  assert.deepEqual(into.costs(), { g: 60 });
+});
+
+Deno.test("a plan that gave way keeps its count: its subscription finds it when it is primary again", () => {
+  const plans = [
+    planOf("month", { g: 10 }),
+    planOf("day", { g: 10 }, { rank: 2, period: { type: "daily", anchor: "calendar" } }),
+  ];
+  const into = new Scene(plans);
+  const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
+  alias.pay("month", "1");
+  alias.track(7);
+  into.pay("day", "2", { endsAt: into.now + 86_400_000 });
+  alias.mergeInto(into);
+  assert.deepEqual(into.counts(), { g: 7 });
+  into.wait(86_400);
+  assert.deepEqual(into.counts(), { g: 7 }, "on the plan of a month, a day later");
+});
+
+Deno.test("a second merge adds nothing twice that the first one carried, whatever the plans' policy", () => {
+  for (const between of ["home", "top"]) {
+    const ways: Stay[][] = [[["away", 5]], [[between, 3]], [["away", 1]]];
+    const [first, second, third] = usersOf(...ways) as [Scene, Scene, Scene];
+    first.mergeInto(second);
+    assert.deepEqual(second.counts(), { g: 8 });
+    second.cancel();
+    second.mergeInto(third);
+    assert.deepEqual(third.counts(), { g: 9 }, between);
+  }
+});
+
+Deno.test("a hold that left a counter corrects it also when a merge has brought others onto it", () => {
+  const [alias, into] = usersOf([["home", 1]], [["home", 3]]) as [Scene, Scene];
+  const hold = alias.hold(4);
+  alias.subscribe("away");
+  alias.mergeInto(into);
+  assert.deepEqual(into.counts(), { g: 8 });
+  into.release(hold);
+  assert.deepEqual(into.counts(), { g: 4 });
+  into.subscribe("away");
+  assert.deepEqual(into.counts(), { g: 4 }, "the counter that gave way was corrected too");
+});

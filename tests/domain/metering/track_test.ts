@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/amount.ts";
-import { matchedGroupIds } from "../../../src/domain/metering/event.ts";
+import { chargedAmounts, matchedGroupIds } from "../../../src/domain/metering/event.ts";
 import type { LimitGroupDocument } from "../../../src/domain/plans/catalog.ts";
 import { eventsIn, groupOf, PACKS, planOf, Scene, type Size, sizeOf } from "../scene.ts";
 
@@ -90,4 +90,50 @@ Deno.test("track: a blocked event is the refusal's detail, and its groups are th
   assert.equal(result.refusal.code, "limit_reached");
   assert.equal((result.refusal.details as { eventId: string }).eventId, eventsIn(changes)[0]?.id);
   assert.deepEqual([eventsIn(changes)[0]?.lines, operations], [[], 0]);
+});
+
+Deno.test("track: a blocked event names the groups without room, each unit after what credits leave", () => {
+  const limits = [
+    groupOf("wide", 10, "count", "x.*"),
+    groupOf("narrow", 3, "count", "x.*"),
+    groupOf("tokens", 100, "tokens", "x.*"),
+    groupOf("other", 0, "count", "y.*"),
+  ];
+  const scene = new Scene([{ ...planOf("p", {}), limits }], undefined, PACKS);
+  scene.subscribe("p");
+  const blocking = (size: Size) => {
+    const call = { event: "x.make", metadata: null, size: sizeOf(size), costCents: null };
+    const { result } = scene.do("track", call);
+    const { groups, eventId } = (result.ok ? {} : result.refusal.details) as Record<string, unknown>;
+    assert.equal(eventId, scene.event().id);
+    return groups;
+  };
+  const narrow = { groupId: "narrow", unit: "count", quota: 3, current: 0 };
+  const wide = { groupId: "wide", unit: "count", quota: 10, current: 0 };
+  const tokens = { groupId: "tokens", unit: "tokens", quota: 100, current: 0 };
+  assert.deepEqual(blocking({ count: 4 }), [narrow]);
+  assert.deepEqual(blocking({ count: 11, inputTokens: 101 }), [wide, narrow, tokens]);
+  scene.fund("count", 1);
+  assert.deepEqual(blocking({ count: 11 }), [narrow]);
+});
+
+Deno.test("track: an event says what it was charged with, groups first and nothing that is 0", () => {
+  const limits = [groupOf("g", 2, "count", "x.*"), groupOf("t", 100, "tokens", "x.*")];
+  const scene = new Scene([{ ...planOf("p", {}), limits }], undefined, PACKS);
+  const charged = (size: Size) => {
+    scene.track(size);
+    return chargedAmounts(scene.event()).map((each) => ({ ...each, amount: numberOf(each.amount) }));
+  };
+  scene.subscribe("p");
+  const balanceId = scene.fund("count", 3);
+  assert.deepEqual(charged({ count: 1, inputTokens: 7 }), [
+    { groupId: "g", unit: "count", amount: 1 },
+    { groupId: "t", unit: "tokens", amount: 7 },
+  ]);
+  assert.deepEqual(charged({ count: 3 }), [
+    { groupId: "g", unit: "count", amount: 1 },
+    { balanceId, unit: "count", amount: 2 },
+  ]);
+  assert.deepEqual(charged({ count: 1 }), [{ balanceId, unit: "count", amount: 1 }]);
+  assert.deepEqual(charged({ count: 1 }), [], "blocked");
 });

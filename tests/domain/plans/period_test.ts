@@ -34,6 +34,10 @@ const ROWS: readonly Row[] = [
   { name: "29 February of a leap year", type: "monthly", anchor: START, from: "2026-01-31T10:30Z", at: "2028-03-01T00:00Z", window: ["2028-02-29T10:30Z", "2028-03-31T10:30Z"] },
   { name: "months back over new year", type: "monthly", anchor: START, from: "2026-03-31T01:00Z", at: "2025-12-31T00:59Z", window: ["2025-11-30T01:00Z", "2025-12-31T01:00Z"] },
   { name: "months back to February", type: "monthly", anchor: START, from: "2026-03-31T01:00Z", at: "2026-03-01T00:00Z", window: ["2026-02-28T01:00Z", "2026-03-31T01:00Z"] },
+  { name: "an anchor in the year 1", type: "monthly", anchor: START, from: "0001-01-31T10:30Z", at: "2026-03-01T00:00Z", window: ["2026-02-28T10:30Z", "2026-03-31T10:30Z"] },
+  { name: "within the year 1", type: "monthly", anchor: START, from: "0001-01-31T10:30Z", at: "0001-03-01T00:00Z", window: ["0001-02-28T10:30Z", "0001-03-31T10:30Z"] },
+  { name: "a calendar month of the year 99", type: "monthly", anchor: "calendar", from: "0099-01-31T10:30Z", at: "0099-12-31T23:59Z", window: ["0099-12-01T00:00Z", "0100-01-01T00:00Z"] },
+  { name: "days from an anchor in the year 50", type: "daily", anchor: START, from: "0050-02-28T10:30Z", at: "2026-03-01T10:29Z", window: ["2026-02-28T10:30Z", "2026-03-01T10:30Z"] },
   { name: "a hundred years on", type: "monthly", anchor: START, from: "2026-01-31T10:30Z", at: "2100-02-28T10:30Z", window: ["2100-02-28T10:30Z", "2100-03-31T10:30Z"] },
   { name: "a lifetime from the start", type: "lifetime", anchor: START, from: "2026-01-31T10:30Z", at: "2026-01-31T10:30Z", window: ["2026-01-31T10:30Z", null] },
 ];

@@ -51,18 +51,6 @@ Deno.test("the usage of a window is found again when another window with the sam
   assert.equal(week?.counter.windowEnd, Date.parse("2026-03-16T00:00Z"));
 });
 
-Deno.test("carry takes the larger of both sides and leaves nothing behind; a hold follows its usage", () => {
-  const scene = new Scene([planOf("plan_a", { g: 10 }), planOf("plan_b", { g: 20 }, { rank: 2 })]);
-  scene.subscribe("plan_a");
-  const id = scene.reserve(4) as string;
-  scene.subscribe("plan_b");
-  assert.deepEqual(scene.counts(), { g: 4 });
-  scene.ask("release", { reservationId: id, reason: null, errorCode: null });
-  assert.deepEqual(scene.counts(), { g: 0 });
-  scene.subscribe("plan_a");
-  assert.deepEqual(scene.counts(), { g: 0 });
-});
-
 Deno.test("a hold that follows no pairing settles where it was taken", () => {
   const scene = new Scene([
     planOf("plan_a", { g: 10 }),

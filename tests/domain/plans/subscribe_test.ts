@@ -50,6 +50,9 @@ const ROWS: readonly Row[] = [
   { name: "an end at this moment", plan: "low", more: { endsAt: NOW }, writes: "invalid_request" },
   { name: "a start at this moment", plan: "low", more: { startsAt: NOW }, writes: ["created"] },
   { name: "a start to come", plan: "low", more: { startsAt: NOW + 1 }, writes: "invalid_request" },
+  { name: "a start before 1970", plan: "low", more: { startsAt: -1 }, writes: "invalid_request" },
+  { name: "a cycle that starts before 1970", plan: "low", more: { cycleStart: -62_135_596_800_000 }, writes: "invalid_request" },
+  { name: "both at its first moment", plan: "low", more: { startsAt: 0, cycleStart: 0 }, writes: ["created"] },
   { name: "an unknown plan", plan: "none", writes: "not_found" },
   { name: "an archived plan", plan: "old", writes: "not_found" },
   { name: "custom limits of the plan's groups", plan: "low", more: { customLimits: { g: 1n } }, writes: ["created"] },
@@ -165,4 +168,24 @@ Deno.test("cancel: a scheduled end is written when its time comes, and the plan 
   assert.deepEqual(scene.wait(59.999).counts(), { g: 0 });
   assert.deepEqual(scene.wait(0.001).counts(), {});
   assert.deepEqual(scene.history(), ["created", "canceled", "ended"]);
+});
+
+// deno-fmt-ignore: a row a refusal
+const FIELDS: readonly (readonly [more: Partial<Commands["subscribe"]["input"]>, path: string, message: string])[] = [
+  [{ startsAt: -1 }, "startsAt", "must not be before 1970-01-01"],
+  [{ cycleStart: -1 }, "cycleStart", "must not be before 1970-01-01"],
+  [{ startsAt: NOW + 1 }, "startsAt", "must not be in the future"],
+  [{ endsAt: NOW }, "endsAt", "must be in the future"],
+  [{ customLimits: { h: 1n } }, "customLimits.h", "names a group that the plan lacks"],
+];
+
+Deno.test("subscribe: a refusal names the field, in its message and in its details", () => {
+  for (const [more, path, message] of FIELDS) {
+    const { result } = new Scene(PLANS).do("subscribe", subscription("low", more));
+    assert.deepEqual(result.ok ? null : result.refusal, {
+      code: "invalid_request",
+      message: `${path}: ${message}`,
+      details: [{ path, message }],
+    });
+  }
 });
