@@ -61,7 +61,7 @@ export const SECURITY_SCHEMES = {
 type Requirement = { readonly [Scheme in keyof typeof SECURITY_SCHEMES]?: readonly string[] };
 
 /** The alternatives of who may call, by access. */
-export const SECURITY: Readonly<Record<Access, readonly Requirement[]>> = {
+export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requirement[]>> = {
   secret: [{ secretKey: [] }],
   credit_write: [{ secretKey: [] }],
   hidden: [{ secretKey: [] }],
@@ -69,6 +69,8 @@ export const SECURITY: Readonly<Record<Access, readonly Requirement[]>> = {
   end_user: [{ secretKey: [] }, { publicKey: [], endUserToken: [] }],
   token: [{ secretKey: [], endUserToken: [] }, { publicKey: [], endUserToken: [] }],
   test_secret: [{ testSecretKey: [] }],
+  admin: [{ adminToken: [] }],
+  open: [],
 };
 
 /** Header parameters that many operations take. */

@@ -10,10 +10,11 @@ import { CREDIT_LEDGER } from "../storage/rows/credit_rows.ts";
 import { newestOf, queryInOrder, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
 
-/** The place of an entry: its time, then its id. */
+/** The place of an entry in a user's ledger: its time, then its id. */
 export interface Place {
   readonly at: number;
   readonly id: string;
+  readonly userKey: UserKey;
 }
 
 /** What a page shows. */
@@ -25,18 +26,28 @@ export interface LedgerQuery {
   readonly limit: number;
 }
 
-const CURSOR = /^(\d{1,16}) (cle_[0-9a-z_]{1,60})$/;
+const CURSOR = /^(\d{1,16}) (cle_[0-9a-z_]{1,60}) (\d{1,16})$/;
 
 /** The place that a cursor stands for; undefined for a text that no page gave. */
 export function readCursor(cursor: string): Place | undefined {
-  const [, at, id] = CURSOR.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
-  if (at === undefined || id === undefined) return undefined;
-  const place = { at: Number(at), id };
+  const [, at, id, userKey] = CURSOR.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  if (at === undefined || id === undefined || userKey === undefined) return undefined;
+  const place = { at: Number(at), id, userKey: Number(userKey) };
   return cursorOf(place) === cursor ? place : undefined;
 }
 
-function cursorOf({ at, id }: Place): string {
-  return Buffer.from(`${at} ${id}`).toString("base64url");
+function cursorOf({ at, id, userKey }: Place): string {
+  return Buffer.from(`${at} ${id} ${userKey}`).toString("base64url");
+}
+
+/** Whether a place is in the ledger of a user. One who was merged into this user since then was given it for the same. */
+export async function isPlaceOf(database: Database, userKey: UserKey, place: Place): Promise<boolean> {
+  if (place.userKey === userKey) return true;
+  const rows = await database.query(
+    "select 1 from users where key = $1::bigint and merged_into = $2::bigint",
+    [place.userKey, userKey],
+  );
+  return rows.length > 0;
 }
 
 /** Whether a balance is the user's. */
@@ -59,7 +70,10 @@ export async function listLedger(database: Database, query: LedgerQuery) {
   const records = await readOfUser(database, query.userKey, (owners) => pageOf(database, query, owners));
   const entries = records.slice(0, limit).map(CREDIT_LEDGER.read);
   const last = entries.at(-1);
-  const nextCursor = records.length > limit && last !== undefined ? cursorOf(last) : null;
+  const { userKey } = query;
+  const nextCursor = records.length > limit && last !== undefined
+    ? cursorOf({ at: last.at, id: last.id, userKey })
+    : null;
   return { entries: entries.map(showEntry), nextCursor };
 }
 

@@ -26,9 +26,9 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
        test_credit_balance_cap as "testCreditBalanceCap"
      from workspaces order by created_at_ms, id`,
   );
-  const apps = await reader.query<AppRecord>(
+  const apps = await reader.query<Omit<AppRecord, "oldIdentitySecrets"> & { oldIdentitySecrets: string }>(
     `select id as "appId", workspace_id as "workspaceId", name, identity_secret as "identitySecret",
-       created_at_ms as "createdAt"
+       old_identity_secrets as "oldIdentitySecrets", created_at_ms as "createdAt"
      from apps order by created_at_ms, id`,
   );
   const keys = await reader.query<ApiKey>(
@@ -46,7 +46,7 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
   );
   return {
     workspaces: workspaces.map(readWorkspace),
-    apps,
+    apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
     keys,
     realms,
     catalogs: catalogs.map((row) => ({
@@ -69,7 +69,6 @@ function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
   };
 }
 
-/** Operations of one UTC month. */
 /** Credit balances issued so far, by realm. */
 export function loadIssues(reader: Reader): Promise<IssuesRow[]> {
   return reader.query<IssuesRow>("select realm, issued from credit_issues");
@@ -130,6 +129,14 @@ export async function insertApp(session: Session, app: AppRecord): Promise<Realm
     realms.push({ realm: row?.realm as number, appId: app.appId, mode, clockOffsetMs: 0 });
   }
   return realms;
+}
+
+/** Writes an app's identity secret and the old ones that still hold. */
+export async function saveIdentitySecrets(session: Session, app: AppRecord): Promise<void> {
+  await session.query(
+    "update apps set identity_secret = $2, old_identity_secrets = $3 where id = $1",
+    [app.appId, app.identitySecret, JSON.stringify(app.oldIdentitySecrets)],
+  );
 }
 
 /** Writes a key, new or revoked. */

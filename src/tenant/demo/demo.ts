@@ -28,7 +28,7 @@ export async function makeDemo(serving: Serving): Promise<Demo | null> {
   const created = await createApp(serving, { name: "Demo app", workspaceId: workspace.workspaceId });
   const app = created === null ? undefined : serving.registry.apps.get(created.appId);
   if (created === null || app === undefined) throw new Error("The demo app was not made");
-  const applied = await applyCatalog(serving, app, catalog, false);
+  const applied = await applyCatalog(serving, app, catalog);
   if ("code" in applied) throw new Error(`The demo catalog has faults: ${JSON.stringify(applied.details)}`);
   for (const realm of Object.values(app.realms)) {
     await serving.term.directory.runById(DEMO_USER, {

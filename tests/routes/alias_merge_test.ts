@@ -1,7 +1,8 @@
-// Aliases: the report of a merge with every count in it, dry runs, what is refused in which order, and chains.
+// Aliases over HTTP: the report with every count in it, dry runs, what is refused in which order, chains, and what shows of
+// subscriptions and credits afterwards, also after a restart. What a merge does is in tests/domain/merging.
 
 import assert from "node:assert/strict";
-import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 import { EMPTY_REPORT, movedOf, Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
@@ -111,46 +112,6 @@ for (const isRestarted of [false, true]) {
   });
 }
 
-Deno.test("what the other side has is in no count of the report", async () => {
-  const town = await Town.open(service);
-  await town.subscribe("b", "plan_pro");
-  await town.track("b", "image.x", { count: 3 });
-  await town.grant("b", 5);
-  await town.hold("b", "image.x");
-  const { mergeId: _, ...report } = await town.merge("a", "b");
-  assert.deepEqual(report, { ...EMPTY_REPORT, from: "a", to: "b" });
-  assert.equal((await town.counts("a")).lg_images, 4);
-});
-
-Deno.test("open holds of both sides are committed and released by their ids under the one user", async () => {
-  for (const isRestarted of [false, true]) {
-    const town = await Town.open(service);
-    await town.subscribe("a", "plan_pro");
-    await town.subscribe("b", "plan_pro");
-    const ofA = [
-      await town.hold("a", "image.x", { count: 2 }),
-      await town.hold("a", "image.x", { count: 3 }),
-    ];
-    await town.hold("a", "image.x", { count: 11 });
-    const ofB = [
-      await town.hold("b", "image.x", { count: 5 }),
-      await town.hold("b", "image.x", { count: 7 }),
-    ];
-    const report = await town.merge("a", "b");
-    assert.deepEqual([report.moved.reservations, report.conflicts.counters.summed], [3, 1]);
-    assert.equal((await town.counts("b")).lg_images, 28);
-    if (isRestarted) await service.restart();
-    const { groups } = await town.post("/commit", { reservationId: ofA[0], extra: { count: 1 } });
-    assert.deepEqual([groups[0].current, groups[0].overflow], [29, false]);
-    await town.post("/release", { reservationId: ofA[1] });
-    await town.post("/commit", { reservationId: ofB[0] });
-    await town.post("/release", { reservationId: ofB[1] });
-    assert.deepEqual([(await town.counts("a")).lg_images, (await town.counts("b")).lg_images], [19, 19]);
-    await town.pass(601);
-    assert.equal((await town.counts("a")).lg_images, 8, "a hold of the alias lapses like any other");
-  }
-});
-
 Deno.test("an alias of an alias is one hop: chains are re-pointed, and reports keep the ids as they were sent", async () => {
   const town = await Town.open(service);
   for (const user of ["a", "b", "c"]) await town.subscribe(user, "plan_pro");
@@ -248,24 +209,187 @@ Deno.test("only links of anonymous ids need consent, and the merge is made witho
     ["Anon_7", "u7", { consentGiven: false }, "linked"],
   ];
   for (const [from, to, members, analytics] of cases) {
-    assert.equal((await town.merge(from, to, members)).analytics, analytics, from);
+    assert.equal((await dataOf(town.askAlias(from, to, members))).analytics, analytics, from);
     assert.equal((await town.customer(from)).canonicalId, to);
   }
 });
 
-Deno.test("quota is not fresh after a merge: what both used stands against it", async () => {
+// deno-lint-ignore no-explicit-any -- tests look at whatever came back
+type Data = any;
+
+Deno.test("duplicates show in customers.get, usage with a secret key and users, and nowhere else", async () => {
   const town = await Town.open(service);
-  for (const user of ["a", "b"]) {
-    await town.subscribe(user, "plan_free");
-    await town.track(user, "image.x", { count: 6 });
+  const { app } = town;
+  await town.grant("a", 5);
+  const first = await town.pay("a", "plan_pro", "x", { endsAt: "2031-01-01T00:00:00Z" });
+  const second = await town.pay("b", "plan_team", "y");
+  const report = await town.merge("a", "b");
+  const ref = (subscriptionId: string, name: string, externalId: string, endsAt: string | null) => {
+    const startedAt = new Date(service.clock.now()).toISOString();
+    return {
+      subscriptionId,
+      planId: name,
+      planName: name,
+      provider: "stripe",
+      externalId,
+      startedAt,
+      endsAt,
+    };
+  };
+  const expected = {
+    primary: ref(second, "plan_team", "y", null),
+    duplicates: [ref(first, "plan_pro", "x", "2031-01-01T00:00:00.000Z")],
+  };
+  assert.deepEqual(report.conflicts.subscriptions, expected);
+  const exp = Math.floor(service.clock.now() / 1000) + 60;
+  for (const id of ["a", "b"]) {
+    for (const path of [`/customers/${id}`, `/usage?userId=${id}`, `/users/${id}`]) {
+      assert.deepEqual((await town.get(path)).duplicateActiveSubscriptions, expected, path);
+    }
+    const token = { "x-end-user-token": endUserToken(app.identitySecret, { userId: id, exp }) };
+    const shown = [
+      ...await Promise.all(
+        ["/usage", `/usage?userId=${id}`, "/usage/me", `/credits?userId=${id}`].map((path) =>
+          dataOf(app.call("GET", path, undefined, { key: app.publicLive, headers: token }))
+        ),
+      ),
+      await dataOf(app.call("GET", "/usage/me", undefined, { headers: token })),
+      await town.get(`/credits?userId=${id}`),
+      await town.get(`/credits/history?userId=${id}`),
+      await town.get(`/events?userId=${id}`),
+      await town.post("/can-use", { userId: id, event: "image.x" }),
+      await town.track(id, "image.x"),
+    ];
+    for (const data of shown) {
+      assert.ok(!/duplicate/i.test(JSON.stringify(data)), JSON.stringify(data));
+    }
   }
+});
+
+for (const cause of ["a sweep after its end", "a start after its end"]) {
+  Deno.test(`a duplicate is promoted by ${cause}, written and billed once`, async () => {
+    const town = await Town.open(service);
+    const endsAt = new Date(service.clock.now() + 60_000).toISOString();
+    await town.pay("a", "plan_team", "x", { endsAt });
+    const second = await town.pay("b", "plan_pro", "y");
+    await town.track("a", "image.x", { count: 3 });
+    await town.merge("a", "b");
+    const before = await town.operations();
+    await town.pass(61);
+    if (cause.startsWith("a sweep")) await service.admin("POST", "/sweep");
+    if (cause.startsWith("a start")) await service.restart();
+    await Promise.all(["a", "b", "a", "b"].map((id) => town.counts(id)));
+    assert.equal((await service.admin("POST", "/sweep")).status, 200);
+    await service.restart();
+    const user = await town.get("/users/a");
+    const promoted = user.history.filter(({ type }: Data) => type === "promoted");
+    assert.deepEqual(promoted.map(({ subscriptionId }: Data) => subscriptionId), [second]);
+    assert.equal(await town.operations() - before, 1);
+    assert.deepEqual([user.subscription.subscriptionId, user.duplicateActiveSubscriptions], [second, null]);
+    assert.equal(user.counters[0].count, 3, "the usage goes with the promotion");
+  });
+}
+
+Deno.test("rows that moved are changed and canceled by either id", async () => {
+  const town = await Town.open(service);
+  const ofA = await town.pay("a", "plan_pro", "x");
+  const ofB = await town.pay("b", "plan_pro", "y");
   await town.merge("a", "b");
-  assert.equal((await town.counts("a")).lg_images, 12);
-  const { allowed, reasons, groups } = await town.post("/reserve", { userId: "a", event: "image.x" });
-  assert.deepEqual([allowed, reasons, groups[0].current], [false, ["limit_reached"], 12]);
-  assert.deepEqual(
-    await town.post("/subscriptions", { userId: "a", planId: "plan_free" }).then((row) => row.userId),
-    "b",
-  );
-  assert.equal((await town.counts("b")).lg_images, 12);
+  const changed = await town.subscribe("b", "plan_team", { provider: "stripe", externalId: "x" });
+  assert.deepEqual([changed.subscriptionId, changed.userId], [ofA, "b"]);
+  assertRefused(await town.ask("DELETE", "/subscriptions?userId=a"), 400, "invalid_request");
+  const path = "/subscriptions?userId=a&provider=stripe&externalId=y";
+  const canceled = await dataOf(town.ask("DELETE", path));
+  assert.deepEqual([canceled.subscriptionId, canceled.userId], [ofB, "b"]);
+  assertRefused(await town.ask("DELETE", path), 409, "already_canceled");
+  assert.equal((await town.customer("a")).duplicateActiveSubscriptions, null);
+});
+
+const EVENT = "free.x";
+const REF = { externalRef: "order-1" };
+
+async function balanceOf(town: Town, userId: string, id: string): Promise<Data> {
+  const row = (await town.credits(userId)).find(({ balanceId }) => balanceId === id);
+  return [row?.remaining, row?.status];
+}
+
+/** The rows that the last merge wrote, oldest first. */
+async function mergeRows(town: Town, userId: string): Promise<[string, number, string][]> {
+  const rows = (await town.ledger(userId)).filter(({ reason }) => reason.startsWith("merge"));
+  for (const row of rows) {
+    assert.deepEqual([row.eventId, row.reservationId, row.notes], [null, null, null]);
+    assert.equal(row.occurredAt, new Date(service.clock.now()).toISOString());
+  }
+  return rows.reverse().map(({ balanceId, delta, reason }) => [balanceId, delta, reason]);
+}
+
+for (const isRestarted of [false, true]) {
+  Deno.test(`two copies of one grant become one that both have used${isRestarted ? ", from the tables" : ""}`, async () => {
+    const town = await Town.open(service);
+    const [ofA, ofB] = [await town.grant("a", 10, REF), await town.grant("b", 10, REF)];
+    await town.track("a", EVENT, { count: 3 });
+    await town.track("b", EVENT, { count: 4 });
+    if (isRestarted) await service.restart();
+    const report = await town.merge("a", "b");
+    assert.deepEqual(report.conflicts.credits, [
+      { externalRef: "order-1", survivorId: ofB, droppedId: ofA, remaining: 3, overage: 0 },
+    ]);
+    assert.deepEqual([report.billableOperations, report.moved.creditBalances], [2, 1]);
+    assert.deepEqual(await mergeRows(town, "a"), [[ofB, -3, "merge_dedupe"], [ofA, -7, "merge_dedupe"]]);
+    assert.deepEqual(await balanceOf(town, "a", ofB), [3, "active"]);
+    assert.deepEqual(await balanceOf(town, "a", ofA), [0, "revoked"]);
+    if (isRestarted) await service.restart();
+    for (const user of ["a", "b"]) {
+      const again = await town.post("/credits/grant", {
+        userId: user,
+        packId: "cpk_credits",
+        quantity: 10,
+        ...REF,
+      });
+      assert.deepEqual([again.balanceId, again.remaining, again.balances.length], [ofB, 3, 1]);
+    }
+    const blocked = await town.post("/reserve", { userId: "a", event: EVENT, count: 4 });
+    assert.equal(blocked.allowed, false, "credits are not fresh after a merge");
+  });
+}
+
+Deno.test("in test mode the cap on issued balances does not stop a merge, and a merge issues none", async () => {
+  const town = await Town.open(service, { testCreditBalanceCap: 3 }, "test");
+  await town.grant("a", 1, REF);
+  await town.grant("a", 1);
+  await town.grant("b", 1, REF);
+  const report = await town.merge("a", "b");
+  assert.equal(report.moved.creditBalances, 2);
+  const grant = await town.ask("POST", "/credits/grant", { userId: "a", packId: "cpk_credits", quantity: 1 });
+  assertRefused(grant, 429, "test_quota_exceeded");
+  await service.admin("PATCH", `/workspaces/${town.app.workspaceId}`, { testCreditBalanceCap: 4 });
+  await town.grant("a", 1);
+});
+
+Deno.test("a first answer of an id stays when the id becomes an alias", async () => {
+  const town = await Town.open(service);
+  await town.subscribe("a", "plan_pro");
+  const track = () =>
+    town.ask("POST", "/track", { userId: "a", event: "image.x" }, { "idempotency-key": "t" });
+  const first = await track();
+  await town.merge("a", "b");
+  const again = await track();
+  assert.deepEqual([again.body, again.headers.get("idempotent-replayed")], [first.body, "true"]);
+  assert.equal((await town.counts("b")).lg_images, 1);
+});
+
+Deno.test("every answer names the canonical user, whichever id was asked", async () => {
+  const town = await Town.open(service);
+  await town.merge("a", "b");
+  assert.equal((await town.subscribe("a", "plan_pro")).userId, "b");
+  assert.equal((await town.get("/usage?userId=a")).userId, "b");
+  assert.equal((await town.get("/users/a")).userId, "b");
+  const { eventId } = await town.track("a", "image.x");
+  assert.equal((await town.get(`/events/${eventId}`)).endUserId, "b");
+  for (const query of ["", "userId=a", "userId=b"]) {
+    const { events } = await town.get(`/events?${query}`);
+    assert.deepEqual(events.map(({ endUserId }: { endUserId: string }) => endUserId), ["b"], query);
+  }
+  const canceled = await dataOf(town.ask("DELETE", "/subscriptions?userId=a"));
+  assert.equal(canceled.userId, "b");
 });

@@ -1,5 +1,5 @@
-// What can be read of credits beside the ledger: the list with its filters and keys, usage, the user's view and
-// can-use; and that a catalog cannot lose a pack that users hold.
+// What can be read of credits: the list with its filters and keys, usage, can-use, and the ledger with its paging; and
+// that a catalog cannot lose a pack that users hold.
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
@@ -9,6 +9,7 @@ import {
   type Credit,
   CREDIT_CATALOG,
   Customer,
+  type Entry,
   newCustomer,
 } from "./credits_support.ts";
 
@@ -16,64 +17,25 @@ const service = serviceOfFile();
 
 const idsOf = (rows: Credit[]) => rows.map(({ balanceId }) => balanceId);
 
-Deno.test("the list shows active and depleted balances, and with includeExpired expired and revoked ones", async () => {
+Deno.test("the list takes an event or glob and includeExpired, and nothing that is neither", async () => {
   const u = await newCustomer(service, { mode: "test", planId: null });
   const soon = new Date(Date.parse((await u.get("/test-clock")).now) + 1000).toISOString();
   const expired = await u.fund("cpk_count", 3, { expiresAt: soon });
-  const spentAndExpired = await u.fund("cpk_first", 1, { expiresAt: soon });
-  await u.post("/track", { event: "image.x" });
   await u.pass(1);
-  const depleted = await u.fund("cpk_first", 2);
-  await u.post("/track", { event: "image.x", count: 2 });
   const revoked = await u.fund("cpk_count", 4);
   const active = await u.fund("cpk_wallet", 5);
   await u.post("/credits/revoke", { balanceId: revoked });
-  for (const query of [{}, { includeExpired: false }]) {
-    const rows = await u.credits(query);
-    assert.deepEqual(rows.map(({ balanceId, status }) => [balanceId, status]), [
-      [depleted, "depleted"],
-      [active, "active"],
-    ]);
+  for (const query of [{}, { includeExpired: false }, { event: "chat.*" }]) {
+    assert.deepEqual(idsOf(await u.credits(query)), [active], JSON.stringify(query));
   }
-  const all = (await u.credits({ includeExpired: true })).map((
-    { balanceId, status, remaining },
-  ) => [balanceId, status, remaining]);
-  assert.deepEqual(all, [
-    [spentAndExpired, "expired", 0],
-    [depleted, "depleted", 0],
-    [expired, "expired", 3],
-    [revoked, "revoked", 0],
-    [active, "active", 5],
+  assert.deepEqual(idsOf(await u.credits({ includeExpired: true, event: "image.x" })), [
+    expired,
+    revoked,
+    active,
   ]);
-  await u.post("/credits/revoke", { balanceId: expired });
-  assert.equal(await u.statusOf(expired), "revoked", "revoked before expired");
+  assert.deepEqual(idsOf((await u.get("/usage", { event: "chat.x" })).credits), [active]);
   for (const includeExpired of ["yes", "1", "TRUE", "", "null"]) {
     assertRefused(await u.ask("GET", "/credits", { includeExpired }), 400, "invalid_request", includeExpired);
-  }
-  await u.audit();
-});
-
-Deno.test("the event filter looks at names alone, and a rule covers a glob that its pattern contains", async () => {
-  const u = await newCustomer(service);
-  const [images, video] = (await u.grant("cpk_bundle")).balances.map((row: Credit) => row.balanceId);
-  const topup = (await u.grant("cpk_topup")).balanceId;
-  const count = await u.fund("cpk_count", 1);
-  const wallet = await u.fund("cpk_wallet", 1);
-  const cases: [event: string, ids: string[]][] = [
-    ["image.render", [images, topup, count, wallet]],
-    ["image.x", [topup, count, wallet]],
-    ["image.*", [topup, count, wallet]],
-    ["image.re*", [topup, count, wallet]],
-    ["image*", [wallet]],
-    ["agent.*", [count, wallet]],
-    ["video.veo", [video, wallet]],
-    ["video.veo*", [wallet]],
-    ["IMAGE.x", [wallet]],
-    ["*", [wallet]],
-  ];
-  for (const [event, ids] of cases) {
-    assert.deepEqual(idsOf(await u.credits({ event })), ids, event);
-    assert.deepEqual(idsOf((await u.get("/usage", { event })).credits), ids, event);
   }
   for (const event of ["", "a*b", "**", "a\n", "x".repeat(201)]) {
     assertRefused(await u.ask("GET", "/credits", { event }), 400, "invalid_request", event);
@@ -226,4 +188,166 @@ Deno.test("a pack with live balances cannot leave the catalog, but can be archiv
   await applyCatalog(service, u.app, without);
   const [row] = await u.credits({ includeExpired: true }) as unknown as Record<string, unknown>[];
   assert.deepEqual([row?.balanceId, row?.packName, row?.status], [ids[0], "Pack count", "revoked"]);
+});
+
+Deno.test("a row shows exact members, a grant's notes and a revoke's reason", async () => {
+  const u = await newCustomer(service);
+  const id = await u.fund("cpk_wallet", 5, { notes: "thanks", source: "manual" });
+  service.clock.advance(1000);
+  const answer = await u.post("/credits/revoke", { balanceId: id, reason: "x".repeat(500) });
+  assert.deepEqual(answer, { balanceId: id, remaining: 0 });
+  const entries = await u.ledger();
+  const at = service.clock.now();
+  const common = { balanceId: id, packId: "cpk_wallet", eventId: null, reservationId: null };
+  assert.deepEqual(entries, [
+    {
+      ...common,
+      id: entries[0]?.id,
+      delta: -5,
+      reason: "admin_adjust",
+      occurredAt: new Date(at).toISOString(),
+      notes: "x".repeat(500),
+    },
+    {
+      ...common,
+      id: entries[1]?.id,
+      delta: 5,
+      reason: "grant",
+      occurredAt: new Date(at - 1000).toISOString(),
+      notes: "thanks",
+    },
+  ]);
+  for (const { id } of entries) assert.match(id, /^cle_[0-9a-z]+$/);
+});
+
+Deno.test("unknown balances and bad members are refused, by revoke and by the ledger", async () => {
+  const u = await newCustomer(service);
+  const v = new Customer(u.app, "v");
+  const id = await u.fund("cpk_wallet", 5);
+  const foreign = await v.fund("cpk_wallet", 5);
+  const inTest = await new Customer(u.app, "u", u.app.secretTest).fund("cpk_wallet", 5);
+  const reservationId = await u.hold("image.x");
+  const wrong = reservationId.replace("rsv_", "crb_");
+  const unknown = [
+    inTest,
+    wrong,
+    reservationId,
+    `${id}0`,
+    id.toUpperCase(),
+    "crb_1",
+    "crb_",
+    "x",
+    "cpk_wallet",
+  ];
+  for (const balanceId of unknown) {
+    const answer = await u.ask("POST", "/credits/revoke", { balanceId });
+    assertRefused(answer, 404, "credit_balance_not_found", balanceId);
+  }
+  for (const balanceId of [...unknown, foreign]) {
+    const answer = await u.ask("GET", "/credits/history", { balanceId });
+    assertRefused(answer, 404, "credit_balance_not_found", balanceId);
+  }
+  const stranger = new Customer(u.app, "stranger");
+  assertRefused(
+    await stranger.ask("GET", "/credits/history", { balanceId: id }),
+    404,
+    "credit_balance_not_found",
+  );
+  assert.deepEqual(await stranger.ledger(), []);
+  const bodies = [
+    {},
+    { balanceId: "" },
+    { balanceId: null },
+    { balanceId: 5 },
+    { balanceId: [id] },
+    {
+      balanceId: id,
+      reason: "x".repeat(501),
+    },
+    { balanceId: id, reason: 5 },
+    { balanceId: `${id}\u0000` },
+  ];
+  for (const body of bodies) {
+    const answer = await u.app.call("POST", "/credits/revoke", body);
+    assertRefused(answer, 400, "invalid_request", JSON.stringify(body));
+  }
+  assert.deepEqual((await u.ledger()).length, 1);
+  assert.deepEqual(await u.remaining(id), [5]);
+});
+
+Deno.test("limits are whole numbers from 1 to 500, 50 by default, and a cursor is one that was given", async () => {
+  const u = await newCustomer(service);
+  for (let call = 0; call < 60; call++) await u.fund("cpk_wallet", 1);
+  const first = await u.get("/credits/history");
+  assert.equal(first.entries.length, 50);
+  const rest = await u.get("/credits/history", { cursor: first.nextCursor });
+  assert.deepEqual([rest.entries.length, rest.nextCursor], [10, null]);
+  assert.equal((await u.get("/credits/history", { limit: 500 })).entries.length, 60);
+  for (const limit of ["0", "-1", "501", "1.5", "", "x", "1e3", "NaN", "Infinity"]) {
+    assertRefused(await u.ask("GET", "/credits/history", { limit }), 400, "invalid_request", limit);
+  }
+  const cursor: string = first.nextCursor;
+  const bad = ["", "x", "null", "0", "%00", "x".repeat(5000), `${cursor}=`, cursor.slice(1), btoa("[]")];
+  bad.push(btoa("null"), btoa('["a","b"]'), btoa('{"at":1}'), btoa("1:2"), btoa("9e99:cle_x"));
+  for (const text of bad) {
+    const answer = await u.ask("GET", "/credits/history", { cursor: text });
+    assertRefused(answer, 400, "invalid_request", text);
+  }
+  assertRefused(await u.app.call("GET", "/credits/history"), 400, "invalid_request");
+});
+
+Deno.test("paging with any limit neither repeats nor skips a row, also while new ones arrive", async () => {
+  const u = await newCustomer(service, { planId: null });
+  const id = await u.fund("cpk_wallet", 1000);
+  await u.fund("cpk_first", 1);
+  const grow = async (calls: number) => {
+    for (let call = 0; call < calls; call++) {
+      await u.release(await u.hold("x", { count: 2 }));
+      if (call % 3 === 0) service.clock.advance(1);
+    }
+  };
+  await grow(6);
+  for (const query of [{}, { balanceId: id }]) {
+    for (const limit of [1, 4, 15]) {
+      const expected = await u.ledger(query);
+      const seen: Entry[] = [];
+      let cursor: string | null = null;
+      let pages = 0;
+      do {
+        const page: { entries: Entry[]; nextCursor: string | null } = await u.get("/credits/history", {
+          ...query,
+          limit,
+          ...(cursor === null ? {} : { cursor }),
+        });
+        assert.ok(page.entries.length <= limit);
+        assert.ok(
+          page.nextCursor === null || page.entries.length === limit,
+          "a full page comes before another",
+        );
+        seen.push(...page.entries);
+        cursor = page.nextCursor;
+        pages++;
+        assert.ok(pages <= expected.length, "the pages end");
+        if (pages <= 2) await grow(1);
+      } while (cursor !== null);
+      assert.deepEqual(seen, expected, `limit ${limit}`);
+    }
+  }
+  const rows = await u.ledger();
+  const places = rows.map((row) => `${row.occurredAt} ${row.id}`);
+  assert.deepEqual(places, [...places].sort().reverse(), "newest first, ties by id");
+  assert.equal(new Set(rows.map((row) => row.id)).size, rows.length);
+});
+
+Deno.test("reading the ledger settles what is due first", async () => {
+  const u = await newCustomer(service, { planId: null });
+  await u.fund("cpk_wallet", 5);
+  const reservationId = await u.hold("x", { count: 2, ttlSeconds: 10 });
+  const lapse = new Date(service.clock.now() + 10_000).toISOString();
+  service.clock.advance(60_000);
+  const [newest] = (await u.get("/credits/history", { limit: 1 })).entries;
+  assert.deepEqual(
+    [newest.reason, newest.delta, newest.reservationId, newest.occurredAt],
+    ["reservation_expired", 2, reservationId, lapse],
+  );
 });
