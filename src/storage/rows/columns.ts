@@ -119,7 +119,11 @@ export function table<Row>(
     later: columns.flatMap(({ later }) => later === undefined ? [] : [copyText(later.value)]),
     encode: encodeLine ?? ((row) => {
       let line = "";
-      for (const { member, encode } of columns) line += (line === "" ? "" : "\t") + encode(row[member]);
+      for (let place = 0; place < columns.length; place++) {
+        const { member, encode } = columns[place] as (typeof columns)[number];
+        if (place > 0) line += "\t";
+        line += encode(row[member]);
+      }
       return line;
     }),
     read(stored) {

@@ -63,11 +63,13 @@ export const RESERVATIONS = table<Reservation>("reservations", 1, {
   count: optionalAmount("count"),
   amounts: mapped("amounts", textOfAmounts, (cell) => amountsOf(cell as string)),
   perUnit: column("per_unit"),
-  lines: mapped("lines", encodeLines, (cell) => decodeLines(cell as string), { mutable: true }),
+  lines: mapped<readonly HoldLine[]>("lines", encodeLines, (cell) => decodeLines(cell as string), {
+    mutable: true,
+  }),
   createdAt: column("created_at_ms"),
   expiresAt: column("expires_at_ms"),
   settledAt: column("settled_at_ms", { mutable: true }),
-  credits: mapped("credits", encodeCredits, (cell) => decodeCredits(cell as string), {
+  credits: mapped<readonly CreditLine[]>("credits", encodeCredits, (cell) => decodeCredits(cell as string), {
     mutable: true,
     later: { since: 2, value: "[]" },
   }),
