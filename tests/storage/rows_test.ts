@@ -7,7 +7,7 @@ import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/cr
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import type { User } from "../../src/domain/user.ts";
-import { encodeChange, withLaterCells } from "../../src/storage/rows/rows.ts";
+import { encodeChange, withLaterCells } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 

@@ -6,7 +6,8 @@
 // value of an older row goes through a staging table of the session into an upsert.
 
 import { arrayText, type Session, yieldToLoop } from "../database.ts";
-import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES, type TableSpec } from "../rows/rows.ts";
+import type { TableSpec } from "../rows/columns.ts";
+import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../rows/tables.ts";
 
 /** A batch as the drain takes it: encoded changes, a line each. */
 export interface DrainBatch {

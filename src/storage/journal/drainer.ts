@@ -9,7 +9,7 @@
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import type { Database, PinnedSession, Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
-import { withLaterCells } from "../rows/rows.ts";
+import { withLaterCells } from "../rows/tables.ts";
 
 const REPLAY_BATCHES = 200;
 /** SQLSTATE of a lock that was not to be had in time. */

@@ -18,7 +18,7 @@ import type { Database, PinnedSession, Session } from "../database.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { MIGRATION_LOCK } from "../migrate.ts";
-import { encodeChange } from "../rows/rows.ts";
+import { encodeChange } from "../rows/tables.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
 /** Batches that one term can append; the terms share the numbers below 2^53. */
