@@ -66,6 +66,8 @@ export interface StoredMerge {
   /** A MergeReport as JSON. */
   readonly report: string;
   readonly historyPending: boolean;
+  /** What the background has moved. */
+  readonly movedLater: HistoryCounts;
 }
 
 /** Rows to start an actor from. */

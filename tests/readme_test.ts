@@ -2,7 +2,7 @@
 // own, and what they print is compared with what the documents show.
 
 import assert from "node:assert/strict";
-import { copyEmptyStore } from "./support/empty_store.ts";
+import { copyEmptyStore } from "./support/kept_stores.ts";
 import { blocksOf, Shown } from "./support/documents.ts";
 import { pause, until, within } from "./crash/program.ts";
 

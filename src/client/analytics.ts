@@ -1,72 +1,72 @@
-// Analytics people: what they did, who they are, what they agreed to, their export and their erasure. Specification,
+// Analytics: what people did, who they are, what they consented to, their export and their erasure. Specification,
 // "Privacy"; section 9 of the decisions.
 
 import type { MeteredEvent } from "./events.ts";
 import type { Mode, Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
-/** Plain values by name, up to 16 KiB. */
+/** Properties by name, up to 16 KiB as JSON. */
 export type Properties = Readonly<Record<string, string | number | boolean | null>>;
 
-/** What somebody did. */
+/** Something that a person did. */
 export interface CaptureInput {
-  /** Left out: nobody's; then nothing links it to a person. */
+  /** Leave it out for an anonymous event, which is linked to no person. */
   readonly distinctId?: string | undefined;
   readonly event: string;
   readonly properties?: Properties | undefined;
-  /** Now by default; up to 24 hours ahead. */
+  /** Now by default; at most 24 hours in the future. */
   readonly timestamp?: Moment | undefined;
 }
 
-/** The answer of a capture, whatever came of it. */
+/** The answer to a capture. It is the same for people who opted out, so that it reveals nothing. */
 export interface CaptureAnswer {
   readonly accepted: true;
 }
 
-/** Who an id is. */
+/** What you know of the person behind an id. */
 export interface IdentifyInput {
   readonly distinctId: string;
-  /** Replace what was known. */
+  /** Overwrite properties of the same name. */
   readonly properties?: Properties | undefined;
-  /** Kept as they were first written. */
+  /** Written only where the person has no property of the name yet. */
   readonly propertiesOnce?: Properties | undefined;
-  /** An anonymous session that turned out to be this person; never identified before. */
+  /** The id of an anonymous session that turned out to be this person, never identified before. */
   readonly mergeAnonymousId?: string | undefined;
-  /** Needed for `mergeAnonymousId`. */
+  /** Whether the person agreed to that; needed with `mergeAnonymousId`. */
   readonly consentGiven?: boolean | undefined;
 }
 
-/** The answer of an identify. */
+/** The answer to an identify. */
 export interface IdentifyAnswer {
   readonly personId: string;
   readonly merged: boolean;
 }
 
-/** Two ids of one person; metering is not touched. */
+/** Two ids of one person. */
 export interface PersonAliasInput {
   readonly distinctId: string;
   readonly alias: string;
-  /** Needed where either is an `anon_` session. */
+  /** Whether the person agreed; needed where either id begins with `anon_`. */
   readonly consentGiven?: boolean | undefined;
 }
 
-/** The answer of an alias of people. */
+/** The answer to an alias of two people. */
 export interface PersonAliasAnswer {
   readonly personId: string;
 }
 
-/** What one can opt out of. */
+/** What a person can opt out of. */
 export type ConsentScope = "analytics" | "ai_personalization" | "prompt_logging";
 
-/** A link to everything about a person. */
+/** A link to the export of a person. */
 export interface PersonExportLink {
-  /** Needs no key: whoever has it can read it. */
+  /** Whoever has this address can read the export, without a key. */
   readonly downloadUrl: string;
   readonly expiresAt: string;
   readonly format: "json";
 }
 
-/** Everything about a person. */
+/** Everything known about a person. */
 export interface PersonExport {
   readonly format: "json";
   readonly exportedAt: string;
@@ -98,7 +98,7 @@ export interface PersonExport {
   }[];
 }
 
-/** How far an erasure is. */
+/** The state of an erasure. */
 export interface DeletionStatus {
   readonly status: "queued" | "in_progress" | "completed" | "failed";
   readonly requestedAt: string;
@@ -111,13 +111,13 @@ export interface DeletionStatus {
 export class Analytics {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Records what somebody did. A public key will do.
+   * Records something that a person did. A public key is enough.
    *
    * @example
    * ```ts
@@ -129,7 +129,7 @@ export class Analytics {
   }
 
   /**
-   * Says who an id is. A public key will do.
+   * Records what you know of the person behind an id. A public key is enough.
    *
    * @example
    * ```ts
@@ -148,7 +148,7 @@ export class Analytics {
   }
 
   /**
-   * Makes one person of two ids. To make one metered user of them, too, see `customers.alias`.
+   * Makes one person of two ids. Metering stays as it is: to make one metered user of them, see `customers.alias`.
    *
    * @example
    * ```ts
@@ -161,8 +161,8 @@ export class Analytics {
   }
 
   /**
-   * Records that a person opted out. `all` stands for analytics and personalization; opting out of prompt logging is
-   * a call of its own.
+   * Records that a person opted out; of `all` by default, which is analytics and AI personalization. Opting out of
+   * prompt logging is a call of its own.
    *
    * @example
    * ```ts
@@ -175,7 +175,7 @@ export class Analytics {
   }
 
   /**
-   * Records that a person opted in again.
+   * Records that a person opted in again; to `all` by default.
    *
    * @example
    * ```ts
@@ -189,7 +189,7 @@ export class Analytics {
   }
 
   /**
-   * Whether a person has opted out of a scope; of analytics by default.
+   * Says whether a person has opted out of a scope; of analytics by default.
    *
    * @example
    * ```ts
@@ -206,7 +206,7 @@ export class Analytics {
   }
 
   /**
-   * A link to everything about a person, valid for 24 hours.
+   * Makes a link to everything known about a person, valid for 24 hours.
    *
    * @example
    * ```ts
@@ -220,7 +220,7 @@ export class Analytics {
   }
 
   /**
-   * The document behind a link of `exportPerson`. No key is sent.
+   * Reads the document behind a link of `exportPerson`, without sending a key.
    *
    * @example
    * ```ts
@@ -235,7 +235,7 @@ export class Analytics {
   }
 
   /**
-   * Erases everything of a person, soon; `deletionStatus` says when it is done.
+   * Starts the erasure of everything about a person; `deletionStatus` says when it is done.
    *
    * @example
    * ```ts
@@ -249,7 +249,7 @@ export class Analytics {
   }
 
   /**
-   * How far an erasure is.
+   * Reads the state of an erasure.
    *
    * @example
    * ```ts

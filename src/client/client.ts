@@ -1,6 +1,6 @@
-// The client of the service: every call under /api/v1, typed, sent again where that is safe, and never counted twice.
-// No dependency; Deno, Node from 20 on, browsers and workers. Imports in this folder are relative, since it is also
-// used by itself: by address, or as the package that `deno task client:pack` makes.
+// The client of the service: every call under /api/v1, typed, retried where that is safe, and never counted twice. It
+// has no dependency and runs on Deno, Node from 20 on, browsers and workers. Nothing in this folder imports from
+// outside it, because the folder is used on its own: by address, or as the package that `deno task client:pack` makes.
 
 import { Analytics } from "./analytics.ts";
 import { type ComposeAnswer, composeCall } from "./compose.ts";
@@ -12,27 +12,27 @@ import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import { TestClock } from "./test_clock.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
 
-/** Speaks to one service with one key. */
+/** A client of one service, with one key. */
 export class HoldfastClient extends Metering {
-  /** Who subscribes to what. */
+  /** Writes and ends subscriptions. */
   readonly subscriptions: Subscriptions;
-  /** Everything about a user. */
+  /** Reads everything about a user. */
   readonly users: Users;
-  /** Ids that are one user. */
+  /** Makes one user of several ids. */
   readonly customers: Customers;
-  /** Credits beside the plan. */
+  /** Grants, revokes and lists credits. */
   readonly credits: Credits;
-  /** Plans on offer. */
+  /** Lists the plans on offer. */
   readonly plans: Plans;
-  /** Everything that was counted. */
+  /** Reads metered events. */
   readonly events: Events;
-  /** People, consent, export, erasure. */
+  /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
-  /** The clock of test mode. */
+  /** Reads and moves the clock of test mode. */
   readonly testClock: TestClock;
   readonly #transport: Transport;
 
-  /** `createClient` makes it. */
+  /** Called by `createClient`. */
   constructor(transport: Transport) {
     super(transport);
     this.#transport = transport;
@@ -47,7 +47,8 @@ export class HoldfastClient extends Metering {
   }
 
   /**
-   * A model's structured answer for a user, by a compose type of the catalog; its cost is metered. May take a minute.
+   * Asks a model for a structured answer about a user, by a compose type of the catalog, and meters its cost. This may
+   * take a minute.
    *
    * @example
    * ```ts
@@ -132,7 +133,7 @@ export type {
 } from "./customers.ts";
 export type { EndUserTokenInput } from "./end_user_token.ts";
 export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts";
-export type { EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
+export type { ChargedAmount, EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
 export type {
   Actual,
   CallSize,
@@ -144,6 +145,7 @@ export type {
   Extra,
   GroupStanding,
   Held,
+  LimitReachedDetails,
   NotHeld,
   ReleaseOptions,
   ReserveAnswer,

@@ -2,9 +2,9 @@
 
 import type { WireCall } from "./transport.ts";
 
-/** What a generation used. */
+/** What a generation cost. */
 export interface ComposeUsage {
-  /** As the catalog names it. */
+  /** The model's id in the catalog. */
   readonly model: string;
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -12,7 +12,7 @@ export interface ComposeUsage {
   readonly eventId: string;
 }
 
-/** A generation, or none because the user opted out of personalization. */
+/** A generation, or none because the user opted out of AI personalization. */
 export type ComposeAnswer<Output = Readonly<Record<string, unknown>>> =
   | {
     readonly status: "generated";
@@ -28,10 +28,10 @@ export type ComposeAnswer<Output = Readonly<Record<string, unknown>>> =
     readonly usage: null;
   };
 
-/** The service gives a model up to a minute. */
+/** The service waits up to a minute for the model. */
 const COMPOSE_TIMEOUT_MS = 90_000;
 
-/** A compose as it goes over the wire. */
+/** The request of a compose call. */
 export function composeCall(
   type: string,
   userId: string,

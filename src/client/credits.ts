@@ -5,16 +5,16 @@ import { pagesByCursor } from "./pages.ts";
 import type { CreditBalance, Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
-/** Credits to give. */
+/** Credits to grant. */
 export interface GrantInput {
   readonly userId: string;
   /** Id or name of the pack. */
   readonly packId: string;
-  /** For a pack without items only, which needs it. */
+  /** Needed for a pack without items; ignored for others. */
   readonly quantity?: number | undefined;
-  /** Your order's id, say: a second grant with it gives nothing and answers the first one's balances. */
+  /** Your order's id, say. A second grant with it grants nothing and answers the balances of the first. */
   readonly externalRef?: string | undefined;
-  /** Left out: the pack's default; null: never. */
+  /** The pack's default when left out; null for never. */
   readonly expiresAt?: Moment | null | undefined;
   /** `purchase` by default. */
   readonly source?: "purchase" | "grant" | "refund" | "manual" | undefined;
@@ -29,23 +29,23 @@ export interface GrantedBalance {
   readonly expiresAt: string | null;
 }
 
-/** The answer of a grant. */
+/** The answer to a grant. */
 export interface GrantAnswer {
-  /** One for each item of the pack. */
+  /** One for each item of the pack, or one for a pack without items. */
   readonly balances: readonly GrantedBalance[];
-  /** Of the first balance, as are the next two. */
+  /** This and the next two members are those of the first balance. */
   readonly balanceId: string;
   readonly remaining: number;
   readonly expiresAt: string | null;
 }
 
-/** A balance to end. */
+/** A balance to revoke. */
 export interface RevokeInput {
   readonly balanceId: string;
   readonly reason?: string | undefined;
 }
 
-/** The answer of a revoke. */
+/** The answer to a revoke. */
 export interface RevokeAnswer {
   readonly balanceId: string;
   readonly remaining: 0;
@@ -54,13 +54,13 @@ export interface RevokeAnswer {
 /** Which balances to list. */
 export interface CreditQuery {
   readonly userId: string;
-  /** An event's name or pattern: only balances that could pay for it. */
+  /** An event's name or pattern: lists only balances that could pay for it. */
   readonly event?: string | undefined;
-  /** Whether to list expired and revoked ones, too. */
+  /** Whether to list expired and revoked balances too. */
   readonly includeExpired?: boolean | undefined;
 }
 
-/** Balances in the order in which they are spent. */
+/** A user's balances in the order in which they are spent. */
 export interface CreditList {
   readonly credits: readonly CreditBalance[];
 }
@@ -80,7 +80,7 @@ export interface LedgerEntry {
   readonly id: string;
   readonly balanceId: string;
   readonly packId: string;
-  /** Below 0: spent or held. */
+  /** Below 0 for credits spent or held, above 0 for credits granted or given back. */
   readonly delta: number;
   readonly reason:
     | "event_committed"
@@ -110,13 +110,13 @@ const LEDGER_PAGE_MAX = 500;
 export class Credits {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Gives a user the credits of a pack: a balance for each of its items.
+   * Grants a user the credits of a pack.
    *
    * @example
    * ```ts
@@ -135,7 +135,7 @@ export class Credits {
   }
 
   /**
-   * Ends a balance: what is left of it is gone, what was spent stays spent.
+   * Revokes a balance: what is left of it is gone, what was spent stays spent.
    *
    * @example
    * ```ts
@@ -152,7 +152,7 @@ export class Credits {
   }
 
   /**
-   * A user's balances. A public key needs an end-user token of that user.
+   * Lists a user's balances. With a public key it needs an end-user token of that user.
    *
    * @example
    * ```ts
@@ -166,7 +166,7 @@ export class Credits {
   }
 
   /**
-   * A page of a user's ledger.
+   * Reads a page of a user's ledger, newest first.
    *
    * @example
    * ```ts
@@ -185,7 +185,7 @@ export class Credits {
   }
 
   /**
-   * A user's whole ledger, newest first, read page by page as you go. `limit` is the size of a page.
+   * Reads a user's whole ledger, newest first, page by page as you go. `limit` is the size of a page.
    *
    * @example
    * ```ts

@@ -1,4 +1,4 @@
-// Aliases: making one user of two ids, many pairs at a time, and the user behind an id. Specification, "Alias and
+// Aliases: makes one user of two ids, one pair or many, and finds the user behind an id. Specification, "Alias and
 // customers"; section 8 of the decisions.
 
 import type { DuplicateActiveSubscriptions, Mode, SubscriptionRef } from "./shapes.ts";
@@ -7,33 +7,33 @@ import { pathMember } from "./wire.ts";
 
 /** Two ids of one user. */
 export interface AliasPair {
-  /** Becomes the alias. */
+  /** Becomes an alias of `to`. */
   readonly from: string;
-  /** Stays. */
+  /** Keeps its name. */
   readonly to: string;
 }
 
-/** How to merge. */
+/** Options of a merge. */
 export interface MergeOptions {
-  /** Says what would happen and writes nothing. */
+  /** Whether to report what would happen and write nothing. */
   readonly dryRun?: boolean | undefined;
-  /** Needed to link the analytics of an `anon_` session. */
+  /** Whether the person agreed to link the analytics of both; needed where an id begins with `anon_`. */
   readonly consentGiven?: boolean | undefined;
 }
 
-/** What a merge moved and met. */
+/** The report of a merge. */
 export interface AliasReport extends AliasPair {
   /** null on a dry run. */
   readonly mergeId: string | null;
   readonly mode: Mode;
   readonly dryRun: boolean;
-  /** Whether the pair was merged before; this is the report of that time. */
+  /** Whether the pair was merged before; the report is then that of the first time. */
   readonly alreadyMerged: boolean;
-  /** Whether history still moves; reads by either id are complete all the same. */
+  /** Whether history still moves in the background. Reads by either id are complete all the same. */
   readonly historyPending: boolean;
-  /** Metering operations that the merge costs. */
+  /** How many metering operations the merge costs. */
   readonly billableOperations: number;
-  /** Rows that belong to `to` now. */
+  /** How many rows of `from` belong to `to` now. */
   readonly moved: {
     readonly events: number;
     readonly eventLogs: number;
@@ -50,15 +50,15 @@ export interface AliasReport extends AliasPair {
   readonly conflicts: {
     readonly counters: {
       readonly summed: number;
-      /** Usage of the plan that did not survive, carried onto matching groups. */
+      /** Groups whose usage was carried onto a group of the surviving plan. */
       readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
-      /** Groups without a match: history, not counted. */
+      /** Groups without a match in that plan: kept as history, not counted. */
       readonly unpaired: readonly string[];
     };
     readonly subscriptions: DuplicateActiveSubscriptions | null;
-    /** Default ones that a paid one replaces. */
+    /** Subscriptions without provider that a paid one replaced. */
     readonly endedSubscriptions: readonly SubscriptionRef[];
-    /** Grants that both sides had. */
+    /** Grants that both ids had, by their external reference. */
     readonly credits: readonly {
       readonly externalRef: string;
       readonly survivorId: string;
@@ -70,10 +70,10 @@ export interface AliasReport extends AliasPair {
   readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
 }
 
-/** What became of one pair of many. */
+/** The result of one pair of many. */
 export type AliasResult =
   & {
-    /** As sent; null where the pair had none. */
+    /** As you sent it; null where the pair had none. */
     readonly from: string | null;
     readonly to: string | null;
     readonly billableOperations: number;
@@ -102,25 +102,25 @@ export type AliasErrorCode =
 /** The results of many pairs, in the order of the pairs. */
 export interface AliasManyAnswer {
   readonly results: readonly AliasResult[];
-  /** Over all pairs. */
+  /** The sum over all pairs. */
   readonly billableOperations: number;
 }
 
-/** How far a batch is. */
+/** How far `aliasMany` has come. */
 export interface AliasProgress {
   readonly done: number;
   readonly total: number;
-  /** Of the pairs that are done. */
+  /** The sum over the pairs that are done. */
   readonly billableOperations: number;
-  /** Those that this request settled. */
+  /** The pairs that the last request settled. */
   readonly results: readonly AliasResult[];
 }
 
-/** How to merge many pairs. */
+/** Options of a merge of many pairs. */
 export interface AliasManyOptions extends MergeOptions {
   /** Pairs in one request: 1 to 500, 500 by default. */
   readonly chunkSize?: number | undefined;
-  /** Told after each request. */
+  /** Called after each request. */
   readonly onProgress?: ((progress: AliasProgress) => void) | undefined;
 }
 
@@ -132,21 +132,21 @@ export interface Customer {
 }
 
 const CHUNK_PAIRS_MAX = 500;
-/** A batch works up to 25 s on pairs and ends the one it is at. */
+/** The service works on a batch for up to 25 s, and then ends the pair that it is at. */
 const BATCH_TIMEOUT_MS = 90_000;
 
 /** `client.customers`. */
 export class Customers {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Makes one user of two ids: usage adds up, subscriptions, credits and history become one user's. Both ids name
-   * that user from then on.
+   * Makes one user of two ids. Their usage adds up, and subscriptions, credits and history belong to one user. From
+   * then on both ids name that user.
    *
    * @example
    * ```ts
@@ -167,9 +167,9 @@ export class Customers {
   }
 
   /**
-   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other;
-   * pairs that a request had no time for are sent again. When a request itself fails the call rejects: repeat it
-   * whole, since merged pairs answer their report again and cost nothing.
+   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other.
+   * Pairs for which the service had no time are sent again. When a request itself fails, the call rejects: repeat it
+   * whole, since pairs that are merged answer the same report again and cost nothing.
    *
    * @example
    * ```ts
@@ -207,7 +207,7 @@ export class Customers {
         if (result.error?.code === "not_processed") open.push(place);
         else settled.push(result);
       }
-      // A request without any progress would be sent for ever; its pairs stay `not_processed`.
+      // Without any progress the same request would be sent for ever, so its pairs stay `not_processed`.
       const isStuck = settled.length === 0;
       left = [...(isStuck ? [] : open), ...left.slice(chunk.length)];
       settledPairs += isStuck ? chunk.length : settled.length;
@@ -233,7 +233,7 @@ export class Customers {
   }
 
   /**
-   * The user that an id stands for.
+   * Finds the user behind an id.
    *
    * @example
    * ```ts

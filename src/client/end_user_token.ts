@@ -1,11 +1,11 @@
-// Tokens by which a page may ask about its own user with a public key. Your backend signs them with the app's identity
-// secret, which stays there. Section 2 of the decisions.
+// Tokens with which a page may ask about its own user by a public key. Your backend signs them with the app's identity
+// secret, which never leaves it. Section 2 of the decisions.
 
 import { invalidInput } from "./errors.ts";
 
-/** For whom a token is, and for how long. */
+/** The user of a token, and how long it holds. */
 export interface EndUserTokenInput {
-  /** Of the app; shown once when the app was made. */
+  /** The app's identity secret, shown once when the app was made. */
   readonly identitySecret: string;
   readonly userId: string;
   /** An hour by default. */
@@ -15,7 +15,7 @@ export interface EndUserTokenInput {
 const HOUR_S = 3600;
 
 /**
- * The token of an end user, for `endUserToken` of a client with a public key.
+ * Signs the token of an end user, for `endUserToken` of a client with a public key.
  *
  * @example In your backend, where you know who is signed in
  * ```ts

@@ -1,5 +1,4 @@
-// What a call can end with instead of an answer: the service's error codes, those of the client itself, and the one
-// error class that carries both.
+// Errors of calls: the codes of the service, those of the client itself, and the one error class that carries both.
 
 /** Every error code of the service. */
 export type ServiceErrorCode =
@@ -33,12 +32,12 @@ export type ServiceErrorCode =
   | "internal_error";
 
 /**
- * Codes that only the client gives: no connection or a broken one, no answer in time, an answer that is not the
+ * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not the
  * service's (a proxy's error page, say).
  */
 export type ClientErrorCode = "network_error" | "timeout" | "bad_answer";
 
-/** What an error is made of. */
+/** The members of an error. */
 export interface ErrorParts {
   readonly code: string;
   readonly status: number;
@@ -50,7 +49,7 @@ export interface ErrorParts {
 }
 
 /**
- * A call that ended without an answer of its own.
+ * The error of a call that failed.
  *
  * @example At the limit, track is an error and reserve is not
  * ```ts
@@ -66,15 +65,18 @@ export interface ErrorParts {
  * ```
  */
 export class HoldfastError extends Error {
-  /** What happened, to be compared with; later versions of the service may know more codes. */
+  /** What happened. Compare this one; later versions of the service may know more codes. */
   readonly code: ServiceErrorCode | ClientErrorCode | (string & Record<never, never>);
   /** The HTTP status; 0 when no answer came. */
   readonly status: number;
-  /** More about it, for some codes: the members at fault of `invalid_request`, the `eventId` of `limit_reached`. */
+  /**
+   * More about it, for some codes. Of `invalid_request`: the members at fault as `[{ path, message }]`. Of `track`'s
+   * `limit_reached`: `LimitReachedDetails`.
+   */
   readonly details: unknown;
   /** Names the request in the service's log; null when no answer came. */
   readonly requestId: string | null;
-  /** How long the service asked to wait before the next try; null when it did not. */
+  /** How long the service asks to wait before the next try; null when it does not ask. */
   readonly retryAfterMs: number | null;
 
   constructor({ code, status, message, details, requestId, retryAfterMs, cause }: ErrorParts) {
@@ -88,7 +90,7 @@ export class HoldfastError extends Error {
   }
 }
 
-/** The error of an input that cannot be sent as it is; nothing went out. */
+/** The error of an input that cannot be sent as it is; nothing was sent. */
 export function invalidInput(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError({ code: "invalid_request", status: 400, message, cause });
 }

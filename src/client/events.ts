@@ -1,4 +1,4 @@
-// The feed of metering events. Specification, "Events feed".
+// Reads metering events. Specification, "Events feed".
 
 import { pagesByOffset } from "./pages.ts";
 import type { Metadata, Unit } from "./shapes.ts";
@@ -15,7 +15,7 @@ export interface EventQuery {
   readonly offset?: number | undefined;
 }
 
-/** An event as the list shows it. */
+/** An event in a list. */
 export interface MeteredEvent {
   readonly id: string;
   readonly endUserId: string;
@@ -31,7 +31,7 @@ export interface MeteredEvent {
     | "released";
   readonly createdAt: string;
   readonly hasLog: boolean;
-  /** The first 200 characters of the prompt, where there is a log. */
+  /** The first 200 characters of the prompt, where it was logged. */
   readonly promptPreview: string | null;
 }
 
@@ -40,7 +40,7 @@ export interface EventPage {
   readonly events: readonly MeteredEvent[];
   readonly limit: number;
   readonly offset: number;
-  /** Whether the app logs prompts now; while it does not, no row shows a log. */
+  /** Whether the app logs prompts now. While it does not, no event shows a log. */
   readonly logPromptsEnabled: boolean;
 }
 
@@ -60,7 +60,7 @@ export interface EventDetail extends MeteredEvent {
   readonly errorCode: string | null;
   readonly reservationId: string | null;
   readonly reason: string | null;
-  /** What neither plan nor credits covered; empty normally. */
+  /** Amounts by unit that neither plan nor credits covered; normally empty. */
   readonly uncovered: Readonly<Partial<Record<Unit, number>>>;
 }
 
@@ -71,13 +71,13 @@ const OFFSET_MAX = 10_000;
 export class Events {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * A page of events, newest first.
+   * Reads a page of events, newest first.
    *
    * @example
    * ```ts
@@ -91,8 +91,8 @@ export class Events {
   }
 
   /**
-   * All events, newest first, read page by page as you go; `limit` is the size of a page. Each event comes once, also
-   * when others arrive meanwhile. The service pages back about 10,000 events: reading beyond rejects.
+   * Reads all events, newest first, page by page as you go. `limit` is the size of a page. Each event comes once, even
+   * when others arrive meanwhile. The service goes back about 10,000 events: reading further rejects.
    *
    * @example
    * ```ts
@@ -110,7 +110,7 @@ export class Events {
   }
 
   /**
-   * One event with its details. An unknown one rejects with `not_found`, and so does one of a user who opted out.
+   * Reads one event with its details. An unknown one rejects with `not_found`, and so does one of a user who opted out.
    *
    * @example
    * ```ts

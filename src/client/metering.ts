@@ -1,5 +1,5 @@
-// Reserve, commit, release, track, can-use and usage: what stands on the client itself. Specification,
-// "Reservations"; sections 4 and 5 of the decisions.
+// The calls that meter: reserve, commit, release, track, can-use and usage. They are methods of the client itself.
+// Specification, "Reservations"; sections 4 and 5 of the decisions.
 
 import type { Metadata } from "./shapes.ts";
 import type {
@@ -22,15 +22,15 @@ import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from 
 export class Metering {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Holds quota before the work. At a limit the answer is `allowed: false` with reasons, not an error.
+   * Sets quota aside before the work. At a limit the answer is `allowed: false` with reasons, not an error.
    *
-   * @param quantity seconds of audio or video; 1 by default
+   * @param quantity for audio and video the seconds; 1 by default
    * @example
    * ```ts
    * const hold = await client.reserve("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
@@ -55,7 +55,8 @@ export class Metering {
   }
 
   /**
-   * Settles a hold with what the work turned out to be. Always succeeds while the hold is open or has lapsed.
+   * Charges what the work used in place of what was reserved. It succeeds while the reservation is open, and also
+   * after it has expired: then it charges anew.
    *
    * @example
    * ```ts
@@ -73,7 +74,7 @@ export class Metering {
   }
 
   /**
-   * Gives a hold back: the work did not happen.
+   * Gives a reservation back: the work did not happen.
    *
    * @example
    * ```ts
@@ -89,7 +90,8 @@ export class Metering {
   }
 
   /**
-   * Counts work that needs no hold. At a limit it rejects with `limit_reached`; `details.eventId` names the record.
+   * Charges work in one call, without a reservation. At a limit it rejects with `limit_reached`: its `details` name
+   * the record of the attempt and the groups that are full.
    *
    * @example
    * ```ts
@@ -115,7 +117,7 @@ export class Metering {
   }
 
   /**
-   * Says what a reserve would answer now, and holds nothing: for greying out a button, not for guarding work.
+   * Says what a reserve would answer now, and reserves nothing: for greying out a button, not for guarding work.
    *
    * @example
    * ```ts
@@ -141,9 +143,9 @@ export class Metering {
   }
 
   /**
-   * The counters and credits of a user. With a public key and an end-user token leave `userId` out.
+   * Reads the counters and credits of a user. With a public key and an end-user token leave `userId` out.
    *
-   * @param event narrows to groups whose rules cover it
+   * @param event lists only groups whose rules cover this event
    * @example
    * ```ts
    * const { counters, period } = await client.usage("user_1", "image.render");
@@ -159,7 +161,7 @@ export class Metering {
   }
 
   /**
-   * The counters and credits of the end-user token's user.
+   * Reads the counters and credits of the end-user token's user.
    *
    * @example In your backend: sign a token. In the page: ask with it and a public key
    * ```ts
@@ -178,10 +180,10 @@ export class Metering {
   }
 
   /**
-   * Does work under a hold: reserves, does it, commits what it says; when it throws, releases and throws on. The
-   * settlement is sent even if the signal has ended the work. Where quota is lacking the work is not begun. With an
-   * `idempotencyKey` a job that runs again works under the same hold; its second commit rejects with
-   * `reservation_not_pending`, since it is charged already.
+   * Reserves, runs your work, and commits what it returns. If the work throws, the reservation is released and the
+   * error thrown on. If quota is lacking, the work does not start. Commit and release are sent even when the `signal`
+   * has ended the work. With an `idempotencyKey` a job that runs again gets the same reservation; where the first run
+   * has committed, the second commit rejects with `reservation_not_pending`, so nothing is charged twice.
    *
    * @example
    * ```ts

@@ -5,17 +5,17 @@ import type { Counter, CreditBalance, DuplicateActiveSubscriptions, Period, Unit
 /** Sizes of a call; which one counts depends on the unit of each limit group. */
 export interface CallSize {
   readonly inputTokens?: number | undefined;
-  /** Where it is left out, the catalog's price of the model decides. */
+  /** By default the catalog's price of the model, applied to `inputTokens`. */
   readonly inputCostCents?: number | undefined;
   /** 1 by default. */
   readonly count?: number | undefined;
 }
 
-/** What a reserve may say beside event and metadata. */
+/** Options of a reserve. */
 export interface ReserveOptions extends CallSize {
-  /** Kept with the event where prompt logging is on and the user has not opted out. */
+  /** Logged with the event where prompt logging is on and the user has not opted out of it. */
   readonly prompt?: string | undefined;
-  /** How long the hold lasts: 10 to 86,400; the app's setting by default. */
+  /** How long the reservation lasts: 10 to 86,400; the app's setting by default. */
   readonly ttlSeconds?: number | undefined;
 }
 
@@ -29,32 +29,32 @@ export interface GroupStanding {
 
 /** A limit group in a reserve's answer. */
 export interface ReservedGroup extends GroupStanding {
-  /** Where new reserves stop, when the plan keeps headroom. */
+  /** The usage at which new reserves are refused, where the plan keeps headroom below the quota. */
   readonly headroomGate?: number;
 }
 
-/** Why a reserve was refused. */
+/** Why a reserve is not allowed. */
 export type ReserveReason =
   | "limit_reached"
   | "reservation_headroom_exceeded"
   | "unmatched_event"
   | "no_subscription";
 
-/** A reserve that holds quota. */
+/** The answer to a reserve that is allowed. */
 export interface Held {
   readonly allowed: true;
   readonly matched: true;
   readonly reservationId: string;
   readonly expiresAt: string;
-  /** Missing where credits alone pay. */
+  /** Missing where only credits pay. */
   readonly groups?: readonly ReservedGroup[];
   readonly reasons?: undefined;
 }
 
-/** A reserve that holds nothing. */
+/** The answer to a reserve that is not allowed; nothing is set aside. */
 export interface NotHeld {
   readonly allowed: false;
-  /** false: no limit group covers the event, or the user has no subscription. */
+  /** false when no limit group covers the event, or the user has no subscription. */
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
   readonly groups?: readonly ReservedGroup[];
@@ -62,10 +62,10 @@ export interface NotHeld {
   readonly expiresAt?: undefined;
 }
 
-/** The answer of a reserve; look at `allowed` first. */
+/** The answer to a reserve; look at `allowed` first. */
 export type ReserveAnswer = Held | NotHeld;
 
-/** Amounts on top of what was reserved, of any sign. Of two names for one amount give one. */
+/** Amounts to add to what was reserved; negative ones subtract. Where two names mean one amount, give one of them. */
 export interface Extra {
   readonly count?: number | undefined;
   readonly tokens?: number | undefined;
@@ -77,7 +77,7 @@ export interface Extra {
   readonly seconds?: number | undefined;
 }
 
-/** Final amounts in place of what was reserved. */
+/** Final amounts, in place of what was reserved. */
 export interface Actual {
   readonly count?: number | undefined;
   readonly tokens?: number | undefined;
@@ -85,64 +85,72 @@ export interface Actual {
   readonly seconds?: number | undefined;
 }
 
-/** What the work turned out to be. `extra` and `actual` must not name the same unit. */
+/** Options of a commit: what the work used. `extra` and `actual` must not name the same unit. */
 export interface CommitOptions {
   readonly extra?: Extra | undefined;
   readonly actual?: Actual | undefined;
-  /** The event's whole cost, in place of any that the reservation carries. */
+  /** The event's whole cost, in place of the cost that the reservation carries. */
   readonly costCents?: number | undefined;
-  /** The model's output, kept under the same rules as the prompt. */
+  /** The model's output, logged under the same rules as the prompt. */
   readonly response?: string | undefined;
 }
 
 /** A limit group after a commit. */
 export interface CommittedGroup extends GroupStanding {
-  /** Whether this commit added to a counter that is past its quota now. */
+  /** Whether the counter is past its quota after this commit added to it. */
   readonly overflow: boolean;
 }
 
-/** The answer of a commit. */
+/** The answer to a commit. */
 export interface CommitAnswer {
   readonly eventId: string;
   readonly groups: readonly CommittedGroup[];
-  /** Whether the hold had lapsed and was charged again. */
+  /** Whether the reservation had expired and was charged anew. */
   readonly recharged: boolean;
 }
 
-/** What a release may say. */
+/** Options of a release. */
 export interface ReleaseOptions {
   /** Cut at 500 characters. */
   readonly reason?: string | undefined;
   /** Cut at 100 characters. */
   readonly errorCode?: string | undefined;
-  /** A part of the output, kept under the same rules as the prompt. */
+  /** The part of the output that there is, logged under the same rules as the prompt. */
   readonly response?: string | undefined;
 }
 
-/** What a track may say beside event and metadata. */
+/** Options of a track. */
 export interface TrackOptions extends CallSize {
   readonly costCents?: number | undefined;
   readonly prompt?: string | undefined;
   readonly response?: string | undefined;
 }
 
-/** The answer of a track. */
+/** The answer to a track. */
 export interface TrackAnswer {
   readonly eventId: string;
   readonly matchStatus: "matched" | "matched_credits_only" | "unmatched" | "no_subscription";
   readonly matchedGroupIds: readonly string[];
-  /** Of the matched groups. */
+  /** The counters of the matched groups. */
   readonly counters: readonly Counter[];
 }
 
-/** Credits that could pay. */
+/** The `details` of the error with which a track at a limit rejects. */
+export interface LimitReachedDetails {
+  /** Names the record of the attempt. */
+  readonly eventId: string;
+  /** The groups that lack quota. */
+  readonly groups: readonly GroupStanding[];
+}
+
+/** Credits of a pack that could pay. */
 export interface CreditOffer {
   readonly packId: string;
   readonly packName: string;
   readonly available: number;
 }
 
-/** A limit group in a can-use's answer. */
+/** A limit group in the answer to a can-use. */
 export interface UseDetail {
   readonly groupId: string;
   readonly current: number;
@@ -153,7 +161,7 @@ export interface UseDetail {
   readonly creditPacks: readonly CreditOffer[];
 }
 
-/** What reserve would answer. */
+/** The answer to a can-use: what a reserve would answer now. */
 export interface CanUseAnswer {
   readonly allowed: boolean;
   readonly matched: boolean;
@@ -161,7 +169,7 @@ export interface CanUseAnswer {
   readonly details: readonly UseDetail[];
 }
 
-/** Where a user stands. */
+/** The counters and credits of a user. */
 export interface Usage {
   readonly userId: string;
   /** null without a plan. */

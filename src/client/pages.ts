@@ -1,14 +1,14 @@
-// Reading lists to their end, page by page and only as far as somebody reads.
+// Reads lists page by page, only as far as the caller goes.
 
 import { HoldfastError } from "./errors.ts";
 
-/** A page and where the next one begins; null at the end. */
+/** A page, and the cursor of the next one; null on the last page. */
 export interface CursorPage<Row> {
   readonly rows: readonly Row[];
   readonly next: string | null;
 }
 
-/** Every row of a list that is paged by a cursor. */
+/** All rows of a list that is paged by a cursor. */
 export async function* pagesByCursor<Row>(
   read: (cursor: string | undefined) => Promise<CursorPage<Row>>,
 ): AsyncGenerator<Row, void> {
@@ -22,10 +22,11 @@ export async function* pagesByCursor<Row>(
 }
 
 /**
- * Every row of a list that is paged by offset, newest first. Rows that arrive meanwhile push known ones onto the next
- * page: those are not shown twice.
+ * All rows of a list that is paged by offset, newest first. Rows that arrive meanwhile push known rows onto the next
+ * page; those are left out there.
  *
- * @param offsetMax where the service's pages end; a list that goes on beyond is an error, not an early end
+ * @param offsetMax the last offset that the service answers. A longer list is an error, so that nobody takes a part of
+ * it for all of it.
  */
 export async function* pagesByOffset<Row extends { readonly id: string }>(
   read: (offset: number) => Promise<readonly Row[]>,

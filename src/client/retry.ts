@@ -1,19 +1,19 @@
-// When a call is sent again, and how long after: pure, so that every case can be tried without waiting. A retry never
-// counts twice: reads change nothing, and a write goes out under the same idempotency key each time.
+// Decides when a call is sent again, and after how long. Everything here is pure, so tests try each case without
+// waiting. A retry never counts twice: reads change nothing, and each try of a write has the same idempotency key.
 
 import type { HoldfastError } from "./errors.ts";
 
-/** How often and how patiently a call is sent again. */
+/** How often a call is retried, and after which pauses. */
 export interface RetryPolicy {
-  /** Tries after the first one. */
+  /** The most tries after the first one. */
   readonly maxRetries: number;
   /** The pause before the first retry; it doubles with each one. */
   readonly baseDelayMs: number;
-  /** No pause is longer; a service that asks for more is not asked again. */
+  /** The longest pause. If the service asks for a longer one, the call fails instead. */
   readonly maxDelayMs: number;
 }
 
-/** About eight seconds of patience, or as much as the service asks for: a standby takes over within seconds. */
+/** Five retries over about eight seconds, or as long as the service asks for: a standby takes over within seconds. */
 export const DEFAULT_RETRIES: RetryPolicy = { maxRetries: 5, baseDelayMs: 250, maxDelayMs: 10_000 };
 
 const PASSING_CODES: ReadonlySet<string> = new Set([
@@ -22,17 +22,17 @@ const PASSING_CODES: ReadonlySet<string> = new Set([
   "network_error",
   "timeout",
 ]);
-/** What proxies answer in place of a service that they cannot reach. */
+/** The statuses of a proxy that cannot reach the service. */
 const PASSING_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
-/** Whether the same call may succeed a little later. */
+/** Whether the same call may succeed later. */
 export function mayPass({ code, status }: HoldfastError): boolean {
   return PASSING_CODES.has(code) || (code === "bad_answer" && PASSING_STATUSES.has(status));
 }
 
 /**
- * The pause before a retry, or null when there is to be none. What the service asks for is kept, and chance spreads
- * callers that failed together: half of the doubled pause is fixed, half is random.
+ * The pause before a retry; null when the call is not to be retried. The pause is at least what the service asks for.
+ * Half of it is random, so that callers which failed together do not come back together.
  *
  * @param retry 0 before the first retry
  * @param chance from 0 to 1

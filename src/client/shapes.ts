@@ -1,18 +1,18 @@
-// Shapes that several calls share, with the service's own field names. Times are ISO 8601 text in UTC.
+// Types that several calls share, with the service's own field names. Times in answers are ISO 8601 text in UTC.
 
-/** What a limit group or balance counts in. */
+/** The unit of a limit group or credit balance. */
 export type Unit = "count" | "tokens" | "seconds" | "cents";
 
-/** A key's mode; the two share plans and nothing else. */
+/** The mode of a key. Live and test share the catalog and no data. */
 export type Mode = "live" | "test";
 
-/** A moment that you give: ISO 8601 text with its offset from UTC, or a Date. */
+/** A time in an input: ISO 8601 text with its offset from UTC, or a Date. */
 export type Moment = string | Date;
 
-/** What you want to remember of an event: any JSON object of up to 16 KiB. Rules may ask for its members. */
+/** Metadata of an event: any JSON object of up to 16 KiB. Rules of limit groups may ask for its members. */
 export type Metadata = Readonly<Record<string, unknown>>;
 
-/** Which events a limit group or balance is for. */
+/** Which events a limit group or credit balance covers. */
 export interface MatchRule {
   /** A name, a prefix followed by `*`, or `*`. */
   readonly event: string;
@@ -27,22 +27,22 @@ export interface Counter {
   readonly label: string;
   readonly unit: Unit;
   readonly quota: number;
-  /** Settled and held. */
+  /** Used and held. */
   readonly count: number;
   readonly remaining: number;
-  /** What the window's counted events cost. */
+  /** The cost of the events counted in the window, in cents. */
   readonly costCents: number;
-  /** Values that the group's rules ask for, by metadata member. */
+  /** The metadata values that the group's rules ask for, by member. */
   readonly filters: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A running window; a lifetime plan's has no end. */
+/** The running window of a plan; `end` is null for a lifetime plan. */
 export interface Period {
   readonly start: string;
   readonly end: string | null;
 }
 
-/** Credits of one pack item. */
+/** A balance of credits. */
 export interface CreditBalance {
   readonly balanceId: string;
   readonly packId: string;
@@ -54,7 +54,7 @@ export interface CreditBalance {
   readonly remaining: number;
   readonly initial: number;
   readonly grantedAt: string;
-  /** null: never. */
+  /** null for never. */
   readonly expiresAt: string | null;
   readonly status: "active" | "expired" | "depleted" | "revoked";
   readonly matches: readonly MatchRule[];
@@ -62,7 +62,7 @@ export interface CreditBalance {
   readonly priority: number;
 }
 
-/** A subscription as reports name it. */
+/** A subscription in a report. */
 export interface SubscriptionRef {
   readonly subscriptionId: string;
   readonly planId: string;

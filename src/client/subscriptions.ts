@@ -12,12 +12,12 @@ import type {
 import type { CallOptions, Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 
-/** Which row of a user: both ids or neither, for the default row. */
+/** Names a subscription. Give both `provider` and `externalId`, or neither for the user's default subscription. */
 export interface SubscriptionKey {
   readonly userId: string;
-  /** Who sells it: `stripe`. */
+  /** Your payment provider, `stripe` say. */
   readonly provider?: string | undefined;
-  /** Its id over there. */
+  /** The subscription's id at the provider. */
   readonly externalId?: string | undefined;
 }
 
@@ -25,13 +25,13 @@ export interface SubscriptionKey {
 export interface SubscriptionInput extends SubscriptionKey {
   /** Id or name of the plan. */
   readonly planId: string;
-  /** Quotas in place of the plan's, by group id. Left out: as they are; null: the plan's again. */
+  /** Quotas in place of the plan's, by group id. Left out they stay as they are; null brings back the plan's. */
   readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
-  /** Not in the future; counts when the row is made. */
+  /** Not in the future; read only when the subscription is new. */
   readonly startsAt?: Moment | undefined;
-  /** In the future. Left out: no end. */
+  /** In the future; no end by default. */
   readonly endsAt?: Moment | undefined;
-  /** What its windows are counted from. Left out: as it is; null: the plan's anchor again. */
+  /** The time from which windows are counted. Left out it stays as it is; null brings back the plan's anchor. */
   readonly cycleStart?: Moment | null | undefined;
 }
 
@@ -52,14 +52,16 @@ export interface Subscription {
   readonly cycleAnchorAt: string | null;
   readonly provider: string | null;
   readonly externalId: string | null;
+  /** Quotas in place of the plan's, by group id; null where there are none. */
+  readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
 }
 
-/** A subscription that ends. */
+/** The answer to a cancel. */
 export type CanceledSubscription = Pick<Subscription, "subscriptionId" | "userId" | "planId"> & {
   readonly endsAt: string;
 };
 
-/** A row of a user's subscription history. */
+/** An entry of a user's subscription history. */
 export interface SubscriptionEvent {
   readonly id: string;
   readonly type: "created" | "plan_changed" | "canceled" | "reactivated" | "ended" | "merged" | "promoted";
@@ -111,14 +113,14 @@ export interface LimitGroup {
 export class Subscriptions {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Writes the subscription of (user, provider, external id), or the user's default one: made, changed to another
-   * plan, or brought back. Send it as often as you like, from each webhook of your payment provider.
+   * Writes a subscription: makes it, changes it to another plan, or brings an ended one back. The same call again
+   * changes nothing, so you can send it from each webhook of your payment provider.
    *
    * @example
    * ```ts
@@ -139,7 +141,7 @@ export class Subscriptions {
   }
 
   /**
-   * Ends a subscription now or later. One that has ended rejects with `already_canceled`.
+   * Ends a subscription, now or at a later time. One that has ended already rejects with `already_canceled`.
    *
    * @example
    * ```ts
@@ -163,13 +165,13 @@ export class Subscriptions {
 export class Users {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Everything about a user. One that nobody has seen yet has empty values.
+   * Reads everything about a user. A user whom the service does not know yet has empty values.
    *
    * @example
    * ```ts
@@ -188,13 +190,13 @@ export class Users {
 export class Plans {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * The plans on offer, oldest first: for your pricing page, also with a public key.
+   * Lists the plans on offer, oldest first: for your pricing page, with a public key too.
    *
    * @example
    * ```ts

@@ -3,7 +3,7 @@
 import type { Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
-/** Where the clock stands. */
+/** The time of test mode. */
 export interface TestClockAnswer {
   readonly now: string;
 }
@@ -12,13 +12,13 @@ export interface TestClockAnswer {
 export class TestClock {
   readonly #transport: Transport;
 
-  /** A client makes it. */
+  /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
   /**
-   * Where the clock stands.
+   * Reads the clock.
    *
    * @example
    * ```ts
@@ -31,7 +31,7 @@ export class TestClock {
   }
 
   /**
-   * Moves the app's whole test mode forward; everything that became due is settled when it answers.
+   * Moves the app's whole test mode forward. When it answers, everything that became due has happened.
    *
    * @example
    * ```ts

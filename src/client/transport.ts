@@ -1,12 +1,12 @@
-// Sends calls: keys, idempotency keys, timeouts, retries, and the envelope. Uses nothing but what browsers, workers,
-// Deno and Node share. A call goes out at most once for each try, and each try of a write carries the same
-// idempotency key and the same bytes, so the service counts it once whatever broke.
+// Sends calls: headers, timeouts, retries, and the envelope of answers. It uses only what browsers, workers, Deno and
+// Node share. Each try of a write carries the same idempotency key and the same bytes, so the service counts it once
+// whatever broke.
 
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
 import { addressOf, bodyOf } from "./wire.ts";
 
-/** Something that sends a request as the global `fetch` does. */
+/** Sends a request as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /** A retry that is about to happen. */
@@ -20,57 +20,57 @@ export interface RetryNotice {
   readonly error: HoldfastError;
 }
 
-/** How a client is made. */
+/** Options of a client. */
 export interface ClientOptions {
   /** A secret key (`sk_...`) in your backend, a public one (`pk_...`) anywhere else. */
   readonly apiKey: string;
   /** Where the service is, without `/api`: `https://holdfast.example.com`. */
   readonly baseUrl: string;
-  /** For calls of a public key about one user: the token that your backend signed, or what gets a fresh one. */
+  /** With a public key: the token that your backend signed for the user, or a function that fetches a fresh one. */
   readonly endUserToken?: string | (() => string | Promise<string>) | undefined;
-  /** How long one try may take; 30 s by default. Compose and batches of aliases get at least their own deadlines. */
+  /** How long one try may take: 30,000 by default, and at least 90,000 for `compose` and `aliasMany`. */
   readonly timeoutMs?: number | undefined;
-  /** How often and how patiently calls are sent again. */
+  /** How often calls are retried, and after which pauses. */
   readonly retries?: Partial<RetryPolicy> | undefined;
   /** Sends requests in place of the global `fetch`. */
   readonly fetch?: Fetch | undefined;
-  /** Told of each retry, for logs and metrics. */
+  /** Called before each retry, for logs and metrics. */
   readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
 }
 
-/** What one call may set for itself. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason, as `fetch` does. */
+  /** Ends the call, which then rejects with the signal's reason, as `fetch` does. */
   readonly signal?: AbortSignal | undefined;
   /** How long one try may take. */
   readonly timeoutMs?: number | undefined;
-  /** Tries after the first one. */
+  /** The most tries after the first one. */
   readonly maxRetries?: number | undefined;
   /**
-   * Of a write: two calls with the same key and input are one. By default each call has a key of its own; give one
-   * (your job's id, say) when your own code may repeat the call, also after a restart.
+   * Makes two writes with the same key and input count as one, for 24 hours. By default each call has a key of its own.
+   * Give one (your job's id, say) where your own code may repeat the call, after a restart for example.
    */
   readonly idempotencyKey?: string | undefined;
-  /** Shows in the service's log and on errors: up to 100 of `A-Z a-z 0-9 . _ -`. */
+  /** Names the call in the service's log and on errors: up to 100 of `A-Z a-z 0-9 . _ -`. */
   readonly requestId?: string | undefined;
-  /** In place of the client's. */
+  /** Used in place of the client's. */
   readonly endUserToken?: string | undefined;
 }
 
-/** Which keys may call: what a public key may not is refused before anything is sent. */
+/** Which keys may make a call. With the wrong one it is refused before anything is sent. */
 export type Access = "any" | "secret" | "credit_write";
 
-/** A call as it goes over the wire. */
+/** A call as it is sent. */
 export interface WireCall {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Under `/api/v1`, its members encoded. */
+  /** Under `/api/v1`, with ids encoded. */
   readonly path: string;
   readonly access: Access;
   readonly query?: object;
   readonly body?: object;
-  /** Whether a POST changes nothing, so that it needs no idempotency key. */
+  /** Whether a POST changes nothing and so needs no idempotency key. */
   readonly isRead?: boolean;
-  /** The least time that one try gets unless the call itself says otherwise. */
+  /** The least time for one try, unless the call itself sets one. */
   readonly timeoutMinMs?: number;
 }
 
@@ -84,7 +84,7 @@ export class Transport {
   readonly #retries: RetryPolicy;
   readonly #pause: typeof pause;
 
-  /** @param wait waits between tries; tests replace it */
+  /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
     const { apiKey, baseUrl } = options;
     if (!/^[sp]k_/.test(apiKey)) throw new TypeError("apiKey: must be a key that begins with sk_ or pk_");
@@ -98,7 +98,7 @@ export class Transport {
     this.#pause = wait;
   }
 
-  /** Sends a call until it is answered or its retries are used up; answers the data of the envelope. */
+  /** Sends a call until it is answered or out of retries; resolves to the data of the answer. */
   async send<Data>(wire: WireCall, call: CallOptions = {}): Promise<Data> {
     if (this.#isPublic) refusePublicKey(wire);
     const url = addressOf(this.#baseUrl, wire.path, wire.query);
@@ -108,7 +108,7 @@ export class Transport {
     return dataOf(answer) as Data;
   }
 
-  /** Reads a document that needs no key and has no envelope, such as an export. */
+  /** Reads a document that needs no key and has no envelope: an export. */
   async download<Document>(url: string, call: CallOptions = {}): Promise<Document> {
     const wire: WireCall = { method: "GET", path: "/export-download", access: "any" };
     const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, { method: "GET" }));
@@ -147,7 +147,7 @@ export class Transport {
     return headersOf(members);
   }
 
-  /** One try. Its time covers the answer's body, too. */
+  /** One try. Its timeout covers the answer's body too. */
   async #once(wire: WireCall, call: CallOptions, url: string, init: RequestInit): Promise<Answer> {
     const { signal } = call;
     signal?.throwIfAborted();
@@ -185,7 +185,7 @@ interface Answer {
   readonly requestId: string | null;
 }
 
-/** The body of a success; what is an error in the service's envelope, or no JSON at all, is thrown. */
+/** The body of a success. Throws for an error of the service, and for an answer that is not the service's. */
 function readAnswer({ ok, status, headers }: Response, text: string): Answer {
   const requestId = headers.get("x-request-id");
   const retryAfterMs = readRetryAfter(headers.get("retry-after"), Date.now());
@@ -227,7 +227,7 @@ function refusePublicKey({ access, path }: WireCall): void {
   });
 }
 
-/** Headers of what is given; text that no header can carry is the input's fault, not the network's. */
+/** Headers without those left out. Text that no header can carry is an invalid input, not a network error. */
 function headersOf(members: Readonly<Record<string, string | undefined>>): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(members)) {
@@ -241,13 +241,13 @@ function headersOf(members: Readonly<Record<string, string | undefined>>): Heade
   return headers;
 }
 
-/** Random, also where a page has no secure context and so no `randomUUID`. */
+/** A random key. `crypto.randomUUID` would be missing in pages without a secure context. */
 function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Waits; a signal ends the wait with its reason. */
+/** Waits; rejects with the signal's reason when it is aborted. */
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -263,7 +263,7 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** A whole number in a range, for options that the client reads itself. */
+/** Checks an option that the client itself reads: a whole number in a range. */
 export function requireWhole(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value;
   throw invalidInput(`${name}: must be a whole number from ${min} to ${max}`);

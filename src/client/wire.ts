@@ -1,10 +1,9 @@
-// From a call's input to what is sent: addresses and bodies. What could not arrive as it was meant (a number that JSON
-// lacks, half of a character, an id that an address cannot carry) is refused here, since it would be sent as something
-// else in silence.
+// Makes addresses and bodies of a call's input. It refuses what would silently be sent as something else: a number that
+// JSON lacks, half of a character, an id that an address cannot carry.
 
 import { invalidInput } from "./errors.ts";
 
-/** The address of a path under `/api/v1` with its query; members that are undefined or null are left out. */
+/** The address of a path under `/api/v1` with its query, without members that are undefined or null. */
 export function addressOf(baseUrl: string, path: string, query: object = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -15,16 +14,16 @@ export function addressOf(baseUrl: string, path: string, query: object = {}): st
   return `${baseUrl}/api/v1${path}${text === "" ? "" : `?${text}`}`;
 }
 
-/** An id as a member of a path. */
+/** An id as a part of a path. */
 export function pathMember(name: string, id: string): string {
-  // A URL loses these members on its way, however they are written.
+  // Every URL parser drops these parts of a path, even when they are percent-encoded.
   if (id === "" || id === "." || id === "..") {
     throw invalidInput(`${name}: "${id}" cannot stand in an address`);
   }
   return encodeURIComponent(wellFormed(name, id));
 }
 
-/** The text of a body. */
+/** The JSON text of a body. */
 export function bodyOf(members: object): string {
   try {
     return JSON.stringify(members, refuseSilentNull);
@@ -33,7 +32,7 @@ export function bodyOf(members: object): string {
   }
 }
 
-/** JSON has no NaN, no infinity and no invalid date: they would become null, which stands for a member left out. */
+/** JSON has no NaN, no infinity and no invalid date. They would become null, which means a member left out. */
 function refuseSilentNull(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${name}: must be finite`);
   const written = this[name];
@@ -41,7 +40,7 @@ function refuseSilentNull(this: Readonly<Record<string, unknown>>, name: string,
   return value;
 }
 
-/** In an address a lone surrogate would become another character, so another id. */
+/** In an address a lone surrogate turns into another character, and so into another id. */
 function wellFormed(name: string, text: string): string {
   if (/\p{Surrogate}/u.test(text)) throw invalidInput(`${name}: must not contain a lone surrogate`);
   return text;

@@ -1,4 +1,4 @@
-// Work under a hold: whatever becomes of the work, the hold is settled, once.
+// Work under a reservation: however the work ends, the reservation is settled once.
 
 import type {
   CommitAnswer,
@@ -20,11 +20,11 @@ export interface ReservedWork extends ReserveOptions {
   readonly metadata?: Metadata | undefined;
 }
 
-/** What the work came to. */
+/** What the work returns. */
 export interface Settled<Value> {
-  /** Yours; nothing is sent of it. */
+  /** The work's result, for you; it is not sent. */
   readonly value: Value;
-  /** How to commit; as reserved where it is left out. */
+  /** What to commit; what was reserved by default. */
   readonly commit?: CommitOptions | undefined;
 }
 
@@ -37,10 +37,10 @@ export interface Done<Value> {
   readonly reasons?: undefined;
 }
 
-/** What became of the work: done and committed, or not begun for the reasons of the reserve. */
+/** The work's result and its commit, or the reserve's refusal for which the work did not start. */
 export type Outcome<Value> = Done<Value> | NotHeld;
 
-/** The calls that work under a hold makes: those of the client. */
+/** The calls of the client that are used here. */
 export interface SettlingCalls {
   reserve(
     userId: string,
@@ -54,7 +54,7 @@ export interface SettlingCalls {
   release(reservationId: string, options?: ReleaseOptions, call?: CallOptions): Promise<void>;
 }
 
-/** Reserves, works, commits; releases when the work throws. */
+/** Reserves, runs the work and commits; releases when the work throws. */
 export async function reserveAndSettle<Value>(
   calls: SettlingCalls,
   { userId, event, quantity, metadata, ...options }: ReservedWork,
@@ -63,14 +63,14 @@ export async function reserveAndSettle<Value>(
 ): Promise<Outcome<Value>> {
   const hold: ReserveAnswer = await calls.reserve(userId, event, quantity, metadata, options, call);
   if (!hold.allowed) return hold;
-  // The work's signal must not end its settlement, and the key is the reserve's.
+  // The signal ends the work, not its settlement. The idempotency key is the reserve's: one key cannot serve two calls.
   const { signal: _signal, idempotencyKey: _key, ...settling } = call;
   let settled: Settled<Value>;
   try {
     settled = await work(hold);
   } catch (error) {
     const errorCode = error instanceof Error ? error.name : undefined;
-    // A hold that could not be released lapses by itself; what the work threw says more.
+    // A reservation that cannot be released now expires by itself; the work's own error says more.
     await calls.release(hold.reservationId, { reason: "The work failed", errorCode }, settling)
       .catch(() => {});
     throw error;

@@ -11,6 +11,7 @@ import type { UserAnswer } from "../domain/usage.ts";
 import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { listEvents } from "../read/feed.ts";
 import type { Database } from "../storage/database.ts";
+import { readPerson } from "../storage/stores/people_store.ts";
 
 /** How records show on the wire. */
 export interface WireViews {
@@ -62,10 +63,6 @@ async function readEvents({ database, realm, user }: SourceReader): Promise<unkn
 
 /** The properties of the person behind the user; none where there is no person. */
 async function readAttributes({ database, realm, user }: SourceReader): Promise<unknown> {
-  const [row] = await database.query<{ properties: string }>(
-    `select p.properties from person_ids i join people p on p.id = i.person_id
-     where i.realm = $1::int and i.distinct_id = $2`,
-    [realm.realm, user.userId],
-  );
-  return row === undefined ? {} : JSON.parse(row.properties);
+  const person = await readPerson(database, realm.realm, user.userId);
+  return person === null ? {} : JSON.parse(person.properties);
 }

@@ -1,8 +1,11 @@
-// The running service's look at itself, for the admin API: what its store says and what its term knows, as checks.
+// Examines the running service for the admin API: the facts of its store and of its term, as checks.
 
 import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "./checks.ts";
 import { storeFacts } from "./facts.ts";
-import type { Serving } from "../service/service.ts";
+import type { Term } from "../../actors/term.ts";
+import type { Clock } from "../process/clock.ts";
+import type { Features } from "../process/features.ts";
+import type { Database } from "../storage/database.ts";
 
 /** An examination: every check, and the worst of their verdicts. */
 export interface Examination {
@@ -10,8 +13,16 @@ export interface Examination {
   readonly checks: readonly Check[];
 }
 
+/** What an examination uses of a running term. */
+export interface ExaminedWorld {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly term: Pick<Term, "drain" | "gate">;
+  readonly features: Features;
+}
+
 /** Examines the running service. */
-export async function examine({ database, clock, term, features }: Serving): Promise<Examination> {
+export async function examine({ database, clock, term, features }: ExaminedWorld): Promise<Examination> {
   const { drain, gate } = term;
   const facts = await storeFacts(database, () => clock.now());
   const own = {

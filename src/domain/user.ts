@@ -19,7 +19,10 @@ export interface Entitlement {
   readonly startedAt: Millis;
   /** When it ended without a successor; null while it is in force. */
   readonly until: Millis | null;
-  /** Whether its counters contain what was used under the plan before: it was entered by `carry` or by a merge. */
+  /**
+   * Whether its counters contain all that was used under the plan before. Not where it was entered by `reset` or
+   * `block` while that plan's window ran.
+   */
   readonly carried: boolean;
 }
 

@@ -1,13 +1,28 @@
-// Every sweep of the service: what is due of idle users, first answers that are past their time, and history that
-// merges left to move. Each in bounded steps and counted; Deno.cron, the admin API and `deno task sweep` run the same code.
+// Every sweep of the service, in bounded steps and counted. Deno.cron, the admin API and `deno task sweep` run this code.
 
 import { sweepRealm } from "../../actors/sweep.ts";
+import type { Term } from "../../actors/term.ts";
+import type { UserStore } from "../../actors/port.ts";
+import type { Counts, SweepName } from "../observability/counts.ts";
+import { type ErasureWorld, runErasures } from "../privacy/erasure.ts";
+import type { Clock } from "../process/clock.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
+import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
-import type { SweepName } from "../observability/counts.ts";
-import { runErasures } from "../privacy/erasure.ts";
-import type { Serving } from "../service/service.ts";
+import { removeInSteps, type RetentionWorld } from "./steps.ts";
+
+/** What sweeps use of a running term. */
+export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
+  readonly term: Term;
+  readonly store: Pick<UserStore, "listDue">;
+  readonly clock: Clock;
+}
+
+/** The same with the counts that a run of a sweep is added to. */
+export interface CountedWorld extends SweepWorld {
+  readonly counts: Pick<Counts, "sweeps">;
+}
 
 /** What a run of all sweeps did, by kind. */
 export interface SweepCounts {
@@ -20,37 +35,37 @@ export interface SweepCounts {
 }
 
 /** Runs every sweep to its end. */
-export async function sweepAll(serving: Serving): Promise<SweepCounts> {
-  const due = await runSweep(serving, "due");
-  const idempotencyRecords = await runSweep(serving, "idempotency");
-  const historyRows = await runSweep(serving, "history");
-  const promptLogs = await runSweep(serving, "prompt_logs");
-  const erasures = await runSweep(serving, "erasures");
+export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
+  const due = await runSweep(world, "due");
+  const idempotencyRecords = await runSweep(world, "idempotency");
+  const historyRows = await runSweep(world, "history");
+  const promptLogs = await runSweep(world, "prompt_logs");
+  const erasures = await runSweep(world, "erasures");
   return { ...due, idempotencyRecords, historyRows, promptLogs, erasures };
 }
 
 const SWEEPS = {
   due: sweepDue,
-  store: ({ database }: Serving) => database.maintain(),
+  store: ({ database }: SweepWorld) => database.maintain(),
   history: moveAllHistory,
   erasures: runErasures,
   prompt_logs: sweepLogs,
   idempotency: sweepIdempotency,
-} satisfies Record<SweepName, (serving: Serving) => Promise<unknown>>;
+} satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
 
-/** Runs a sweep to its end and counts what became of it. */
+/** Runs a sweep to its end and counts how it went. */
 export async function runSweep<Name extends SweepName>(
-  serving: Serving,
+  world: CountedWorld,
   name: Name,
 ): Promise<SweepAnswer<Name>> {
-  const tally = serving.counts.sweeps[name];
+  const tally = world.counts.sweeps[name];
   try {
-    const answer = await SWEEPS[name](serving);
+    const answer = await SWEEPS[name](world);
     tally.finished += 1;
     tally.rows += rowsOf(answer);
-    tally.finishedAtSeconds = serving.clock.now() / 1000;
+    tally.finishedAtSeconds = world.clock.now() / 1000;
     return answer as SweepAnswer<Name>;
   } catch (error) {
     tally.failed += 1;
@@ -58,16 +73,16 @@ export async function runSweep<Name extends SweepName>(
   }
 }
 
-/** Rows of an answer: a count, counts by kind, or nothing to count. */
+/** How many rows an answer speaks of: it is a count, counts by kind, or nothing. */
 function rowsOf(answer: unknown): number {
   if (typeof answer === "number") return answer;
   if (typeof answer !== "object" || answer === null) return 0;
   return Object.values(answer).reduce((sum: number, count) => sum + Number(count), 0);
 }
 
-/** Settles lapsed holds, ended subscriptions and promotions of every realm. */
+/** Settles lapsed holds, ended subscriptions and promotions in every realm. */
 export async function sweepDue(
-  { term, store, registry }: Serving,
+  { term, store, registry }: Pick<SweepWorld, "term" | "store" | "registry">,
 ): Promise<Pick<SweepCounts, "expiredReservations" | "endedSubscriptions">> {
   let expiredReservations = 0;
   let endedSubscriptions = 0;
@@ -79,19 +94,8 @@ export async function sweepDue(
   return { expiredReservations, endedSubscriptions };
 }
 
-/** Removes first answers whose time is over; real time, whatever a test clock says. */
-export async function sweepIdempotency({ term, database, clock }: Serving): Promise<number> {
+/** Removes first answers whose time is over. They are kept in real time, whatever a test clock says. */
+export async function sweepIdempotency({ term, database, clock }: SweepWorld): Promise<number> {
   const before = clock.now() - SWEEP_LIMITS.idempotencyKeptMs;
-  let removed = 0;
-  while (term.isServing) {
-    const rows = await database.query(
-      `delete from idempotency where ctid in (
-         select ctid from idempotency where at_ms <= $1::bigint order by at_ms limit $2::int)
-       returning 1`,
-      [before, SWEEP_LIMITS.stepRowsMax],
-    );
-    removed += rows.length;
-    if (rows.length < SWEEP_LIMITS.stepRowsMax) break;
-  }
-  return removed;
+  return await removeInSteps(term, (limit) => deleteOldAnswers(database, before, limit));
 }

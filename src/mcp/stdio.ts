@@ -1,11 +1,11 @@
-// The tool server over the standard streams of this process: messages come in on one line each and go out likewise, so
-// nothing else may write to standard output.
+// The tool server over the standard streams of this process. Each message is one line, so nothing else may write to
+// standard output.
 
 import process from "node:process";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
-/** Serves until the client closes standard input. */
+/** Serves until the agent closes standard input. */
 export async function serveStdio(tools: readonly Tool[], call: ToolCaller): Promise<void> {
   const server = makeToolServer(tools, call);
   const ended = new Promise<void>((resolve) => process.stdin.once("end", resolve));

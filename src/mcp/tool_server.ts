@@ -1,12 +1,12 @@
-// A server of tools, apart from how its messages travel. Tools are described by JSON Schema, since they are made of
-// schemas that exist already; the SDK's own way to register tools would want them again as other ones.
+// A server of tools, whatever the transport. Tools come with JSON Schemas made from those of their endpoints. The SDK's
+// own registration of tools would want these schemas a second time, in another form.
 
 import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
 
 /** A JSON Schema of an object. */
 export type ObjectSchema = { readonly type: "object"; readonly [member: string]: unknown };
 
-/** A tool as agents see it. All tools only read. */
+/** A tool as agents see it. No tool changes anything. */
 export interface Tool {
   readonly name: string;
   readonly title: string;
@@ -15,7 +15,7 @@ export interface Tool {
   readonly outputSchema: ObjectSchema;
 }
 
-/** What a call of a tool came to: data, or the error of the API. */
+/** The result of a tool call: the data or the error of the API. */
 export type ToolOutcome =
   | { readonly ok: true; readonly data: Record<string, unknown> }
   | { readonly ok: false; readonly error: unknown };
@@ -23,7 +23,7 @@ export type ToolOutcome =
 /** Calls a tool by its name. */
 export type ToolCaller = (name: string, input: Readonly<Record<string, unknown>>) => Promise<ToolOutcome>;
 
-/** Makes a server of these tools; it serves one connection, or one call over HTTP. */
+/** Makes a server of these tools, for one connection or one HTTP call. */
 export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server {
   const server = new Server({ name: "holdfast", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({
@@ -39,7 +39,7 @@ export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server
   return server;
 }
 
-/** Data as JSON text, for every model, and as structured content, for programs. */
+/** Data goes out twice: as JSON text, which every agent reads, and as structured content, for programs. */
 function resultOf(outcome: ToolOutcome): CallToolResult {
   if (!outcome.ok) return { isError: true, content: [{ type: "text", text: JSON.stringify(outcome.error) }] };
   const { data } = outcome;

@@ -1,4 +1,5 @@
-// Everything that a service counts, in one object that lives as long as it does.
+// All numbers that a service counts, in one object that lives as long as the process, so that counters never start
+// again while Prometheus watches.
 
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
@@ -8,7 +9,7 @@ export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs"
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
 
-/** What became of the runs of a sweep. */
+/** How the runs of a sweep ended. */
 export interface SweepTally {
   finished: number;
   failed: number;
@@ -18,14 +19,15 @@ export interface SweepTally {
   finishedAtSeconds: number;
 }
 
-/** The counts of a service. */
+/** The numbers of a service. */
 export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;
-  /** Terms that this process began as the writer, and those that a fault ended. */
+  /** How often this process became the writer. */
   termsBegun = 0;
+  /** How often a fault ended its term as the writer. */
   termsLost = 0;
 }

@@ -1,232 +1,287 @@
-// Every metric of a service, by name. The README of this folder says what each means and which are worth an alert; a
-// test compares the two.
+// Every metric of a service. Each reads its value when somebody asks for the metrics (`collect` of the metrics
+// library), so that the code that is measured only adds to plain numbers. The README of this folder says what each
+// metric means and which are worth an alert; a test compares the two.
 
 import { cpuUsage } from "node:process";
-import { Exposition, type Sample } from "./exposition.ts";
-import type { Histogram } from "./histogram.ts";
-import { ANSWER_CODES, type RouteCounts } from "./request_counts.ts";
-import { COMMAND_NAMES, RESERVE_OUTCOMES, type RuntimeCounts } from "./runtime_counts.ts";
+import { Counter, Gauge, Registry } from "prom-client";
 import type { Service, ServiceState } from "../service/service.ts";
+import { ANSWER_CODES } from "./request_counts.ts";
+import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "stopping"];
+const MODES = ["live", "test"] as const;
 const STARTED_AT_SECONDS = (Date.now() - performance.now()) / 1000;
 
-/** The metrics of a service. */
-export function makeMetrics(service: Service): Exposition {
-  const exposition = new Exposition();
-  addWriter(exposition, service);
-  addRequests(exposition, service);
-  addTurns(exposition, service.counts.runtime);
-  addJournal(exposition, service);
-  addActors(exposition, service);
-  addSweeps(exposition, service);
-  addProcess(exposition);
-  return exposition;
+/** The metrics of a service, ready to be written as Prometheus text. */
+export function makeMetrics(service: Service): Registry {
+  const registry = new Registry();
+  addWriter(registry, service);
+  addRequests(registry, service);
+  addTurns(registry, service);
+  addJournal(registry, service);
+  addActors(registry, service);
+  addSweeps(registry, service);
+  addProcess(registry);
+  return registry;
 }
 
-function addWriter(exposition: Exposition, service: Service): void {
+/** A value that goes up and down; null for no sample. */
+function addGauge(registry: Registry, name: string, help: string, read: () => number | null): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      const value = read();
+      if (value === null) this.remove();
+      else this.set(value);
+    },
+  });
+}
+
+/** A value that only grows while the process lives. */
+function addCounter(registry: Registry, name: string, help: string, read: () => number): void {
+  new Counter({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
+}
+
+/** A counter with a value for each set of labels. */
+function addCounters<Label extends string>(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: Label[],
+  read: () => Iterable<readonly [Record<Label, string>, number]>,
+): void {
+  new Counter({
+    name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [labels, value] of read()) this.inc(labels, value);
+    },
+  });
+}
+
+function addWriter(registry: Registry, service: Service): void {
   const { counts } = service;
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_writer",
     "1 while this process is the writer.",
     () => service.serving === null ? 0 : 1,
   );
-  exposition.gauge(
-    "holdfast_state",
-    "1 for the state that this process is in.",
-    () => STATES.map((state) => ({ labels: { state }, value: service.state === state ? 1 : 0 })),
-  );
-  exposition.counter(
+  new Gauge({
+    name: "holdfast_state",
+    help: "1 for the state that this process is in.",
+    labelNames: ["state"],
+    registers: [registry],
+    collect() {
+      for (const state of STATES) this.set({ state }, service.state === state ? 1 : 0);
+    },
+  });
+  addCounter(
+    registry,
     "holdfast_terms_total",
     "Times this process became the writer.",
     () => counts.termsBegun,
   );
-  exposition.counter(
+  addCounter(
+    registry,
     "holdfast_terms_lost_total",
     "Times a fault ended this process's term as the writer: a lost lease or session, a failed append or drain.",
     () => counts.termsLost,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_lease_silent_seconds",
-    "Seconds since the writer's session last showed life; past 3 nothing is answered.",
+    "Seconds since the database last answered the writer's session; past 3 the service answers nothing.",
     () => service.serving?.lease.silentSeconds ?? null,
   );
 }
 
-function addRequests(exposition: Exposition, { counts: { requests } }: Service): void {
-  const each = (read: (route: RouteCounts) => Sample[]) => () => requests.routes.flatMap(read);
-  const used = () => requests.routes.filter(({ started }) => started > 0);
-  exposition.counter(
+function addRequests(registry: Registry, { counts: { requests } }: Service): void {
+  addCounters(
+    registry,
     "holdfast_requests_total",
     "Requests answered, by route and code: ok, or the code of the error.",
-    each(({ method, route, codes }) =>
-      ANSWER_CODES.map((code, index) => ({ labels: { method, route, code }, value: codes[index] as number }))
-        .filter(({ labels, value }) => labels.code === "ok" || value > 0)
-    ),
+    ["method", "route", "code"],
+    function* () {
+      for (const { method, route, codes } of requests.routes) {
+        for (const [index, code] of ANSWER_CODES.entries()) {
+          const value = codes[index] as number;
+          // A series for each of 30 errors of each route would be thousands: one appears with its first answer.
+          if (code === "ok" || value > 0) yield [{ method, route, code }, value];
+        }
+      }
+    },
   );
-  exposition.counter(
+  addCounter(
+    registry,
     "holdfast_replays_total",
     "Answers that repeated the first one under an idempotency key.",
     () => requests.routes.reduce((sum, { replayed }) => sum + replayed, 0),
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_requests_in_flight",
     "Requests that have no answer yet.",
     () => requests.routes.reduce((sum, { inFlight }) => sum + inFlight, 0),
   );
-  exposition.histogram(
-    "holdfast_request_seconds",
-    "From a request to its answer, by route; one request of 16 of a route is timed.",
-    () => used().map(({ method, route, seconds }) => [{ method, route }, seconds]),
-  );
+  registry.registerMetric(requests.seconds);
 }
 
-function addTurns(exposition: Exposition, counts: RuntimeCounts): void {
-  exposition.counter(
+function addTurns(registry: Registry, { counts: { runtime } }: Service): void {
+  addCounters(
+    registry,
     "holdfast_turns_total",
     "Decisions made, by command.",
-    () =>
-      COMMAND_NAMES.map((command, index) => ({ labels: { command }, value: counts.turns[index] as number })),
+    ["command"],
+    () => COMMAND_NAMES.map((command, index) => [{ command }, runtime.turns[index] as number]),
   );
-  exposition.histogram(
-    "holdfast_decide_seconds",
-    "Time of a decision and of applying it; one of 16 of a command is timed.",
-    plain(counts.decideSeconds),
-  );
-  exposition.counter(
+  registry.registerMetric(runtime.decideSeconds);
+  addCounters(
+    registry,
     "holdfast_reserves_total",
     "Reserves answered, by mode and outcome: allowed, or the reason why not.",
+    ["mode", "outcome"],
     () =>
-      ["live", "test"].flatMap((mode, modeIndex) =>
-        RESERVE_OUTCOMES.map((outcome, index) => ({
-          labels: { mode, outcome },
-          value: counts.reserves[modeIndex * RESERVE_OUTCOMES.length + index] as number,
-        }))
+      MODES.flatMap((mode, modeIndex) =>
+        RESERVE_OUTCOMES.map((outcome, index) =>
+          [
+            { mode, outcome },
+            runtime.reserves[modeIndex * RESERVE_OUTCOMES.length + index] as number,
+          ] as const
+        )
       ),
   );
 }
 
-function addJournal(exposition: Exposition, service: Service): void {
+function addJournal(registry: Registry, service: Service): void {
   const { runtime } = service.counts;
-  exposition.histogram(
-    "holdfast_append_seconds",
-    "Time until a batch was durable in the journal.",
-    plain(runtime.appendSeconds),
-  );
-  exposition.histogram("holdfast_append_changes", "Changes of a batch.", plain(runtime.appendChanges));
-  exposition.counter(
+  registry.registerMetric(runtime.appendSeconds);
+  registry.registerMetric(runtime.appendChanges);
+  addCounter(
+    registry,
     "holdfast_append_bytes_total",
     "Characters of journal appended.",
     () => runtime.appendedBytes,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_append_waiting_changes",
     "Changes that wait for an append.",
     () => service.serving?.term.gate.waitingChanges ?? null,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_drain_backlog_changes",
     "Changes appended and not yet in the tables.",
     () => service.serving?.term.drain.backlogChanges ?? null,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_drain_backlog_bytes",
     "Characters of journal not yet in the tables.",
     () => service.serving?.term.drain.backlogBytes ?? null,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_drain_backlog_age_seconds",
-    "How long the oldest batch waits for the tables.",
+    "How long the oldest batch has waited for the tables.",
     () => service.serving?.term.drain.backlogAgeSeconds ?? null,
   );
-  exposition.histogram(
-    "holdfast_drain_seconds",
-    "Time of a transaction that moves batches into the tables.",
-    plain(runtime.drainSeconds),
-  );
-  exposition.histogram(
-    "holdfast_drain_changes",
-    "Changes of such a transaction.",
-    plain(runtime.drainChanges),
-  );
+  registry.registerMetric(runtime.drainSeconds);
+  registry.registerMetric(runtime.drainChanges);
 }
 
-function addActors(exposition: Exposition, service: Service): void {
+function addActors(registry: Registry, service: Service): void {
   const { runtime } = service.counts;
-  exposition.gauge("holdfast_actors", "Users in memory.", () => service.serving?.term.directory.size ?? null);
-  exposition.counter(
+  addGauge(
+    registry,
+    "holdfast_actors",
+    "Users in memory.",
+    () => service.serving?.term.directory.size ?? null,
+  );
+  addCounter(
+    registry,
     "holdfast_actors_started_total",
     "Users taken into memory.",
     () => runtime.actorsStarted,
   );
-  exposition.counter("holdfast_actors_let_go_total", "Users let go from memory.", () => runtime.actorsLetGo);
-  exposition.histogram(
-    "holdfast_load_seconds",
-    "Time of a query that loads users.",
-    plain(runtime.loadSeconds),
-  );
-  exposition.gauge(
+  addCounter(registry, "holdfast_actors_let_go_total", "Users that left memory.", () => runtime.actorsLetGo);
+  registry.registerMetric(runtime.loadSeconds);
+  addGauge(
+    registry,
     "holdfast_mailboxes_busy",
     "Mailboxes in which something is loaded, merged or erased.",
     () => service.serving?.term.mailboxes.busy ?? null,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "holdfast_mailbox_waiting_turns",
     "Turns that wait in busy mailboxes.",
     () => service.serving?.term.mailboxes.waitingTurns ?? null,
   );
-  exposition.histogram(
-    "holdfast_mailbox_seconds",
-    "Wait of a call in a mailbox, where it waited: for a load or for earlier turns.",
-    plain(runtime.mailboxSeconds),
-  );
+  registry.registerMetric(runtime.mailboxSeconds);
 }
 
-function addSweeps(exposition: Exposition, { counts: { sweeps } }: Service): void {
+function addSweeps(registry: Registry, { counts: { sweeps } }: Service): void {
   const each = Object.entries(sweeps);
-  exposition.counter(
+  addCounters(
+    registry,
     "holdfast_sweeps_total",
     "Runs of sweeps, by name and result.",
+    ["sweep", "result"],
     () =>
       each.flatMap(([sweep, { finished, failed }]) => [
-        { labels: { sweep, result: "finished" }, value: finished },
-        { labels: { sweep, result: "failed" }, value: failed },
+        [{ sweep, result: "finished" }, finished] as const,
+        [{ sweep, result: "failed" }, failed] as const,
       ]),
   );
-  exposition.counter(
+  addCounters(
+    registry,
     "holdfast_sweep_rows_total",
     "Rows that sweeps settled, moved or removed.",
-    () => each.map(([sweep, { rows }]) => ({ labels: { sweep }, value: rows })),
+    ["sweep"],
+    () => each.map(([sweep, { rows }]) => [{ sweep }, rows]),
   );
-  exposition.gauge(
-    "holdfast_sweep_finished_timestamp_seconds",
-    "When a sweep last finished; 0 before its first run.",
-    () => each.map(([sweep, { finishedAtSeconds }]) => ({ labels: { sweep }, value: finishedAtSeconds })),
-  );
+  new Gauge({
+    name: "holdfast_sweep_finished_timestamp_seconds",
+    help: "When a sweep last finished; 0 before its first run.",
+    labelNames: ["sweep"],
+    registers: [registry],
+    collect() {
+      for (const [sweep, { finishedAtSeconds }] of each) this.set({ sweep }, finishedAtSeconds);
+    },
+  });
 }
 
-function addProcess(exposition: Exposition): void {
-  exposition.gauge(
-    "process_start_time_seconds",
-    "When the process started.",
-    () => STARTED_AT_SECONDS,
-  );
-  exposition.counter("process_cpu_seconds_total", "Processor time of the process, all threads.", () => {
+function addProcess(registry: Registry): void {
+  addGauge(registry, "process_start_time_seconds", "When the process started.", () => STARTED_AT_SECONDS);
+  addCounter(registry, "process_cpu_seconds_total", "Processor time of the process, all threads.", () => {
     const { user, system } = cpuUsage();
     return (user + system) / 1e6;
   });
-  exposition.gauge(
+  addGauge(
+    registry,
     "process_resident_memory_bytes",
     "Memory of the process.",
     () => Deno.memoryUsage().rss,
   );
-  exposition.gauge(
+  addGauge(
+    registry,
     "process_heap_bytes",
     "Heap in use by the main thread.",
     () => Deno.memoryUsage().heapUsed,
   );
-}
-
-function plain(histogram: Histogram) {
-  return () => [[{}, histogram]] as const;
 }

@@ -1,13 +1,14 @@
-// What the actor runtime counts: plain numbers and arrays that a turn adds to and a scrape reads. They live as long as
-// the process, so that counters go on over terms; what is true of one term alone (its mailboxes) is a tally of its own.
+// The numbers of the actor runtime. A turn adds to plain numbers and arrays, which `metrics.ts` reads when somebody
+// asks for metrics. They live as long as the process, so that counters go on when a new term begins. What is true of
+// one term alone, the state of its mailboxes, is a tally of its own.
 
 import type { CommandName, Commands } from "../domain/command.ts";
 import type { ReserveReason } from "../domain/metering/room.ts";
 import type { Result } from "../domain/result.ts";
-import { BATCH_CHANGES, Histogram, MEMORY_SECONDS, STORE_SECONDS } from "./histogram.ts";
+import { BATCH_CHANGES, makeHistogram, MEMORY_SECONDS, STORE_SECONDS } from "./histograms.ts";
 
-/** One turn of this many is timed, by command; a power of two. */
-export const TURNS_PER_SAMPLE = 16;
+/** Of each command one turn in this many is timed; a power of two. */
+const TURNS_PER_SAMPLE = 16;
 
 const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   reserve: 0,
@@ -37,36 +38,61 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
   no_subscription: 4,
 };
 
-/** What a reserve comes to, in the order of `reserves`. */
+/** Outcomes of a reserve, in the order of `reserves`. */
 export const RESERVE_OUTCOMES = ["allowed", ...Object.keys(REASON_INDEX)];
 
-/** Counts of the runtime over all terms of a process. */
+/** The numbers of the runtime over all terms of a process. */
 export class RuntimeCounts {
   /** Turns that decided, by command. */
   readonly turns = new Float64Array(COMMAND_NAMES.length);
   /** Reserves that were answered, by outcome: first those of live mode, then those of test mode. */
   readonly reserves = new Float64Array(2 * RESERVE_OUTCOMES.length);
-  readonly decideSeconds = new Histogram(MEMORY_SECONDS);
-  readonly mailboxSeconds = new Histogram(STORE_SECONDS);
-  readonly loadSeconds = new Histogram(STORE_SECONDS);
-  readonly appendSeconds = new Histogram(STORE_SECONDS);
-  readonly appendChanges = new Histogram(BATCH_CHANGES);
-  readonly drainSeconds = new Histogram(STORE_SECONDS);
-  readonly drainChanges = new Histogram(BATCH_CHANGES);
-  /** Users that were loaded or made, and users that were let go. */
+  readonly decideSeconds = makeHistogram(
+    "holdfast_decide_seconds",
+    "Time of a decision and of applying it; one in 16 of a command is timed.",
+    MEMORY_SECONDS,
+  );
+  readonly mailboxSeconds = makeHistogram(
+    "holdfast_mailbox_seconds",
+    "Time that calls waited in a mailbox for a load or for earlier turns; calls that did not wait are left out.",
+    STORE_SECONDS,
+  );
+  readonly loadSeconds = makeHistogram(
+    "holdfast_load_seconds",
+    "Time of a query that loads users.",
+    STORE_SECONDS,
+  );
+  readonly appendSeconds = makeHistogram(
+    "holdfast_append_seconds",
+    "Time until a batch was durable in the journal.",
+    STORE_SECONDS,
+  );
+  readonly appendChanges = makeHistogram("holdfast_append_changes", "Changes of a batch.", BATCH_CHANGES);
+  readonly drainSeconds = makeHistogram(
+    "holdfast_drain_seconds",
+    "Time of a transaction that moves batches into the tables.",
+    STORE_SECONDS,
+  );
+  readonly drainChanges = makeHistogram(
+    "holdfast_drain_changes",
+    "Changes of a transaction that moves batches into the tables.",
+    BATCH_CHANGES,
+  );
+  /** Users taken into memory: loaded or new. */
   actorsStarted = 0;
+  /** Users that left memory. */
   actorsLetGo = 0;
   /** Characters of journal appended. */
   appendedBytes = 0;
 
-  /** Counts a turn; answers when it began if it is one to be timed, else 0. */
+  /** Counts a turn. Returns when it began if it is one to be timed, else 0. */
   turnStarts(name: CommandName): number {
     const index = COMMAND_INDEX[name];
     const before = (this.turns[index] as number)++;
     return (before & (TURNS_PER_SAMPLE - 1)) === 0 ? performance.now() : 0;
   }
 
-  /** Takes the outcome of a turn that was counted. */
+  /** Counts the outcome of a turn. */
   turnEnds<Name extends CommandName>(
     name: Name,
     mode: "live" | "test",
@@ -80,7 +106,7 @@ export class RuntimeCounts {
     (this.reserves[outcome + (mode === "live" ? 0 : RESERVE_OUTCOMES.length)] as number) += 1;
   }
 
-  /** Takes an append that began at a moment of `performance.now()` and is durable. */
+  /** Counts an append that is durable; it began at this moment of `performance.now()`. */
   appended(
     { changes, bytes }: { readonly changes: number; readonly bytes: number },
     startedAt: number,
@@ -90,7 +116,7 @@ export class RuntimeCounts {
     this.appendedBytes += bytes;
   }
 
-  /** Takes a drain that is done. */
+  /** Counts a drain that is done. */
   drained(changes: number, startedAt: number): void {
     this.drainSeconds.observe(secondsSince(startedAt));
     this.drainChanges.observe(changes);
@@ -102,7 +128,7 @@ export function secondsSince(startedAt: number): number {
   return (performance.now() - startedAt) / 1000;
 }
 
-/** The mailboxes of a term. */
+/** The state of a term's mailboxes. */
 export class MailboxTally {
   /** Turns that wait behind a prefetch. */
   waitingTurns = 0;

@@ -1,10 +1,10 @@
-// The way of a call as spans: the wait in the mailbox, the decision, the wait for the append; batches and drains as
-// spans of their own, since they belong to many calls, with links. Without tracing none of this is made: the runtime
-// holds null. The span of the request itself is the one that Deno makes.
+// The spans of a call: the wait in the mailbox, the decision, the wait for the append. Batches and drains serve many
+// calls, so they are spans of their own, with links. Deno makes the span of the request itself. Without tracing the
+// runtime holds null in place of `Spans`, and none of this happens.
 //
-// What a span says is the operation, the mode, the outcome and the reasons: never an end-user id, a key or a text of
-// a prompt. Deno's own spans would hold whole addresses, and those hold user ids and the tokens of export links, so
-// they are left out where spans take attributes.
+// A span may say command, mode, outcome and reasons, but never an end-user id, a key or a prompt. Deno puts the address
+// of each request on its span, and addresses hold user ids and the tokens of export links: `hideAddresses` leaves those
+// attributes out.
 
 import {
   type Context,
@@ -21,12 +21,12 @@ import {
 import type { CommandName } from "../domain/command.ts";
 import type { Result } from "../domain/result.ts";
 
-/** Batches that one drain links to. */
+/** The most batches that one drain links to. */
 const DRAIN_LINKS_MAX = 128;
 /** Attributes that may hold an end-user id or a token. */
 const HIDDEN = new Set(["url.full", "url.path", "url.query"]);
 
-/** Spans of a batch on its way to the journal, and of a drain. */
+/** The span of a batch on its way to the journal, or of a drain. */
 export interface WorkSpan {
   readonly context: SpanContext;
   set(name: string, value: number): void;
@@ -41,12 +41,12 @@ export class Spans {
     this.#tracer = tracer;
   }
 
-  /** The spans of a call, which waits in a mailbox from now on. */
+  /** The spans of a call that now begins to wait in a mailbox. */
   call(command: CommandName, mode: "live" | "test"): CallSpans {
     return new CallSpans(this.#tracer, command, mode);
   }
 
-  /** A batch that begins to fill: a trace of its own. */
+  /** A batch that begins to fill, as a trace of its own. */
   batch(): WorkSpan {
     return workSpan(this.#tracer.startSpan("batch", {}, ROOT_CONTEXT));
   }
@@ -59,7 +59,7 @@ export class Spans {
     return workSpan(this.#tracer.startSpan("drain", { links, attributes }, ROOT_CONTEXT));
   }
 
-  /** Names the request that is being answered. */
+  /** Puts route and outcome on Deno's span of the request that is being answered. */
   request(method: string, route: string, code: string, requestId: string | null): void {
     const span = trace.getActiveSpan();
     if (span === undefined) return;
@@ -80,7 +80,7 @@ export class CallSpans {
   readonly #tracer: Tracer;
   readonly #parent: Context;
   readonly #attributes: Record<string, string>;
-  /** The one that has not ended. */
+  /** The span that is open. */
   #span: Span | null;
 
   constructor(tracer: Tracer, command: CommandName, mode: "live" | "test") {
@@ -90,13 +90,13 @@ export class CallSpans {
     this.#span = this.#start("mailbox");
   }
 
-  /** The turn begins. */
+  /** The wait is over and the turn begins. */
   decides(): void {
     this.#span?.end();
     this.#span = this.#start("decide");
   }
 
-  /** The turn has its result. */
+  /** The turn has decided. */
   decided(result: Result<unknown>): void {
     const span = this.#span;
     span?.setAttribute("holdfast.outcome", result.ok ? "ok" : result.refusal.code);
@@ -107,14 +107,14 @@ export class CallSpans {
     this.leaves();
   }
 
-  /** Waits for a batch. */
+  /** Waits until the batch with the call's changes is durable. */
   async waits({ durable, span }: { readonly durable: Promise<void>; readonly span: WorkSpan | null }) {
     this.#span = this.#start("append", span === null ? [] : [{ context: span.context }]);
     await durable;
     this.leaves();
   }
 
-  /** Ends what is under way: done, failed, or gone on with another user. */
+  /** Ends the open span: the step is done or failed, or the call goes on with another user. */
   leaves(error?: unknown): void {
     const span = this.#span;
     this.#span = null;
@@ -138,12 +138,12 @@ function workSpan(span: Span): WorkSpan {
   };
 }
 
-/** The kind of an error; its message may hold what a caller sent. */
+/** The class of an error. Its message stays out, since it may repeat what a caller sent. */
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error;
 }
 
-/** Starts tracing where the OTEL_ variables made Deno trace; null where they did not. */
+/** The spans of a process; null unless the OTEL_ variables made Deno trace. */
 export function openSpans(): Spans | null {
   const tracer = trace.getTracer("holdfast");
   const probe = tracer.startSpan("start", {}, ROOT_CONTEXT);
@@ -154,8 +154,8 @@ export function openSpans(): Spans | null {
 }
 
 /**
- * Makes spans of every kind leave addresses out. Deno sets those of a request before any handler runs, and a later value
- * would stand beside the first one, so nothing but the method that takes attributes is early enough.
+ * Makes every span ignore the attributes that hold addresses. Deno sets them before any handler runs, and setting them
+ * again adds a second value beside the first, so the method that sets attributes is the only place early enough.
  */
 function hideAddresses(spans: { setAttribute: Span["setAttribute"] }): void {
   const setAttribute = spans.setAttribute;

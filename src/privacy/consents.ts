@@ -1,13 +1,14 @@
-// Opting out and in, for every id of a person: the flags stand on the users' own rows, through their actors, and are in
-// the tables before a call is answered. Section 9 of the decisions.
+// Opting out and in, for every id of a person. The flags are on the users' own rows and change in the users' actors; they
+// are in the tables before a call is answered. Section 9 of the decisions.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { ConsentAnswer, ConsentInput } from "../domain/consent.ts";
 import type { UserKey } from "../domain/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "../domain/user.ts";
 import { readConsent } from "../read/consent.ts";
-import type { Serving } from "../service/service.ts";
-import { forgetPseudonym, idsOfPerson } from "./people.ts";
+import { idsOfPerson } from "./people.ts";
+import { forgetPseudonyms } from "./pseudonyms.ts";
+import type { PeopleWorld } from "./world.ts";
 
 /** The bits of a scope: `all` is analytics and personalization, not prompt logging. */
 export function bitsOf(scope: ConsentScope): number {
@@ -16,45 +17,45 @@ export function bitsOf(scope: ConsentScope): number {
 
 /** Opts a person out of a scope, or back in; answers the number of the user that the id stands for. */
 export async function changeConsent(
-  serving: Serving,
+  world: PeopleWorld,
   realm: Realm,
   distinctId: string,
   action: ConsentEntry["action"],
   scope: ConsentScope,
 ): Promise<UserKey | null> {
   const bits = bitsOf(scope);
-  const ids = await idsOfPerson(serving.database, realm.realm, distinctId);
+  const ids = await idsOfPerson(world.database, realm.realm, distinctId);
   const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
   let entry: ConsentInput["entry"] = { distinctId, action, scope };
   let userKey: UserKey | null = null;
   for (const id of [distinctId, ...ids.filter((other) => other !== distinctId)]) {
-    const answer = await putConsent(serving, realm, id, { add, remove, entry });
+    const answer = await putConsent(world, realm, id, { add, remove, entry });
     userKey ??= answer.userKey;
     // One entry a call, however many ids it reached.
     if (answer.hasChanged) entry = null;
   }
-  await serving.term.flush();
+  await world.term.flush();
   if ((remove & SCOPE_BITS.analytics) !== 0) {
-    await forgetPseudonym(serving.database, serving.features, realm.realm, ids);
+    await forgetPseudonyms(world.database, world.features.privacySecret, realm.realm, ids);
   }
   return userKey;
 }
 
 /** Puts what one id of a person opted out of on the others. */
 export async function addOptOuts(
-  serving: Serving,
+  world: Pick<PeopleWorld, "term">,
   realm: Realm,
   distinctIds: readonly string[],
   bits: number,
 ): Promise<void> {
   if (bits === 0) return;
-  for (const id of distinctIds) await putConsent(serving, realm, id, { add: bits, remove: 0, entry: null });
-  await serving.term.flush();
+  for (const id of distinctIds) await putConsent(world, realm, id, { add: bits, remove: 0, entry: null });
+  await world.term.flush();
 }
 
 /** Whether the user behind an id has opted out of a scope. */
 export async function isOptedOut(
-  { database, term }: Serving,
+  { database, term }: Pick<PeopleWorld, "database" | "term">,
   realm: number,
   distinctId: string,
   scope: Exclude<ConsentScope, "all">,
@@ -66,7 +67,7 @@ export async function isOptedOut(
 
 /** Changes the consent of one user. */
 export async function putConsent(
-  { term }: Serving,
+  { term }: Pick<PeopleWorld, "term">,
   realm: Realm,
   id: string,
   change: ConsentInput,

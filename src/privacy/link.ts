@@ -1,102 +1,144 @@
-// Linking: two ids become one person. What either side opted out of holds for all ids of the person; it is put on the
-// users before the link, so that no moment has a linked id without it, and again after, for what came between.
+// Linking: two ids become one person, by an alias of people or by a metering alias. What either side opted out of then
+// holds for all ids of the person. It is put on the users before the link, so that no linked id is ever without it, and
+// once more after the link, for opt-outs that came in between.
 
+import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
-import { addOptOuts } from "./consents.ts";
+import { PEOPLE_LIMITS } from "../process/limits.ts";
+import type { Session } from "../storage/database.ts";
+import { listLinkedIds, recordLinks } from "../storage/stores/linked_ids.ts";
 import {
   attachId,
-  ensurePerson,
   idsOfPeople,
+  listOptOuts,
+  lockPeople,
   lockPerson,
   lockRealm,
-  mergePerson,
   type PersonRow,
-  type PersonWorld,
-  standingOf,
-} from "./person_rows.ts";
-import { standInPersonId } from "./pseudonyms.ts";
-import type { Serving } from "../service/service.ts";
-import { arrayText, type Session } from "../storage/database.ts";
+  pointPerson,
+  readPerson,
+  readStanding,
+} from "../storage/stores/people_store.ts";
+import { addOptOuts } from "./consents.ts";
+import { makePerson } from "./people.ts";
+import { standInPersonId } from "./person_id.ts";
+import type { PeopleWorld } from "./world.ts";
 
-/** Links the people of two ids after a metering alias of them; nothing happens where neither has a person. */
-export async function linkPeople(serving: Serving, realm: Realm, from: string, into: string): Promise<void> {
-  const sides = await standingsOf(serving, realm, [from, into]);
-  if (sides.some(({ isErasing }) => isErasing)) return;
-  if (sides.every(({ personId }) => personId === null)) return;
-  // The tables must know what the merged user opted out of.
-  await serving.term.flush();
-  await linkWithConsents(serving, realm, from, into);
+/**
+ * Links the people of two ids after a metering alias that answered `linked`, or `already_linked`. People who are made
+ * later by either id are linked when they are made.
+ */
+export async function linkPeople(
+  world: PeopleWorld,
+  realm: Realm,
+  from: string,
+  into: string,
+): Promise<void> {
+  // The tables must have the merge, and what the merged user opted out of.
+  await world.term.flush();
+  await recordLinks(world.database, realm.realm, [from, into]);
+  await unitePeople(world, realm, into);
+}
+
+/**
+ * Makes one person of the ids that metering aliases linked with an id, where they are not one already: a call may have
+ * made a person while the alias was under way, and aliases of older versions did not link people who came later. Where
+ * one of them is about to be erased nothing is linked.
+ */
+export async function unitePeople(
+  world: Pick<PeopleWorld, "term" | "database">,
+  realm: Realm,
+  distinctId: string,
+): Promise<void> {
+  const { isSplit, isErasing } = await readStanding(world.database, realm.realm, distinctId);
+  if (!isSplit || isErasing) return;
+  const ids = await listLinkedIds(world.database, realm.realm, distinctId);
+  await spreadOptOuts(world, realm, ids);
+  await world.database.transaction(async (session) => {
+    await lockRealm(session, realm.realm);
+    await uniteLocked(session, realm.realm, ids);
+  });
+  await spreadOptOuts(world, realm, ids);
+}
+
+/** Makes one person of linked ids, the canonical one first: its person stays, else the oldest. The realm is locked. */
+async function uniteLocked(session: Session, realm: number, ids: readonly string[]): Promise<void> {
+  const [canonical] = ids as [string];
+  const people = await lockPeople(session, realm, ids);
+  const own = await readPerson(session, realm, canonical);
+  let kept = people.find(({ id }) => id === own?.id) ?? people[0];
+  if (kept === undefined) return;
+  for (const person of people) if (person.id !== kept.id) kept = await mergePerson(session, person, kept);
+  await attachId(session, realm, canonical, kept.id);
 }
 
 /** Makes one person of two ids, and answers its id. Where one is about to be erased nothing is linked. */
 export async function aliasPeople(
-  serving: Serving,
+  world: PeopleWorld,
   realm: Realm,
   from: string,
   into: string,
 ): Promise<string> {
-  const sides = await standingsOf(serving, realm, [into, from]);
+  const { database, ids } = world;
+  await unitePeople(world, realm, from);
+  await unitePeople(world, realm, into);
+  const sides = await Promise.all([into, from].map((id) => readStanding(database, realm.realm, id)));
   if (sides.some(({ isErasing }) => isErasing)) {
     const known = sides.find(({ personId }) => personId !== null)?.personId;
-    return known ?? standInPersonId(serving.features.privacySecret ?? "", realm.realm, into);
+    return known ?? standInPersonId(world.features.privacySecret ?? "", realm.realm, into);
   }
-  return await linkWithConsents(serving, realm, from, into);
-}
-
-async function linkWithConsents(serving: Serving, realm: Realm, from: string, into: string): Promise<string> {
-  const { database, ids } = serving;
-  await spreadOptOuts(serving, realm, [from, into]);
+  await spreadOptOuts(world, realm, [from, into]);
   const person = await database.transaction(async (session) => {
     await lockRealm(session, realm.realm);
     return await link(session, { realm, ids }, from, into, () => true);
   });
-  await spreadOptOuts(serving, realm, [into]);
+  await spreadOptOuts(world, realm, [into]);
   return (person as PersonRow).id;
-}
-
-function standingsOf({ database }: Serving, realm: Realm, distinctIds: readonly string[]) {
-  return Promise.all(distinctIds.map((id) => standingOf(database, realm.realm, id)));
 }
 
 /**
  * Makes one person of two ids, in a transaction that has locked the realm. The person of `into` stays; where it has
- * none, that of `from`. Null when another person of `from` is not accepted.
+ * none, that of `from`.
+ *
+ * @returns null when `from` has another person whom `accepts` refuses
  */
 export async function link(
   session: Session,
-  world: PersonWorld,
+  { realm, ids }: { readonly realm: Realm } & Pick<PeopleWorld, "ids">,
   from: string,
   into: string,
   accepts: (person: PersonRow) => boolean,
 ): Promise<PersonRow | null> {
-  const { realm } = world.realm;
   while (true) {
-    const source = await lockPerson(session, realm, from);
-    const target = await lockPerson(session, realm, into);
+    const source = await lockPerson(session, realm.realm, from);
+    const target = await lockPerson(session, realm.realm, into);
     if (source !== null && source.id !== target?.id && !accepts(source)) return null;
     if (source !== null && target !== null) {
       return source.id === target.id ? target : await mergePerson(session, source, target);
     }
-    const person = target ?? source ?? await ensurePerson(session, world, into);
-    if (await attachId(session, realm, source === null ? from : into, person.id)) return person;
-    // Else the id was given a person at the same time.
+    const person = target ?? source;
+    if (person === null) await makePerson(session, ids, realm, into);
+    else if (await attachId(session, realm.realm, source === null ? from : into, person.id)) return person;
+    // Else an id was given a person, here or by another call: look again.
   }
+}
+
+/** Merges a person into another, whose properties win, and stay alone where there is no room; both are locked. */
+function mergePerson(session: Session, from: PersonRow, into: PersonRow): Promise<PersonRow> {
+  const both = JSON.stringify({ ...JSON.parse(from.properties), ...JSON.parse(into.properties) });
+  const fits = Buffer.byteLength(both) <= PEOPLE_LIMITS.personBytesMax;
+  return pointPerson(session, from, into, fits ? both : into.properties);
 }
 
 /** Puts what any id of these people opted out of on all of their ids. */
 export async function spreadOptOuts(
-  serving: Serving,
+  world: Pick<PeopleWorld, "term" | "database">,
   realm: Realm,
   distinctIds: readonly string[],
 ): Promise<void> {
-  const ids = await idsOfPeople(serving.database, realm.realm, distinctIds);
-  const rows = await serving.database.query<{ id: string; opted_out: number }>(
-    `select named.id, coalesce(c.opted_out, 0) as opted_out from unnest($2::text::text[]) as named(id)
-     left join users u on u.realm = $1::int and u.id = named.id
-     left join users c on c.key = coalesce(u.merged_into, u.key)`,
-    [realm.realm, arrayText(ids)],
-  );
+  const ids = await idsOfPeople(world.database, realm.realm, distinctIds);
+  const rows = await listOptOuts(world.database, realm.realm, ids);
   const bits = rows.reduce((sum, row) => sum | row.opted_out, 0);
   const lacking = rows.filter((row) => (row.opted_out & bits) !== bits).map(({ id }) => id);
-  if (lacking.length > 0) await addOptOuts(serving, realm, lacking, bits);
+  if (lacking.length > 0) await addOptOuts(world, realm, lacking, bits);
 }

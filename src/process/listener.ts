@@ -1,10 +1,46 @@
-// The port that the program listens on. When the process may open no more files, the runtime's accept loop ends and with
-// it the server: whoever opens enough connections would end the service. So a server whose loop ended is shut down,
-// which closes its idle connections and lets its calls end, and the port is listened on again.
+// The port that the program listens on. A process that may open no more files loses its server: the runtime's accept
+// loop ends, so that whoever opens enough connections would end the service. We therefore shut such a server down,
+// which closes its idle connections and lets its calls end, and listen on the port again.
 
 import { log, messageOf } from "./log.ts";
+import { ConfigError } from "./settings.ts";
 
 const AGAIN_MS = 100;
+
+/**
+ * Checks that an address can be listened on. Making a store takes seconds, so this is found out before.
+ *
+ * @throws ConfigError that names the setting
+ */
+export function checkAddress(hostname: string, port: number): void {
+  onAddress(hostname, port, () => Deno.listen({ hostname, port }).close());
+}
+
+/**
+ * Answers requests on an address.
+ *
+ * @throws ConfigError that names the setting
+ */
+export function listen(hostname: string, port: number, handler: Deno.ServeHandler): Listener {
+  return onAddress(hostname, port, () => new Listener(hostname, port, handler));
+}
+
+/** An address that cannot be listened on is a bad setting. */
+function onAddress<T>(host: string, port: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Deno.errors.AddrInUse) {
+      throw new ConfigError(
+        `Cannot start: PORT ${port} on ${host} is in use by another process; stop that one or set another PORT`,
+      );
+    }
+    if (error instanceof Deno.errors.PermissionDenied) {
+      throw new ConfigError(`Cannot start: PORT ${port} may not be used by this user: ${messageOf(error)}`);
+    }
+    throw new ConfigError(`Cannot start: HOLDFAST_HOST ${host}: ${messageOf(error)}`);
+  }
+}
 
 /** Answers requests on a port until it is shut down. */
 export class Listener {
@@ -12,10 +48,10 @@ export class Listener {
   readonly #handler: Deno.ServeHandler;
   #server: Deno.HttpServer<Deno.NetAddr>;
   #isShutDown = false;
-  /** Shutdowns of servers whose loop ended, with calls that still go on. */
+  /** Shutdowns under way of servers that were lost while calls were in flight. */
   readonly #ending = new Set<Promise<void>>();
 
-  /** @throws where the port or the host cannot be had */
+  /** @throws when the address cannot be listened on */
   constructor(hostname: string, port: number, handler: Deno.ServeHandler) {
     this.#handler = handler;
     this.#server = this.#serve({ hostname, port, onListen: () => {} });
@@ -35,7 +71,7 @@ export class Listener {
   #serve(options: Deno.ServeTcpOptions): Deno.HttpServer<Deno.NetAddr> {
     const server = Deno.serve(options, this.#handler);
     server.finished.catch((error) => {
-      log("warn", "The port takes no connections: listening again", { error: messageOf(error) });
+      log("warn", "The port accepts no more connections; listening again", { error: messageOf(error) });
       const end = server.shutdown().catch(() => {}).finally(() => this.#ending.delete(end));
       this.#ending.add(end);
       this.#again();
@@ -48,7 +84,7 @@ export class Listener {
     try {
       this.#server = this.#serve(this.#options);
     } catch (error) {
-      log("warn", "The port cannot be listened on", { error: messageOf(error) });
+      log("warn", "Cannot listen on the port", { error: messageOf(error) });
       setTimeout(() => this.#again(), AGAIN_MS);
     }
   }

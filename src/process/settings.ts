@@ -1,9 +1,10 @@
-// Settings from the environment, checked before anything starts. An empty variable counts as unset. A bad one
-// stops the start with one line that names it. Section 3 of the decisions.
+// Settings from the environment, checked before anything starts. An empty variable counts as unset. A bad one, and
+// one of ours that nobody knows, stops the start with one line that names it. Sections 3 and 13 of the decisions.
 
 import { z } from "zod";
 import type { Features } from "./features.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { nearestName } from "./nearest.ts";
 
 const SECRET_LENGTH_MIN = 16;
 
@@ -50,6 +51,28 @@ const environment = z.object({
 
 /** Every variable that a setting is read from. */
 export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
+
+const OUR_PREFIX = "HOLDFAST_";
+/** Variables of ours that tasks and tests read: whoever has set one for them may start the service too. */
+const OTHER_NAMES = ["HOLDFAST_KEY", "HOLDFAST_TEST_DATABASE_URL", "HOLDFAST_CRASH_ROUNDS"];
+
+/**
+ * Refuses variables that look like settings and are none: a typing error would otherwise leave the default in force
+ * and say nothing.
+ *
+ * @throws ConfigError that names the nearest variable that is known
+ */
+export function refuseUnknown(variables: Readonly<Record<string, string>>): void {
+  const known = [...SETTING_NAMES, ...OTHER_NAMES];
+  for (const [name, value] of Object.entries(variables)) {
+    if (!name.startsWith(OUR_PREFIX) || value === "" || known.includes(name)) continue;
+    // The prefix is left out, so that HOLDFAST_PORT finds PORT.
+    const bare = (text: string) => text.replace(OUR_PREFIX, "");
+    const near = nearestName(bare(name), known.map(bare));
+    const meant = known.find((candidate) => bare(candidate) === near);
+    throw new ConfigError(`Cannot start: ${name} is not a setting; did you mean ${meant}?`);
+  }
+}
 
 /** Reads the settings from variables. */
 export function readConfig(variables: Readonly<Record<string, string | undefined>>): Config {

@@ -6,7 +6,7 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import { type Config, ConfigError } from "../process/settings.ts";
 import { PROCESS_LIMITS } from "../process/limits.ts";
 import { messageOf } from "../process/log.ts";
-import type { Database } from "../storage/database.ts";
+import { type Database, probe } from "../storage/database.ts";
 import { migrate } from "../storage/migrate.ts";
 import { openPostgres } from "../storage/postgres_database.ts";
 
@@ -18,7 +18,7 @@ export async function openStore(
     ? await openFolder(config.dataDir)
     : openPostgres(config.databaseUrl, PROCESS_LIMITS.poolConnectionsMax);
   try {
-    await database.query("select 1");
+    await probe(database);
   } catch (error) {
     await database.close();
     throw new ConfigError(`Cannot start: DATABASE_URL: ${messageOf(error)}`);
@@ -37,7 +37,7 @@ export async function openUnmigrated(
   // Who looks does so in one transaction at a time.
   const database = openPostgres(databaseUrl, 1);
   try {
-    await database.query("select 1");
+    await probe(database);
   } catch (error) {
     await database.close();
     throw new Error(`DATABASE_URL: ${messageOf(error)}`);

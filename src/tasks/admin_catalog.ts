@@ -1,8 +1,8 @@
-// The catalog commands of `deno task admin`: show what is in force, apply a file or say what it would change. Faults
-// come from the service, which checks the document as a whole, and are printed with their exact paths.
+// The catalog commands of `deno task admin`: show the catalog in force, apply a file, or say what the file would change.
+// The service checks the whole document; its faults are printed with their exact paths.
 
 import type { Command } from "commander";
-import type { CatalogChange } from "../tenant/catalog/check.ts";
+import type { CatalogChange } from "../tenant/catalog/changes.ts";
 import type { CatalogInput } from "../tenant/catalog/schema.ts";
 import { messageOf } from "../process/log.ts";
 import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
@@ -49,7 +49,7 @@ async function applyFile({ client, show, appId, shell }: AdminRun, file: string,
   try {
     show(await client.call<Applied>("PUT", path, text), (applied) => appliedText(applied, isDryRun));
   } catch (error) {
-    // The faults go to standard error like every other trouble; with --json the refusal is printed as well.
+    // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
     if (faults.length > 0) shell.note(renderTable(["PATH", "FAULT"], faults));
     throw error;
@@ -78,7 +78,9 @@ function catalogPath(appId: string): string {
 function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
   if (changes.length === 0) return `No changes: version ${version} stays in force`;
   const title = isDryRun ? `Dry run: version ${version} stays in force` : `Version ${version} is in force`;
-  return `${title}\n${renderTable(["PATH", "CHANGE"], changes.map(({ path, change }) => [path, change]))}`;
+  return `${title}\n${
+    renderTable(["PATH", "ID", "CHANGE"], changes.map(({ path, id, change }) => [path, id, change]))
+  }`;
 }
 
 /** Path and message of each fault; other refusals have details of another kind. */

@@ -1,19 +1,24 @@
 // Compiles text that exists only while a test runs: types from the OpenAPI document, and the examples of the client.
 // It stands beside the tests' own files, so its imports are relative to this folder.
 
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 
 const FOLDER = new URL(".", import.meta.url).pathname;
 
-/** `node:assert/strict` as far as examples use it: the compiler knows no types of Node. */
-const ASSERT_TYPES = `declare module "node:assert/strict" {
+/**
+ * What examples use beyond the language. The library of browsers has all of it and more, but reading it takes longer
+ * than everything else here.
+ */
+const SURROUNDINGS = `
+declare const console: { log(...values: unknown[]): void; warn(...values: unknown[]): void };
+declare module "node:assert/strict" {
   const assert: { deepEqual(actual: unknown, expected: unknown): void };
   export default assert;
 }`;
 
 const OPTIONS: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2022,
-  lib: ["lib.es2022.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
+  lib: ["lib.es2022.d.ts"],
   types: [],
   module: ts.ModuleKind.ESNext,
   moduleResolution: ts.ModuleResolutionKind.Bundler,
@@ -32,7 +37,7 @@ export class Compiled {
 
   constructor(modules: Readonly<Record<string, string>>) {
     const texts = new Map(
-      Object.entries({ ...modules, "assert.d.ts": ASSERT_TYPES }).map((
+      Object.entries({ ...modules, "surroundings.d.ts": SURROUNDINGS }).map((
         [name, text],
       ) => [FOLDER + name, text]),
     );

@@ -1,22 +1,24 @@
-// Runs every example of the client's docstrings and README, each with an app of its own on the running service.
+// Runs every example of the client's docstrings and README on the running service.
 
 import assert from "node:assert/strict";
 import * as library from "../../src/client/client.ts";
 import type { ClientOptions, HoldfastClient } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { withFile } from "../tasks/support.ts";
-import { moduleOf, readExamples, type Runnable, type Scope } from "./examples.ts";
+import { type Example, moduleOf, readExamples, type Runnable, type Scope } from "./examples.ts";
 import { service } from "./service.ts";
 import { clientOf, fetchOf } from "./support.ts";
 
-/** A new app, seen as the examples see it. */
-async function newScope(): Promise<Scope> {
-  const app = await service.newApp();
-  const client = clientOf(service, app);
-  await client.subscriptions.upsert({ userId: "user_1", planId: "plan_pro" });
+/** An app as the examples see it. */
+function scopeOf(app: TestApp): Scope {
   const createClient = (options: ClientOptions) =>
     library.createClient({ ...options, apiKey: keyOf(app, options.apiKey), fetch: fetchOf(service) });
-  return { client, createClient, identitySecret: app.identitySecret };
+  return { client: clientOf(service, app), createClient, identitySecret: app.identitySecret };
+}
+
+/** An example with users, orders and sessions of its own, so that examples can share an app. */
+function withOwnIds({ name, code }: Example, place: number): Example {
+  return { name, code: code.replaceAll(/"(user|old|new|anon|phone|order|sub)_/g, `"$1_${place}_`) };
 }
 
 function keyOf(app: TestApp, written: string): string {
@@ -25,12 +27,18 @@ function keyOf(app: TestApp, written: string): string {
 }
 
 Deno.test("every example runs and shows what it says", async (test) => {
-  const examples = await readExamples();
+  const examples = (await readExamples()).map(withOwnIds);
   const client = new URL("../../src/client/client.ts", import.meta.url).href;
+  const shared = await service.newApp();
   await withFile("examples.ts", moduleOf(examples, client), async (path) => {
     const { default: runnables } = await import(`file://${path}`) as { default: readonly Runnable[] };
-    for (const [index, { name }] of examples.entries()) {
-      await test.step(name, async () => await (runnables[index] as Runnable)(await newScope()));
+    for (const [place, { name, code }] of examples.entries()) {
+      await test.step(name, async () => {
+        // The clock of test mode is the app's, so an example that moves it has an app of its own.
+        const scope = scopeOf(code.includes('"sk_test_') ? await service.newApp() : shared);
+        await scope.client.subscriptions.upsert({ userId: `user_${place}_1`, planId: "plan_pro" });
+        await (runnables[place] as Runnable)(scope);
+      });
     }
   });
 });

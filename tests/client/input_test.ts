@@ -1,5 +1,5 @@
-// What the client refuses before it sends anything: keys without the right, and input that would arrive as something
-// else in silence.
+// What the client refuses before it sends anything: calls that the key may not make, and input that would silently be
+// sent as something else. And how ids and times are sent.
 
 import assert from "node:assert/strict";
 import { createClient, type HoldfastClient, HoldfastError } from "../../src/client/client.ts";
@@ -47,7 +47,7 @@ const SECRET_CALLS: ((client: HoldfastClient) => Promise<unknown>)[] = [
   (client) => client.testClock.move({ advanceSeconds: 1 }),
 ];
 
-Deno.test("with a public key a call that needs a secret one is refused, and nothing is sent", async () => {
+Deno.test("with a public key, a call that needs a secret key is refused and not sent", async () => {
   const { client, sent } = clientWith("pk_live_x");
   for (const call of SECRET_CALLS) {
     assert.equal(await codeOf(call(client)), "requires_secret_key", String(call));
@@ -61,7 +61,7 @@ Deno.test("with a public key a call that needs a secret one is refused, and noth
   assert.equal(sent.length, 0);
 });
 
-Deno.test("with a public key the other calls go out with key and end-user token", async () => {
+Deno.test("with a public key, the other calls are sent with the key and the end-user token", async () => {
   const { fetch, sent } = scriptedFetch(succeed([]));
   let tokens = 0;
   const endUserToken = () => `token_${++tokens}`;
@@ -86,7 +86,7 @@ Deno.test("with a public key the other calls go out with key and end-user token"
   assert.ok(sent.every(({ headers }) => headers.get("authorization") === "Bearer pk_live_x"));
 });
 
-Deno.test("a client is not made without a key or an address, and no message tells the key", () => {
+Deno.test("a client needs a key and an address, and no error message holds the key", () => {
   const secret = "live_0123456789";
   for (
     const [apiKey, baseUrl] of [[secret, BASE_URL], ["sk_live_x", "holdfast.example.com"], ["", BASE_URL]]
@@ -96,7 +96,7 @@ Deno.test("a client is not made without a key or an address, and no message tell
   }
 });
 
-Deno.test("input that would arrive as something else is refused before it is sent", async () => {
+Deno.test("input that would silently be sent as something else is refused and not sent", async () => {
   const { client, sent } = clientWith("sk_live_x");
   const circle: Record<string, unknown> = {};
   circle.self = circle;
@@ -124,7 +124,7 @@ Deno.test("input that would arrive as something else is refused before it is sen
   assert.equal(sent.length, 0);
 });
 
-Deno.test("ids and times arrive as they are", async () => {
+Deno.test("ids and times are sent exactly as given", async () => {
   const { client, sent } = clientWith("sk_live_x");
   await client.users.get("a/b c?d#e%2f&ü😀");
   await client.usage("a+b&c=d ü😀");

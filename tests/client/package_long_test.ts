@@ -1,15 +1,15 @@
-// The npm package: made, installed by npm from its file without a registry, type-checked in a fresh project, and used
-// by Node against the running service on a port. Without npm on the machine these tests are ignored.
+// The npm package: packed, installed by npm from its file without a registry, type-checked in a fresh project, and used
+// by Node with a running service. Without npm on the machine this test is ignored.
 
 import assert from "node:assert/strict";
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 import { packClient, textOf } from "../../src/tasks/client_package.ts";
 import { runTask, serve } from "../tasks/support.ts";
 import { startTestService } from "../support/test_service.ts";
 
 const TIMEOUT_MS = 120_000;
 
-/** What a user of the package writes: runs on Node, and compiles under strict rules. */
+/** What a user of the package writes: it compiles under strict rules and runs on Node. */
 const PROGRAM = `
 import assert from "node:assert/strict";
 import { createClient, HoldfastError, signEndUserToken, type ReserveAnswer } from "holdfast-client";
@@ -35,7 +35,7 @@ const page = createClient({ apiKey: publicKey, baseUrl, endUserToken });
 console.log(JSON.stringify({ retried, counts: (await page.usageMe()).counters.map(({ count }) => count) }));
 `;
 
-/** Mistakes that a compiler finds, each on a line of its own. */
+/** Mistakes that the compiler must find, one a line. */
 const MISTAKES = `
 import { createClient } from "holdfast-client";
 const client = createClient({ apiKey: "sk_live_x", baseUrl: "https://holdfast.example.com" });
@@ -51,7 +51,7 @@ const EXPECTED_FAULTS = [5, 6, 7, 8, 9].map((line, place) =>
   `mistakes.ts:${line}: ${[2322, 2353, 2345, 2345, 2551][place]}`
 );
 
-/** What stands in for the types of Node, which come from the registry. */
+/** In place of the types of Node, which would come from the registry. */
 const NODE_TYPES = `
 declare module "node:assert/strict" {
   const assert: {
@@ -84,21 +84,21 @@ async function hasNpm(): Promise<boolean> {
   }
 }
 
-/** Makes the package with its task in an empty folder and answers the path of its file. */
+/** Makes the package with its task; returns the path of its file. */
 async function pack(folder: string): Promise<string> {
   const { code, out, err } = await runTask("client:pack", ["--out", folder]);
   assert.equal(code, 0, err);
   return out.trim();
 }
 
-/** A fresh project beside the package, which npm installs without a registry. */
+/** Makes a project and lets npm install the package into it without a registry. */
 async function install(folder: string, tarball: string): Promise<void> {
   await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify({ name: "shop", type: "module" }));
   const offline = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"];
   await run("npm", ["install", ...offline, tarball], folder);
 }
 
-/** Compiles the project as a user of TypeScript would; answers what is wrong, as "file:line: code". */
+/** Compiles the project as a user of TypeScript would; returns the faults as "file:line: code". */
 async function compile(folder: string): Promise<{ faults: string[]; told: string }> {
   const files = { "program.ts": PROGRAM, "mistakes.ts": MISTAKES, "node.d.ts": NODE_TYPES };
   for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
@@ -121,7 +121,7 @@ async function compile(folder: string): Promise<{ faults: string[]; told: string
   return { faults, told: textOf(all) };
 }
 
-/** Runs the compiled program against the service behind a gateway that loses the first answer of a commit. */
+/** Runs the compiled program with a service behind a gateway that loses the answer to the first commit. */
 async function runOnNode(folder: string): Promise<unknown> {
   const service = await startTestService();
   const app = await service.newApp();
@@ -141,7 +141,7 @@ async function runOnNode(folder: string): Promise<unknown> {
 }
 
 Deno.test({
-  name: "the package installs into a fresh project, compiles there, and works on Node",
+  name: "the package installs into a new project, compiles there, and works on Node",
   ignore: !(await hasNpm()),
   fn: async () => {
     const folder = await Deno.makeTempDir({ prefix: "holdfast_package_" });
@@ -153,7 +153,7 @@ Deno.test({
       assert.deepEqual(await runOnNode(folder), { retried: ["/commit bad_answer"], counts: [1, 1, 0, 0, 0] });
 
       const { bytes, paths } = await packClient();
-      assert.deepEqual(await Deno.readFile(tarball), bytes, "the same sources gave another package");
+      assert.deepEqual(await Deno.readFile(tarball), bytes, "the same sources make the same package");
       const kinds = new Set(paths.map((path) => path.replace(/^.*?(\.d\.ts|\.js)$/, "$1")));
       assert.deepEqual([...kinds].toSorted(), [".d.ts", ".js", "LICENSE", "README.md", "package.json"]);
     } finally {

@@ -1,5 +1,5 @@
-// Which calls are sent again, with what, and when not: against a fetch that does what the test says. The pauses are
-// proven as numbers and not waited for.
+// Which calls are retried and which are not, and what a retry sends: with a fetch that does what the test says. Pauses
+// are checked as numbers; no test waits for one.
 
 import assert from "node:assert/strict";
 import { HoldfastError } from "../../src/client/client.ts";
@@ -15,7 +15,7 @@ const WRITE: WireCall = {
   body: { userId: "u", event: "e" },
 };
 
-/** A transport that keeps its pauses in place of making them. */
+/** A transport that notes its pauses and does not wait. */
 function transportOf(fetch: ClientOptions["fetch"], options: Partial<ClientOptions> = {}) {
   const pauses: number[] = [];
   const wait = (ms: number) => Promise.resolve(void pauses.push(ms));
@@ -29,7 +29,7 @@ async function errorOf(promise: Promise<unknown>): Promise<HoldfastError> {
   return error;
 }
 
-Deno.test("a write that met faults is sent again with the same key and the same bytes", async () => {
+Deno.test("a write is retried after faults, with the same idempotency key and the same bytes", async () => {
   const { fetch, sent } = scriptedFetch(
     breakOff,
     fail(503, "unavailable"),
@@ -47,7 +47,7 @@ Deno.test("a write that met faults is sent again with the same key and the same 
   assert.deepEqual(new Set(sent.map(({ body }) => body)), new Set([JSON.stringify(WRITE.body)]));
 });
 
-Deno.test("each call has a key of its own, a given one is kept, and what changes nothing has none", async () => {
+Deno.test("each write has an idempotency key of its own or the one given, and what changes nothing has none", async () => {
   const { fetch, sent } = scriptedFetch(succeed());
   const { transport } = transportOf(fetch);
   await transport.send(WRITE);
@@ -61,7 +61,7 @@ Deno.test("each call has a key of its own, a given one is kept, and what changes
   assert.deepEqual([third, ...rest], ["job_7", null, null]);
 });
 
-Deno.test("an answer that would be the same again is not asked for again", async () => {
+Deno.test("a call whose answer would be the same again is not retried", async () => {
   const cases: [number, string][] = [
     [400, "invalid_request"],
     [401, "invalid_key"],
@@ -90,7 +90,7 @@ Deno.test("an answer that would be the same again is not asked for again", async
   }
 });
 
-Deno.test("retries end: after their number, and where the service asks for too much patience", async () => {
+Deno.test("retries end after their number, or when the service asks for too long a pause", async () => {
   const broken = scriptedFetch(breakOff);
   const { transport, pauses } = transportOf(broken.fetch, { retries: { maxRetries: 2 } });
   const error = await errorOf(transport.send(READ));
@@ -106,7 +106,7 @@ Deno.test("retries end: after their number, and where the service asks for too m
   assert.deepEqual([late.code, late.retryAfterMs, busy.sent.length], ["rate_limited", 3_600_000, 1]);
 });
 
-Deno.test("pauses double, half of each is chance, and none is shorter than the service asks for", () => {
+Deno.test("pauses double, half of each is random, and none is shorter than the service asks for", () => {
   const unavailable = (retryAfterMs: number | null = null) =>
     new HoldfastError({ code: "unavailable", status: 503, message: "", retryAfterMs });
   const delays = (chance: number, error = unavailable()) =>
@@ -128,7 +128,7 @@ Deno.test("Retry-After is read as seconds or as a date", () => {
   assert.equal(readRetryAfter(null, now), null);
 });
 
-Deno.test("each retry is told, with its error and its pause", async () => {
+Deno.test("onRetry hears of each retry, with its error and its pause", async () => {
   const { fetch } = scriptedFetch(fail(503, "unavailable", { "retry-after": "1" }), breakOff, succeed());
   const told: unknown[] = [];
   const { transport, pauses } = transportOf(fetch, {
@@ -143,7 +143,7 @@ Deno.test("each retry is told, with its error and its pause", async () => {
   assert.ok((pauses[0] as number) >= 1000);
 });
 
-Deno.test("what is not the service's answer is said to be so", async () => {
+Deno.test("an answer that is not the service's is a bad_answer", async () => {
   const replies: [number, string, string][] = [
     [200, "<html>Welcome</html>", "bad_answer"],
     [200, '{"ok":true}', "bad_answer"],
@@ -159,7 +159,7 @@ Deno.test("what is not the service's answer is said to be so", async () => {
   }
 });
 
-/** A fetch that never answers and ends only with its signal, as a real one does. */
+/** A fetch that never answers, and ends only with its signal, as a real one does. */
 function silentFetch() {
   let calls = 0;
   const fetch = (_: string, { signal }: RequestInit) =>
@@ -170,7 +170,7 @@ function silentFetch() {
   return { fetch, calls: () => calls };
 }
 
-Deno.test("a try without an answer in time counts as a fault", async () => {
+Deno.test("a try without an answer in time is a timeout, and is retried", async () => {
   const silent = silentFetch();
   const { transport, pauses } = transportOf(silent.fetch, { timeoutMs: 1, retries: { maxRetries: 1 } });
   const error = await errorOf(transport.send(WRITE));
@@ -178,7 +178,7 @@ Deno.test("a try without an answer in time counts as a fault", async () => {
   assert.deepEqual([silent.calls(), pauses.length], [2, 1]);
 });
 
-Deno.test("an aborted call rejects with the signal's reason and is not sent again", async () => {
+Deno.test("an aborted call rejects with the signal's reason and is not retried", async () => {
   const silent = silentFetch();
   const { transport } = transportOf(silent.fetch);
   const controller = new AbortController();
@@ -191,7 +191,7 @@ Deno.test("an aborted call rejects with the signal's reason and is not sent agai
   assert.equal(silent.calls(), calls);
 });
 
-Deno.test("an abort ends a pause between tries", async () => {
+Deno.test("an abort ends the pause between two tries", async () => {
   const controller = new AbortController();
   const { fetch, sent } = scriptedFetch(breakOff);
   const transport = new Transport({
@@ -206,7 +206,7 @@ Deno.test("an abort ends a pause between tries", async () => {
 });
 
 Deno.test({
-  name: "a finished call leaves no timer behind that would keep a program alive",
+  name: "a finished call leaves no timer behind, which would keep a program alive",
   sanitizeOps: true,
   fn: async () => {
     const { signal } = new AbortController();

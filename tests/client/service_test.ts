@@ -3,7 +3,14 @@
 // always settles it, many pairs come through, and lists end where they end.
 
 import assert from "node:assert/strict";
-import { type AliasPair, type AliasProgress, createClient, HoldfastError } from "../../src/client/client.ts";
+import {
+  type AliasPair,
+  type AliasProgress,
+  createClient,
+  HoldfastClient,
+  HoldfastError,
+} from "../../src/client/client.ts";
+import { Transport } from "../../src/client/transport.ts";
 import { appWithUser, countOf } from "../routes/support.ts";
 import "./calls.ts";
 import "./examples_run.ts";
@@ -12,7 +19,7 @@ import { BASE_URL, clientOf, fetchOf } from "./support.ts";
 
 const SOON = { maxRetries: 20, baseDelayMs: 1, maxDelayMs: 2000 };
 
-/** A connection that breaks around the service: before a request arrives, or after it was served. */
+/** A connection that breaks, before the service gets a request or after it has served it. */
 function brokenFetch(...faults: readonly ("before" | "after" | "none")[]) {
   const send = fetchOf(service);
   let calls = 0;
@@ -27,7 +34,7 @@ function brokenFetch(...faults: readonly ("before" | "after" | "none")[]) {
   return { fetch, calls: () => calls };
 }
 
-Deno.test("a write counts once, whether its request or its answer was lost", async () => {
+Deno.test("a write counts once, whether its request or its answer is lost", async () => {
   const app = await appWithUser(service);
   const { fetch, calls } = brokenFetch("before", "after", "after");
   const client = clientOf(service, app, { fetch, retries: SOON });
@@ -43,7 +50,7 @@ Deno.test("a write counts once, whether its request or its answer was lost", asy
   assert.equal((await client.events.list({ userId: "u" })).events.length, 2);
 });
 
-Deno.test("a cancel whose answer was lost is no second cancel", async () => {
+Deno.test("a cancel whose answer is lost is not canceled twice", async () => {
   const app = await appWithUser(service);
   const { fetch, calls } = brokenFetch("after");
   const { endsAt } = await clientOf(service, app, { fetch, retries: SOON }).subscriptions.cancel({
@@ -52,7 +59,7 @@ Deno.test("a cancel whose answer was lost is no second cancel", async () => {
   assert.deepEqual([endsAt, calls()], [new Date(service.clock.now()).toISOString(), 2]);
 });
 
-Deno.test("a key of the caller's own makes two calls one, and of two inputs an error", async () => {
+Deno.test("two calls with the caller's own idempotency key count once, and with another input they conflict", async () => {
   const app = await appWithUser(service);
   const client = clientOf(service, app);
   const first = await client.track("u", "image.x", 1, {}, {}, { idempotencyKey: "job_1" });
@@ -63,29 +70,32 @@ Deno.test("a key of the caller's own makes two calls one, and of two inputs an e
   await assert.rejects(other, (error: HoldfastError) => error.code === "idempotency_conflict");
 });
 
-Deno.test("calls come through a restart of the service, each counted once", async () => {
+Deno.test("calls survive a restart of the service, each counted once", async () => {
   const app = await appWithUser(service);
   const send = fetchOf(service);
   let down: Promise<void> | null = null;
   let calls = 0;
   const fetch = (url: string, init: RequestInit): Promise<Response> => {
-    // The term ends while calls are under way; they and those that follow meet 503 until a new one serves.
+    // The term ends while calls are under way. They and those that follow get 503 until a new term serves.
     if (++calls === 4) down = service.restart();
     return send(url, init);
   };
   const met = new Set<string>();
-  const client = clientOf(service, app, {
+  const transport = new Transport({
+    apiKey: app.secretLive,
+    baseUrl: BASE_URL,
     fetch,
-    retries: SOON,
+    retries: { maxRetries: 1000 },
     onRetry: ({ error }) => met.add(`${error.code} ${error.status} ${error.retryAfterMs}`),
-  });
+  }, () => new Promise((resolve) => setTimeout(resolve, 5)));
+  const client = new HoldfastClient(transport);
   await Promise.all(Array.from({ length: 8 }, () => client.track("u", "image.x")));
   await down;
   assert.deepEqual([...met], ["unavailable 503 1000"]);
   assert.equal(await countOf(app, "lg_images"), 8);
 });
 
-Deno.test("work under a hold: done and committed, refused and not begun, failed and released", async () => {
+Deno.test("work under a reservation is committed; it does not start where quota is lacking; when it throws, it is released", async () => {
   const app = await appWithUser(service);
   const client = clientOf(service, app);
   const asked = { userId: "u", event: "image.x", count: 40 };
@@ -112,7 +122,7 @@ Deno.test("work under a hold: done and committed, refused and not begun, failed 
   assert.equal((await client.events.get(events[0]?.id as string)).reason, "The work failed");
 });
 
-Deno.test("what the work threw is told even where the release fails, too", async () => {
+Deno.test("the error of the work is thrown on even when the release fails too", async () => {
   const app = await appWithUser(service);
   const { fetch } = brokenFetch("none", "before");
   const client = clientOf(service, app, { fetch, retries: { maxRetries: 0 } });
@@ -120,7 +130,7 @@ Deno.test("what the work threw is told even where the release fails, too", async
   await assert.rejects(client.withReservation({ userId: "u", event: "image.x" }, work), /out of paint/);
 });
 
-/** A service that merges the first pairs of each batch and has no time for the others. */
+/** A service that merges the first pairs of each batch and has no time for the rest. */
 function slowBatches(pairsEach: number) {
   const chunks: string[][] = [];
   const fetch = (_: string, { body }: RequestInit) => {
@@ -138,7 +148,7 @@ function slowBatches(pairsEach: number) {
 
 const pairsOf = (...ids: readonly string[]) => ids.map((from) => ({ from, to: "u" }));
 
-Deno.test("pairs that a batch had no time for are sent again, before the next ones, in the order of the pairs", async () => {
+Deno.test("pairs for which a batch had no time are sent again before the next ones, and results keep the order", async () => {
   const { client, chunks } = slowBatches(2);
   const progress: AliasProgress[] = [];
   const onProgress = (step: AliasProgress) => void progress.push(step);
@@ -155,7 +165,7 @@ Deno.test("pairs that a batch had no time for are sent again, before the next on
   ]);
 });
 
-Deno.test("batches without any progress end, and their pairs say so", async () => {
+Deno.test("pairs of a batch without any progress stay not_processed", async () => {
   const { client, chunks } = slowBatches(0);
   const { results } = await client.customers.aliasMany(pairsOf("a", "b", "c"), { chunkSize: 2 });
   assert.deepEqual(chunks, [["a", "b"], ["c"]]);
@@ -167,7 +177,7 @@ Deno.test("batches without any progress end, and their pairs say so", async () =
   assert.deepEqual(await client.customers.aliasMany([]), { results: [], billableOperations: 0 });
 });
 
-Deno.test("many pairs merge chunk by chunk on the service, and a repeat costs nothing", async () => {
+Deno.test("many pairs merge chunk by chunk, and repeating them costs nothing", async () => {
   const app = await appWithUser(service);
   const client = clientOf(service, app);
   const ids = Array.from({ length: 7 }, (_, place) => `old_${place}`);
@@ -186,7 +196,7 @@ Deno.test("many pairs merge chunk by chunk on the service, and a repeat costs no
   assert.deepEqual((await client.customers.get("u")).aliases.toSorted(), ids);
 });
 
-Deno.test("a list read to its end has each event once, also when others arrive meanwhile", async () => {
+Deno.test("a list read to its end has each event once, even when others arrive meanwhile", async () => {
   const app = await appWithUser(service);
   const client = clientOf(service, app);
   const before: string[] = [];
@@ -204,7 +214,7 @@ Deno.test("a list read to its end has each event once, also when others arrive m
   assert.deepEqual(seen, before);
 });
 
-Deno.test("a list that goes on beyond the service's pages is an error, not an early end", async () => {
+Deno.test("a list that is longer than the service's pages reach ends with an error", async () => {
   const row = (id: number) => ({ id: `evt_${id}` });
   const fetch = (url: string) => {
     const offset = Number(new URL(url).searchParams.get("offset"));

@@ -1,11 +1,11 @@
-// What the client's tests share: clients of a service in this process, and a fetch that does what a test says.
+// Clients of a service in this process, and a fetch that does what a test says.
 
 import { type ClientOptions, createClient, type HoldfastClient } from "../../src/client/client.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 
 export const BASE_URL = "http://service.test";
 
-/** A request as it left the client. */
+/** A request that the client sent. */
 export interface Sent {
   readonly method: string;
   /** With its query. */
@@ -14,13 +14,13 @@ export interface Sent {
   readonly body: string | null;
 }
 
-/** A fetch that puts requests to a service in this process. */
+/** A fetch to a service in this process. */
 export function fetchOf(service: Pick<TestService, "http">) {
   return async (url: string, init: RequestInit): Promise<Response> =>
     await service.http.fetch(new Request(url, init));
 }
 
-/** A client of an app with its live secret key unless told otherwise. */
+/** A client of an app, by default with its live secret key. */
 export function clientOf(
   service: TestService,
   app: TestApp,
@@ -29,7 +29,7 @@ export function clientOf(
   return createClient({ apiKey: app.secretLive, baseUrl: BASE_URL, fetch: fetchOf(service), ...options });
 }
 
-/** A request as a fetch was given it. */
+/** The request that a fetch was given. */
 export function sentOf(url: string, init: RequestInit): Sent {
   const { pathname, search } = new URL(url);
   return {
@@ -40,7 +40,7 @@ export function sentOf(url: string, init: RequestInit): Sent {
   };
 }
 
-/** A fetch that keeps what was sent and answers what a test says, one reply after the other. */
+/** A fetch that keeps what is sent and gives one reply after the other; the last one again and again. */
 export function scriptedFetch(...replies: readonly (() => Response | Promise<Response>)[]) {
   const sent: Sent[] = [];
   const fetch = async (url: string, init: RequestInit): Promise<Response> => {
@@ -63,7 +63,7 @@ export function fail(status: number, code: string, headers: Record<string, strin
   return () => Response.json(body, { status, headers: { "x-request-id": "req_1", ...headers } });
 }
 
-/** A connection that breaks. */
+/** The reply of a connection that breaks. */
 export function breakOff(): never {
   throw new TypeError("connection reset");
 }

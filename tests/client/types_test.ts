@@ -2,8 +2,9 @@
 // of text that exists only here.
 
 import assert from "node:assert/strict";
-import openapiTS, { astToString } from "openapi-typescript";
+import openapiTS, { astToString } from "npm:openapi-typescript@7.13.0";
 import { SURFACE } from "../../routes/app.ts";
+import { STATUS } from "../../routes/errors.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { Compiled } from "./compiler.ts";
 import { moduleOf, readExamples } from "./examples.ts";
@@ -72,4 +73,16 @@ Deno.test("the comparison finds every kind of difference", () => {
 
 Deno.test("every example compiles", () => {
   assert.deepEqual(compiled.faultsOf("all_examples.ts"), []);
+});
+
+Deno.test("the README's table has every error code of the service with its status", async () => {
+  const readme = await Deno.readTextFile(new URL("../../src/client/README.md", import.meta.url));
+  const rows = [...readme.matchAll(/^\| (`[\w`, ]+`) +\| ([\d, ]+?) +\|/gm)];
+  const missing = Object.entries(STATUS).filter(([code, status]) =>
+    code !== "not_processed" &&
+    !rows.some(([, codes = "", statuses = ""]) =>
+      codes.includes(`\`${code}\``) && statuses.includes(String(status))
+    )
+  );
+  assert.deepEqual(missing, []);
 });

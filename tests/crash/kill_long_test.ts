@@ -7,8 +7,7 @@ import { Load } from "./load.ts";
 import { pause } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
-import { copyEmptyStore } from "../support/empty_store.ts";
-import { testServerUrl } from "../support/test_store.ts";
+import { copyEmptyStore } from "../support/kept_stores.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 8);
 const LOAD_MS = 1_500;
@@ -48,38 +47,34 @@ Deno.test("kill -9 at any moment loses and doubles nothing", async () => {
   console.log(`${ROUNDS} kills: ${load.record.summary()}`);
 });
 
-Deno.test({
-  name: "a kill during the first start leaves a folder whose demo and token are whole after the next one",
-  ignore: testServerUrl() !== null,
-  fn: async () => {
-    for (let round = 0; round < 3; round++) {
-      await using stage = await Stage.open();
-      await copyEmptyStore(stage.folder);
-      const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
-      const isMade = () => first.stderr.includes("Serving as the writer") || first.hasEnded;
-      const deadline = performance.now() + 30_000;
-      while (!isMade() && performance.now() < deadline) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
-      }
-      await new Promise((resolve) => setTimeout(resolve, round * 4));
-      await first.kill();
-      const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
-      const token = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();
-      assert.ok(token.length >= 16);
-      assert.equal(
-        answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces", bearer: token }))
-          .status,
-        200,
-      );
-      const demo = JSON.parse(await Deno.readTextFile(`${stage.folder}/demo.json`));
-      const bearer = demo.keys.find((key: { class: string; mode: string }) =>
-        key.class === "secret" && key.mode === "live"
-      ).key;
-      const body = { userId: demo.userId, event: "image.render" };
-      const answer = answerOf(await once(origin, { method: "POST", path: "/api/v1/reserve", bearer, body }));
-      assert.equal(answer.body.data?.allowed, true, JSON.stringify(answer.body));
+Deno.test("a kill during the first start leaves a folder whose demo and token are whole after the next one", async () => {
+  for (let round = 0; round < 3; round++) {
+    await using stage = await Stage.open(null);
+    await copyEmptyStore(stage.folder);
+    const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
+    const isMade = () => first.stderr.includes("Serving as the writer") || first.hasEnded;
+    const deadline = performance.now() + 30_000;
+    while (!isMade() && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
     }
-  },
+    await new Promise((resolve) => setTimeout(resolve, round * 4));
+    await first.kill();
+    const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
+    const token = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();
+    assert.ok(token.length >= 16);
+    assert.equal(
+      answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces", bearer: token }))
+        .status,
+      200,
+    );
+    const demo = JSON.parse(await Deno.readTextFile(`${stage.folder}/demo.json`));
+    const bearer = demo.keys.find((key: { class: string; mode: string }) =>
+      key.class === "secret" && key.mode === "live"
+    ).key;
+    const body = { userId: demo.userId, event: "image.render" };
+    const answer = answerOf(await once(origin, { method: "POST", path: "/api/v1/reserve", bearer, body }));
+    assert.equal(answer.body.data?.allowed, true, JSON.stringify(answer.body));
+  }
 });
 
 async function auditServer(stage: Stage, load: Load, origin: string): Promise<string[]> {

@@ -6,7 +6,7 @@ import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { Program, until, within } from "./program.ts";
 import { answerOf, once, type WireCall, type WireResponse } from "./wire.ts";
-import { copyEmptyStore } from "../support/empty_store.ts";
+import { copyMigratedStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 export const ADMIN_TOKEN = "crash-admin-token-0123456789";
@@ -102,7 +102,7 @@ export class Stage implements AsyncDisposable {
     settings: Readonly<Record<string, string>> = {},
     openFilesMax: number | null = null,
   ): Promise<{ program: Program; origin: string }> {
-    if (this.#folder !== null && this.programs.length === 0) await copyEmptyStore(this.#folder);
+    if (this.#folder !== null && this.programs.length === 0) await copyMigratedStore(this.#folder);
     const program = this.start(settings, openFilesMax);
     const origin = await program.origin();
     await untilReady(origin, READY_MS);

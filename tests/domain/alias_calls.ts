@@ -1,6 +1,7 @@
 // Aliases for the system made of the pure domain: the pair's checks as the runtime makes them, around the merge.
 
-import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import { type MergeReport, repeatedReport } from "../../src/domain/merging/merge_report.ts";
+import type { StoredMerge } from "../../actors/port.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import { showReport } from "../../routes/customers.ts";
 import { STATUS } from "../../routes/errors.ts";
@@ -23,12 +24,10 @@ function alias(system: DecideSystem, input: Input, now: Millis): ModelReply {
   if (isSame && !isAlias) return refuse("alias_cycle");
   if (!isSame && isAlias) return refuse("alias_conflict");
   const isDryRun = dryRun === true as unknown;
-  const report = isSame ? repeated(system, from as string, isDryRun, now) : system.merge(
-    canonicalFrom,
-    canonicalTo,
-    { isDryRun, analytics: analyticsOf(input, consentGiven) },
-    now,
-  );
+  const call = { isDryRun, analytics: analyticsOf(input, consentGiven) };
+  const report = isSame
+    ? repeated(system, from as string, call, now)
+    : system.merge(canonicalFrom, canonicalTo, call, now);
   const data = showReport({ from: from as string, to: to as string }, report);
   return { status: 200, data: JSON.parse(JSON.stringify(data)) };
 }
@@ -38,22 +37,18 @@ function analyticsOf({ from, to }: Input, consentGiven: unknown): MergeReport["a
   return isAnonymous && consentGiven !== true ? "skipped_consent_required" : "linked";
 }
 
-function repeated(system: DecideSystem, from: string, isDryRun: boolean, now: Millis): MergeReport {
+function repeated(
+  system: DecideSystem,
+  from: string,
+  call: { readonly isDryRun: boolean; readonly analytics: MergeReport["analytics"] },
+  now: Millis,
+): MergeReport {
   const { aliases } = system.stateOf(from, now);
   const key = aliases.find(({ id }) => id === from)?.key as number;
-  const { report, historyPending } = system.tables.loadMerge(key) as {
-    report: string;
-    historyPending: boolean;
-  };
-  const stored = JSON.parse(report) as MergeReport;
-  return {
-    ...stored,
-    mergeId: isDryRun ? null : stored.mergeId,
-    dryRun: isDryRun,
-    alreadyMerged: true,
-    historyPending,
-    billableOperations: 0,
-  };
+  const stored = system.tables.loadMerge(key) as StoredMerge;
+  const repeated = repeatedReport({ ...stored, report: JSON.parse(stored.report) as MergeReport }, call);
+  if (!call.isDryRun && repeated.analytics === "linked") system.tables.recordLink(key);
+  return repeated;
 }
 
 function batch(system: DecideSystem, input: Input, now: Millis): ModelReply {

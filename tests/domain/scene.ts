@@ -1,17 +1,28 @@
-// One user's state with a clock, for tests that say each command in a line.
+// One user's state with a clock, for tests that say each command in a line: given what was done, a command, and what it
+// answers and leaves. Every decision goes past the auditor, so the books balance after each step of every test.
 
-import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import { type Amount, amountOf, numberOf } from "../../src/domain/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
+import type { CreditSource } from "../../src/domain/credits/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
+import type { IdSource } from "../../src/domain/ids.ts";
+import { merge } from "../../src/domain/merging/merge.ts";
+import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import type { Metadata } from "../../src/domain/match.ts";
+import type { Correction } from "../../src/domain/metering/commit.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import {
   type Catalog,
+  type CatalogDocument,
   compileCatalog,
   type PackDocument,
   type PlanDocument,
 } from "../../src/domain/plans/catalog.ts";
+import type { Unit } from "../../src/domain/plans/plan.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
+import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
 
 /** A plan in short: groups of unit count by id and quota, all for events "x.*". */
@@ -25,19 +36,38 @@ export function planOf(
     name: id,
     rank: 1,
     period: { type: "monthly", anchor: "calendar" },
-    limits: Object.entries(quotas).map(([group, quota]) => ({
-      id: group,
-      label: group,
-      unit: "count",
-      quota,
-      matches: [{ event: "x.*" }],
-    })),
+    limits: Object.entries(quotas).map(([group, quota]) => groupOf(group, quota)),
     ...more,
   };
 }
 
+/** A limit group in short. */
+export function groupOf(id: string, quota: number, unit: Unit = "count", event = "x.*") {
+  return { id, label: id, unit, quota, matches: [{ event }] };
+}
+
+/** A pack without items in short, named like its id. */
+export function packOf(id: string, more: Partial<PackDocument> = {}): PackDocument {
+  return { id, name: id, kind: "per_type", unit: "count", matches: [{ event: "x.*" }], items: [], ...more };
+}
+
+const ANY = [{ event: "*" }];
+
+/** Packs without items: two for counts, of which "first" is spent first, a generic one, and one for each other unit. */
+export const PACKS: readonly PackDocument[] = [
+  packOf("first", { priority: 200 }),
+  packOf("count"),
+  packOf("wallet", { kind: "generic", matches: ANY }),
+  packOf("tokens", { unit: "tokens", matches: ANY }),
+  packOf("cents", { unit: "cents", matches: ANY }),
+  packOf("seconds", { unit: "seconds", matches: ANY }),
+];
+
+/** Amounts as plain numbers. */
+export type Size = Partial<Record<keyof CallSize, number>>;
+
 /** A call's size from plain numbers. */
-export function sizeOf(members: Partial<Record<keyof CallSize, number>> = {}): CallSize {
+export function sizeOf(members: Size = {}): CallSize {
   const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
   const { quantity, count, inputTokens, inputCostCents } = members;
   return {
@@ -48,6 +78,38 @@ export function sizeOf(members: Partial<Record<keyof CallSize, number>> = {}): C
   };
 }
 
+/** What a call is about, in plain values; a number is a count. */
+export interface Call {
+  readonly event?: string | undefined;
+  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
+}
+
+function callOf(size: Size | number, { event = "x.make", metadata }: Call) {
+  const members: Metadata | null = metadata === undefined
+    ? null
+    : { text: JSON.stringify(metadata), members: metadata };
+  return { event, metadata: members, size: sizeOf(typeof size === "number" ? { count: size } : size) };
+}
+
+function correctionOf(members: Partial<Record<Unit, number>> = {}): Correction {
+  return Object.fromEntries(Object.entries(members).map(([unit, value]) => [unit, amountOf(value)]));
+}
+
+/** What a commit adds to or sets in place of what was reserved, in plain numbers. */
+export interface Final {
+  readonly extra?: Partial<Record<Unit, number>>;
+  readonly actual?: Partial<Record<Unit, number>>;
+  readonly costCents?: number;
+}
+
+/** What a scene starts with beside its plans. */
+export interface Start extends Omit<CatalogDocument, "plans"> {
+  readonly key?: number;
+  readonly id?: string;
+  /** A scene whose ids and books this one shares: another user of the same realm. */
+  readonly beside?: Scene;
+}
+
 /** One user behind `decide`. */
 export class Scene {
   state: UserState;
@@ -55,16 +117,22 @@ export class Scene {
   now: number;
   /** Everything that was decided, oldest first. */
   readonly changes: Change[] = [];
-  readonly #ids = countedIds(7);
+  /** Metering operations of all decisions. */
+  operations = 0;
+  readonly auditor: Auditor;
+  readonly #ids: IdSource;
 
   constructor(
     plans: readonly PlanDocument[],
     at = "2026-03-10T12:00:00.000Z",
     packs: readonly PackDocument[] = [],
+    { key = 7, id = "u", beside, ...more }: Start = {},
   ) {
-    this.catalog = compileCatalog({ plans, packs }, 1);
-    this.now = Date.parse(at);
-    const user = newUser(7, 1, "u");
+    this.catalog = beside?.catalog ?? compileCatalog({ plans, packs, ...more }, 1);
+    this.now = beside?.now ?? Date.parse(at);
+    this.auditor = beside?.auditor ?? new Auditor();
+    this.#ids = beside === undefined ? countedIds(7) : beside.#ids;
+    const user = newUser(key, 1, id);
     this.state = new UserState({
       user,
       recorded: false,
@@ -90,16 +158,20 @@ export class Scene {
   do<Name extends CommandName>(
     name: Name,
     input: Commands[Name]["input"],
+    balancesLeft: number | null = null,
   ): Decision<Commands[Name]["answer"]> {
-    const decision = decide(this.state, name, input, {
-      now: this.now,
-      catalog: this.catalog,
-      ids: this.#ids,
-      balancesLeft: null,
-    });
-    this.state.apply(decision.changes);
-    this.changes.push(...decision.changes);
+    const context = { now: this.now, catalog: this.catalog, ids: this.#ids, balancesLeft };
+    const decision = decide(this.state, name, input, context);
+    this.#take(decision.changes);
+    this.operations += decision.operations;
     return decision;
+  }
+
+  #take(changes: readonly Change[]): void {
+    this.state.apply(changes);
+    this.changes.push(...changes);
+    this.auditor.take(changes);
+    this.auditor.checkUser(this.state);
   }
 
   /** The answer of a command that must not be refused. */
@@ -115,24 +187,137 @@ export class Scene {
     return result.ok ? "ok" : result.refusal.code;
   }
 
-  subscribe(plan: string, more: Partial<Commands["subscribe"]["input"]> = {}): void {
-    this.ask("subscribe", {
-      plan,
-      provider: null,
-      externalId: null,
-      customLimits: undefined,
-      startsAt: null,
-      endsAt: null,
-      cycleStart: undefined,
-      ...more,
-    });
+  subscribe(plan: string, more: Partial<Commands["subscribe"]["input"]> = {}): string {
+    return this.ask("subscribe", subscription(plan, more)).row.id;
   }
 
-  /** Reserves by count; the id of the reservation, or null where none was allowed. */
-  reserve(count: number, more: { event?: string; ttlMs?: number } = {}): string | null {
-    const { event = "x.make", ttlMs = null } = more;
-    return this.ask("reserve", { event, metadata: null, size: sizeOf({ count }), ttlMs, prompt: null }).hold
-      ?.reservationId ?? null;
+  /** A subscription of a payment provider. */
+  pay(plan: string, externalId: string, more: Partial<Commands["subscribe"]["input"]> = {}): string {
+    return this.subscribe(plan, { provider: "stripe", externalId, ...more });
+  }
+
+  cancel(more: Partial<Commands["cancel"]["input"]> = {}): string {
+    return this.code("cancel", { provider: null, externalId: null, endsAt: null, reason: null, ...more });
+  }
+
+  /** Reserves; the id of the reservation, or null where it was not allowed. */
+  reserve(size: Size | number, { ttlMs = null, ...call }: Call & { ttlMs?: number | null } = {}) {
+    const { hold } = this.ask("reserve", { ...callOf(size, call), ttlMs, prompt: null });
+    return hold?.reservationId ?? null;
+  }
+
+  /** Reserves, which must be allowed; the id. */
+  hold(size: Size | number, more: Call & { ttlMs?: number | null } = {}): string {
+    const id = this.reserve(size, more);
+    if (id === null) throw new Error(`A reserve was refused: ${this.reason(size, more)}`);
+    return id;
+  }
+
+  /** What can-use says: "ok" or the reason why not. */
+  reason(size: Size | number, call: Call = {}): string {
+    const { allowed, reasons } = this.ask("canUse", callOf(size, call));
+    return allowed ? "ok" : reasons.join(" ");
+  }
+
+  /** Can-use as it answers. */
+  canUse(size: Size | number, call: Call = {}) {
+    return this.ask("canUse", callOf(size, call));
+  }
+
+  /** Tracks; the match status of the event. */
+  track(size: Size | number, { costCents, ...call }: Call & { costCents?: number } = {}): string {
+    const cost = costCents === undefined ? null : amountOf(costCents);
+    const from = this.changes.length;
+    this.do("track", { ...callOf(size, call), costCents: cost, prompt: null, response: null });
+    return eventsIn(this.changes.slice(from))[0]?.matchStatus ?? "none";
+  }
+
+  /** Commits, which must work: the counters of the hold's window, "recharged" where it was, and what is uncovered. */
+  commit(reservationId: string, final: Final = {}) {
+    const { groups, recharged } = this.ask("commit", this.#commitOf(reservationId, final));
+    return {
+      recharged,
+      groups: Object.fromEntries(groups.map(({ groupId, current }) => [groupId, numberOf(current)])),
+      overflow: groups.filter(({ overflow }) => overflow).map(({ groupId }) => groupId),
+      uncovered: numbersOf(this.event().uncovered),
+    };
+  }
+
+  /** The code of a commit: "ok" where it works. */
+  commitCode(reservationId: string, final: Final = {}): string {
+    return this.code("commit", this.#commitOf(reservationId, final));
+  }
+
+  #commitOf(reservationId: string, { extra, actual, costCents }: Final): Commands["commit"]["input"] {
+    return {
+      reservationId,
+      extra: correctionOf(extra),
+      actual: correctionOf(actual),
+      costCents: costCents === undefined ? null : amountOf(costCents),
+      response: null,
+    };
+  }
+
+  /** The code of a release: "ok" where it works. */
+  release(reservationId: string): string {
+    return this.code("release", { reservationId, reason: null, errorCode: null });
+  }
+
+  /** Grants a pack; the ids of the balances, or the code of the refusal alone. */
+  grant(
+    pack: string,
+    quantity: number | "malformed" | null = null,
+    more: Partial<Omit<Commands["grant"]["input"], "source">> & {
+      source?: CreditSource;
+      balancesLeft?: number;
+    } = {},
+  ): string[] {
+    const { balancesLeft = null, ...rest } = more;
+    const { result } = this.do("grant", {
+      pack,
+      quantity: typeof quantity === "number" ? amountOf(quantity) : quantity,
+      externalRef: null,
+      expiresAt: undefined,
+      source: "purchase",
+      notes: null,
+      ...rest,
+    }, balancesLeft);
+    return result.ok ? result.answer.balances.map(({ row }) => row.id) : [result.refusal.code];
+  }
+
+  /** Grants a pack without items; the id of its balance. */
+  fund(pack: string, quantity: number, more: Parameters<Scene["grant"]>[2] = {}): string {
+    const [id] = this.grant(pack, quantity, more);
+    return id as string;
+  }
+
+  revoke(balanceId: string, reason: string | null = null): string {
+    return this.code("revoke", { balanceId, reason });
+  }
+
+  /** What is left of balances, in their order. */
+  left(...balanceIds: string[]): number[] {
+    this.ask("settle", {});
+    return balanceIds.map((id) => numberOf(this.state.balances.get(id)?.remaining ?? -1_000_000n));
+  }
+
+  /** The last rows of the ledger in the order in which they were written: balance, delta and reason. */
+  ledger(count = Infinity): [string, number, string][] {
+    const rows = this.changes.flatMap((each) => each.table === "credit_ledger" ? [each.row] : []);
+    return rows.slice(-count).map(({ balanceId, delta, reason }) => [balanceId, numberOf(delta), reason]);
+  }
+
+  /** The event that was recorded last. */
+  event(): MeteringEvent {
+    const event = eventsIn(this.changes).at(-1);
+    if (event === undefined) throw new Error("No event was recorded");
+    return event;
+  }
+
+  /** The types of the subscription history, oldest first, from a place on. */
+  history(from = 0): string[] {
+    return this.changes.flatMap((each) => each.table === "subscription_events" ? [each.row.type] : [])
+      .slice(from);
   }
 
   /** The counts of the running windows by group. */
@@ -140,4 +325,66 @@ export class Scene {
     const { counters } = this.ask("usage", { event: null });
     return Object.fromEntries(counters.map(({ group, counter }) => [group.id, numberOf(counter.count)]));
   }
+
+  /** The costs of the running windows by group. */
+  costs(): Record<string, number> {
+    const { counters } = this.ask("usage", { event: null });
+    return Object.fromEntries(counters.map(({ group, counter }) => [group.id, numberOf(counter.costCents)]));
+  }
+
+  /**
+   * Makes this user an alias of another, after a dry run that must report the same. The states stay as the actors
+   * leave them: all of it is the other one's.
+   */
+  mergeInto(to: Scene): MergeReport {
+    const context = { now: this.now, catalog: this.catalog, ids: to.#ids, balancesLeft: null };
+    const history = {
+      events: 0,
+      eventLogs: 0,
+      reservations: 0,
+      subscriptionEvents: 0,
+      creditLedger: 0,
+      composeGenerations: 0,
+    };
+    const input = { isDryRun: false, mode: "live", history, analytics: "linked" } as const;
+    const dry = merge(this.state, to.state, { ...input, isDryRun: true }, {
+      ...context,
+      ids: countedIds(1_000),
+    });
+    const { result, changes, operations } = merge(this.state, to.state, input, context);
+    if (!result.ok || !dry.result.ok) throw new Error("The domain refuses no merge");
+    const { report } = result.answer;
+    const expected = JSON.stringify({ ...report, mergeId: null, dryRun: true });
+    if (JSON.stringify(dry.result.answer.report) !== expected) throw new Error("A dry run told otherwise");
+    to.#take(changes);
+    to.operations += operations;
+    return report;
+  }
+}
+
+/** A subscription's input from its plan and what differs from the default row. */
+export function subscription(
+  plan: string,
+  more: Partial<Commands["subscribe"]["input"]> = {},
+): Commands["subscribe"]["input"] {
+  return {
+    plan,
+    provider: null,
+    externalId: null,
+    customLimits: undefined,
+    startsAt: null,
+    endsAt: null,
+    cycleStart: undefined,
+    ...more,
+  };
+}
+
+/** The events among changes. */
+export function eventsIn(changes: readonly Change[]): MeteringEvent[] {
+  return changes.flatMap((each) => each.table === "events" ? [each.row] : []);
+}
+
+/** Amounts by name as numbers. */
+export function numbersOf(amounts: Readonly<Partial<Record<string, Amount>>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, numberOf(amount ?? 0n)]));
 }

@@ -1,12 +1,12 @@
-// What the tests of the tool server share: a client that calls a tool and reads its result, and an app with events.
+// Calls of tools and checks of what they return, the same for both transports.
 
 import assert from "node:assert/strict";
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { Client } from "npm:@modelcontextprotocol/sdk@1.32.2/client/index.js";
+import type { Tool } from "npm:@modelcontextprotocol/sdk@1.32.2/types.js";
 import { appWithUser, dataOf } from "../routes/support.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 
-/** A tool's result as tests look at it. */
+/** A tool's result. */
 export interface ToolResult {
   readonly isError: boolean;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came back

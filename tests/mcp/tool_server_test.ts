@@ -1,12 +1,13 @@
-// The tool server with the SDK's own client: over HTTP on a port, and over the standard streams of `deno task mcp`; and
-// what a client without a right gets.
+// The tool server with the SDK's own client, over HTTP on a port and over the standard streams of `deno task mcp`, and
+// what callers without a right get.
 
 import assert from "node:assert/strict";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import { lineOf, programVariables, ROOT, runTask, serve } from "../tasks/support.ts";
+import { Client } from "npm:@modelcontextprotocol/sdk@1.32.2/client/index.js";
+import { StdioClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/stdio.js";
+import { StreamableHTTPClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/streamableHttp.js";
+import type { Transport } from "npm:@modelcontextprotocol/sdk@1.32.2/shared/transport.js";
+import { runMcp } from "../../src/tasks/mcp.ts";
+import { lineOf, programVariables, ROOT, serve, testShell } from "../tasks/support.ts";
 import { serviceOfFile } from "../routes/support.ts";
 import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "./support.ts";
 
@@ -44,7 +45,7 @@ function post(key: string | null, body: unknown, headers: Record<string, string>
 
 const LIST = { jsonrpc: "2.0", id: 1, method: "tools/list" };
 
-Deno.test("over HTTP the tools answer what the REST calls answer", async () => {
+Deno.test("over HTTP the tools answer what the REST calls answer, for the key's own app and mode", async () => {
   const app = await appWithEvents(service);
   await withClient(app.secretLive, async (client) => {
     await assertTools(client);
@@ -52,10 +53,6 @@ Deno.test("over HTTP the tools answer what the REST calls answer", async () => {
     await assertRefusals(client);
     await assert.rejects(client.callTool({ name: "delete_event", arguments: {} }), /No tool is called/);
   });
-});
-
-Deno.test("a key sees the events of its own app and mode alone", async () => {
-  const app = await appWithEvents(service);
   const other = await service.newApp();
   for (const key of [app.secretTest, other.secretLive]) {
     await withClient(key, async (client) => {
@@ -121,7 +118,7 @@ async function connectStdio(variables: Record<string, string>): Promise<Client> 
   return client;
 }
 
-Deno.test("over stdio the tools answer what the REST calls answer", async () => {
+Deno.test("over stdio the tools answer what the REST calls answer, and say so when the service is gone", async () => {
   const { url, close } = serve((request) => service.http.fetch(request));
   const app = await appWithEvents(service);
   const client = await connectStdio({ PORT: new URL(url).port, HOLDFAST_KEY: app.secretLive });
@@ -130,18 +127,12 @@ Deno.test("over stdio the tools answer what the REST calls answer", async () => 
     await assertSameAsRest(client, app);
     await assertRefusals(client);
   } finally {
-    await client.close();
     await close();
   }
-});
-
-Deno.test("a service that is not there is a tool's error, and the client can ask again", async () => {
-  const client = await connectStdio({ PORT: "1", HOLDFAST_KEY: "sk_live_0" });
   try {
     for (let times = 0; times < 2; times++) {
       const { isError, text } = await callTool(client, "list_events", {});
-      assert.equal(isError, true);
-      assert.equal(text.code, "unavailable");
+      assert.deepEqual([isError, text.code], [true, "unavailable"]);
     }
   } finally {
     await client.close();
@@ -149,8 +140,9 @@ Deno.test("a service that is not there is a tool's error, and the client can ask
 });
 
 Deno.test("without a secret key the program ends with one line and status 2", async () => {
-  const { code, out, err } = await runTask("mcp", [], { HOLDFAST_KEY: "pk_live_public" });
-  assert.deepEqual({ code, out }, { code: 2, out: "" });
-  assert.match(err, /^--key: is no secret key .*\n$/);
-  assert.doesNotMatch(err, /pk_live_public/);
+  const { shell, out, err } = testShell({ HOLDFAST_KEY: "pk_live_public" });
+  assert.equal(await runMcp([], shell), 2);
+  assert.equal(out(), "");
+  assert.match(err(), /^--key: is no secret key .*$/);
+  assert.doesNotMatch(err(), /pk_live_public/);
 });

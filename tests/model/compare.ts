@@ -2,7 +2,7 @@
 // words where the two differ. Message texts are not looked at. Lists to which the specification gives
 // no order are compared as sets; an optional member may be left out where it would say nothing.
 
-import { EITHER, type ModelReply } from "./document.ts";
+import { allowedBy, EITHER, type ModelReply } from "./document.ts";
 
 /** Lists without an order of their own, by the end of their path. */
 const SETS = [
@@ -31,6 +31,7 @@ interface Leaf {
 export function compare(predicted: ModelReply, observed: ModelReply): string[] {
   return leavesOf(predicted, observed).flatMap(({ path, predicted, observed }) => {
     if (predicted === EITHER && typeof observed === "boolean") return [];
+    if (allowedBy(predicted)?.includes(observed as number)) return [];
     if (isPlaceholder(predicted) && typeof observed === "string") {
       const prefix = predicted.slice(1, -1).split(" ")[0] ?? "";
       return prefix !== "a" && observed.startsWith(prefix)
@@ -45,13 +46,18 @@ export function compare(predicted: ModelReply, observed: ModelReply): string[] {
 
 /**
  * What a real alias call says otherwise than the dry run right before it said. At the cap only the real call is
- * refused; whether the history of an earlier merge is still moving may change at any time.
+ * refused; whether the history of an earlier merge is still moving may change at any time, and with it what moved.
  */
 export function compareWithDryRun(dry: ModelReply, real: ModelReply): string[] {
   const isCapped = real.code === "workspace_limit_reached" || real.code === "test_quota_exceeded";
   if (isCapped && dry.status === 200) return [];
   if (!dry.data || !real.data) return compare(dry, real);
-  const repeated = dry.data["alreadyMerged"] === true ? { historyPending: EITHER } : {};
+  const repeated = dry.data["alreadyMerged"] === true
+    ? {
+      historyPending: EITHER,
+      ...(dry.data["historyPending"] === true ? { moved: real.data["moved"] } : {}),
+    }
+    : {};
   const announced = { ...dry.data, ...repeated, mergeId: real.data["mergeId"], dryRun: false };
   const nulls = dry.data["mergeId"] !== null ? ["a dry run has a mergeId"] : [];
   return [...nulls, ...compare({ ...dry, data: announced }, real).map((each) => `dry run: ${each}`)];

@@ -115,6 +115,17 @@ export type WireData = Record<string, unknown>;
 /** Stands in a prediction where either truth value will do. */
 export const EITHER = "«true or false»";
 
+/** Stands in a prediction where either of two numbers will do. */
+export function oneOf(first: number, second: number): number | string {
+  return first === second ? first : `«${first} or ${second}»`;
+}
+
+/** The numbers that a prediction made by `oneOf` allows; null for any other prediction. */
+export function allowedBy(predicted: unknown): number[] | null {
+  const parts = typeof predicted === "string" ? /^«(\d+) or (\d+)»$/.exec(predicted) : null;
+  return parts === null ? null : [Number(parts[1]), Number(parts[2])];
+}
+
 /** An answer without envelope: `data` of a success; `code` and `details` of an error. */
 export interface ModelReply {
   status: number;

@@ -109,12 +109,13 @@ export function followPrimary(world: World, user: User, at: number): void {
     if (old && old.endedAt === null) old.endedAt = at;
     return;
   }
-  if (old && old.planId !== primary.planId && stillRuns(world, old, at)) {
-    enterPlan(world, user, old, primary, at);
+  let carried = old?.carried ?? true;
+  if (old && old.planId !== primary.planId) {
+    const isEntry = stillRuns(world, old, at);
+    if (isEntry) enterPlan(world, user, old, primary, at);
+    carried = !isEntry || (world.plan(primary.planId).onPlanChange ?? "carry") === "carry";
   }
   const { planId, startedAt, cycleAnchorAt } = primary;
-  const isEntry = old?.planId !== planId;
-  const carried = isEntry ? (world.plan(planId).onPlanChange ?? "carry") === "carry" : old.carried;
   user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
 }
 

@@ -7,6 +7,7 @@ import {
   EITHER,
   type Input,
   type ModelReply,
+  oneOf,
   refusal,
   type RefusalCode,
   success,
@@ -102,12 +103,23 @@ function refused(world: World, code: "alias_cycle" | "alias_conflict"): Outcome 
   return { code };
 }
 
-/** The stored report of the merge in which the id became an alias; whether history is still moving is open. */
-function repeated(world: World, { merge }: Alias, { from, to, dryRun }: Asked): WireData {
+/**
+ * The stored report of the merge in which the id became an alias. Whether history is still moving is open; once it has
+ * moved, the report tells what moved in all.
+ */
+function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiven }: Asked): WireData {
   world.note("merges: already merged");
   const { report } = merge;
+  const moved = report["moved"] as Record<string, number>;
+  const isLinked = report["analytics"] === "linked";
+  const analytics = isLinked ? "already_linked" : analyticsOf(from, to, consentGiven);
+  if (!dryRun && analytics === "linked") merge.report = { ...report, analytics };
   return {
     ...report,
+    analytics,
+    moved: Object.fromEntries(
+      Object.entries(moved).map(([name, rows]) => [name, oneOf(rows, merge.movedInAll[name] ?? rows)]),
+    ),
     mergeId: dryRun ? null : merge.id,
     from,
     to,
@@ -121,9 +133,9 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun }: Asked): 
 /** Merges two users, neither of which is to be refused. */
 function merge(world: World, asked: Asked, now: number): MergeRow {
   const [from, to] = [world.user(asked.from), world.user(asked.to)];
-  const moved = countRows(world, from);
+  const { movedInAll, ...moved } = countRows(world, from);
   const sides = [sideOf(world, from, now), sideOf(world, to, now)] as const;
-  const row = world.name<MergeRow>("mrg_", { report: {} });
+  const row = world.name<MergeRow>("mrg_", { report: {}, movedInAll });
   becomeAlias(world, from, to, row);
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
   const counters = mergeUsage(world, ...sides, now);
@@ -131,7 +143,6 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   const credits = mergeCredits(world, from, to, now);
   takeOverHolds(world, from, to);
   for (const event of world.events) if (event.userId === from.id) event.userId = to.id;
-  const anonymous = asked.from.startsWith("anon_") || asked.to.startsWith("anon_");
   row.report = {
     from: asked.from,
     to: asked.to,
@@ -147,9 +158,14 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
       endedSubscriptions: ended.map((each) => subscriptionRef(world, each)),
       credits: credits.conflicts,
     },
-    analytics: anonymous && !asked.consentGiven ? "skipped_consent_required" : "linked",
+    analytics: analyticsOf(asked.from, asked.to, asked.consentGiven),
   };
   return row;
+}
+
+function analyticsOf(from: string, to: string, consentGiven: boolean): "linked" | "skipped_consent_required" {
+  const anonymous = from.startsWith("anon_") || to.startsWith("anon_");
+  return anonymous && !consentGiven ? "skipped_consent_required" : "linked";
 }
 
 /** What a user has before it becomes an alias. */
@@ -165,6 +181,7 @@ function countRows(world: World, user: User) {
   const ofHistory = (count: number) => historyPending ? 0 : count;
   return {
     historyPending,
+    movedInAll: { events, reservations: holds.length, subscriptionEvents, creditLedger },
     moved: {
       events: ofHistory(events),
       eventLogs: 0,

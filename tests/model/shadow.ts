@@ -19,7 +19,8 @@ export function shadow(
     const text = JSON.stringify(request)
       .replaceAll(/"(rsv|evt|sub|crb)_(\d+)"/g, '"«$1_ $2»"')
       .replaceAll(/"cursor":"(\d+)"/g, '"cursor":"« $1»"');
-    const reply = JSON.stringify(model.handle(JSON.parse(text), nowMs)).replaceAll(`"${EITHER}"`, "false");
+    const reply = JSON.stringify(model.handle(JSON.parse(text), nowMs)).replaceAll(`"${EITHER}"`, "false")
+      .replaceAll(/"«\d+ or (\d+)»"/g, "$1");
     return JSON.parse(reply.replaceAll(/«(\w*) (\d+)»/g, "$1$2"));
   };
 }

@@ -64,7 +64,7 @@ export interface Entered extends Anchors {
   row: SubscriptionRow;
   planId: string;
   endedAt: number | null;
-  /** Whether usage of the plan before went with the user: under `carry`, or by a merge. */
+  /** Whether its counters contain what was used under the plan before; not after `reset` or `block`. */
   carried: boolean;
 }
 
@@ -79,6 +79,8 @@ export interface User {
 /** A merge as its first answer reported it. */
 export interface MergeRow extends Named {
   report: WireData;
+  /** What moved in all, by the names of the report. */
+  movedInAll: Record<string, number>;
 }
 
 /** An id that became an alias, and whose it is now. */

@@ -1,12 +1,12 @@
-// An OpenTelemetry collector on a free port of this machine: it takes OTLP over HTTP as JSON and keeps what came.
+// An OpenTelemetry collector on a free port: it takes OTLP over HTTP as JSON and keeps everything.
 
-/** A span as it came. */
+/** A span that arrived. */
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** 2 is an error. */
+  /** 2 for an error. */
   readonly status: number;
   readonly attributes: Readonly<Record<string, unknown>>;
   /** The span ids of its links. */
@@ -25,7 +25,7 @@ export class Collector implements AsyncDisposable {
     });
   }
 
-  /** The settings of a process that exports here. */
+  /** Environment variables that make a process export here. */
   get settings(): Record<string, string> {
     return {
       OTEL_DENO: "true",
@@ -37,7 +37,7 @@ export class Collector implements AsyncDisposable {
     };
   }
 
-  /** Everything that came, as it came. */
+  /** Everything that arrived, as text. */
   get text(): string {
     return this.#texts.map(({ text }) => text).join("\n");
   }

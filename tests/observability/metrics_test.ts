@@ -1,10 +1,12 @@
-// What /metrics says: it parses, it counts what happened, and everything that the README and the dashboard name is there.
+// What a service says of itself. Metrics: they parse, they count what happened, and the README and the dashboard name
+// all of them and no other. Log lines: a request that meets a bug has one, and no other request has any.
 
 import assert from "node:assert/strict";
 import dashboard from "../../src/observability/dashboard.json" with { type: "json" };
 import { type Family, parsePrometheus, total } from "./prometheus.ts";
 import { appWithUser, dataOf, holdImages, serviceOfFile } from "../routes/support.ts";
 import { send } from "../support/test_service.ts";
+import { linesOf } from "./log_lines.ts";
 
 const service = serviceOfFile();
 
@@ -15,7 +17,7 @@ async function scrape(): Promise<Map<string, Family>> {
   return parsePrometheus(answer.body);
 }
 
-/** How much each metric grew while something was done. */
+/** How much each metric grew meanwhile. */
 async function growth(work: () => Promise<unknown>) {
   const before = await scrape();
   await work();
@@ -51,7 +53,7 @@ Deno.test("requests are counted by route and code", async () => {
   assert.equal(total(await scrape(), "holdfast_requests_in_flight"), 0);
 });
 
-Deno.test("a replay under an idempotency key is counted as one, with the code of the first answer", async () => {
+Deno.test("an answer repeated under an idempotency key counts as a replay, with the code of the first answer", async () => {
   const app = await appWithUser(service);
   const call = () =>
     app.call("POST", "/track", { userId: "u", event: "image.x", count: 1000 }, {
@@ -66,7 +68,7 @@ Deno.test("a replay under an idempotency key is counted as one, with the code of
   assert.equal(grew("holdfast_turns_total", { command: "track" }), 1);
 });
 
-Deno.test("reserves are counted by mode and by the reason of what was not allowed", async () => {
+Deno.test("reserves are counted by mode, and by outcome", async () => {
   const app = await appWithUser(service);
   const reserve = (body: object, key = app.secretLive) =>
     dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x", ...body }, { key }));
@@ -87,7 +89,7 @@ Deno.test("reserves are counted by mode and by the reason of what was not allowe
   assert.equal(grew("holdfast_reserves_total"), 6);
 });
 
-Deno.test("one of 16 is timed, of decisions and of requests, and the first one always", async () => {
+Deno.test("one in 16 decisions and one in 16 requests is timed, always the first", async () => {
   const app = await appWithUser(service);
   const before = await scrape();
   const turns = total(before, "holdfast_turns_total", { command: "canUse" });
@@ -104,7 +106,7 @@ Deno.test("one of 16 is timed, of decisions and of requests, and the first one a
   assert.equal(timed, 3);
 });
 
-Deno.test("appends, drains, loads and users in memory are counted, and the backlog is empty after a drain", async () => {
+Deno.test("appends, drains, loads and users in memory are counted; after a drain the backlog is 0", async () => {
   const app = await appWithUser(service);
   const { term } = service.serving();
   await term.flush();
@@ -132,7 +134,7 @@ Deno.test("appends, drains, loads and users in memory are counted, and the backl
   }
 });
 
-Deno.test("a call that must wait for a load is timed in its mailbox, and those behind it are seen to wait", async () => {
+Deno.test("the wait for a load is timed, and the calls behind it are shown as waiting", async () => {
   const app = await appWithUser(service);
   const reservationId = await holdImages(app);
   await dataOf(app.call("POST", "/release", { reservationId }));
@@ -170,7 +172,7 @@ Deno.test("a call that must wait for a load is timed in its mailbox, and those b
   }
 });
 
-Deno.test("sweeps are counted with what they did, and a failed one as failed", async () => {
+Deno.test("sweeps are counted with their rows, and a failed one as failed", async () => {
   const app = await appWithUser(service);
   await holdImages(app);
   service.clock.advance(3_600_000);
@@ -190,7 +192,7 @@ Deno.test("sweeps are counted with what they did, and a failed one as failed", a
   assert.equal(at, service.clock.now() / 1000);
 });
 
-Deno.test("a term that a fault ends is counted, and gauges of a term are missing without one", async () => {
+Deno.test("a term that a fault ends is counted, and the gauges of a term have no sample without one", async () => {
   const grew = await growth(() => service.restart());
   assert.equal(grew("holdfast_terms_total"), 1);
   assert.equal(grew("holdfast_terms_lost_total"), 1);
@@ -204,6 +206,40 @@ Deno.test("a term that a fault ends is counted, and gauges of a term are missing
   assert.equal(total(serving, "holdfast_writer"), 1);
   assert.equal(total(serving, "holdfast_state", { state: "serving" }), 1);
   assert.equal(total(serving, "holdfast_state"), 1);
+});
+
+Deno.test("a bug is logged once, with the request's id and without the key in its message", async () => {
+  const app = await service.newApp();
+  const { directory } = service.serving().term;
+  const runById = directory.runById;
+  directory.runById = () => {
+    throw new TypeError(`cannot read "Bearer ${app.secretLive}"`);
+  };
+  const lines = await linesOf(async () => {
+    const headers = { "x-request-id": "request-9" };
+    const body = { userId: "u", event: "image.x", prompt: "a prompt" };
+    const answer = await app.call("POST", "/reserve", body, { headers }).finally(() => {
+      directory.runById = runById;
+    });
+    assert.equal(answer.status, 500);
+    assert.equal(answer.headers.get("x-request-id"), "request-9");
+  });
+  assert.equal(lines.length, 1);
+  const [{ level, requestId, error, stack }] = lines as [Record<string, string>];
+  assert.deepEqual([level, requestId, error], ["error", "request-9", 'cannot read "Bearer ***"']);
+  assert.match(stack ?? "", /endpoint\.ts/);
+  const text = JSON.stringify(lines);
+  for (const secret of [app.secretLive, "a prompt"]) assert.ok(!text.includes(secret));
+});
+
+Deno.test("neither a refusal nor an answer writes a line at the default level", async () => {
+  const app = await service.newApp();
+  const lines = await linesOf(async () => {
+    await app.call("GET", "/plans");
+    await app.call("GET", "/plans", undefined, { key: "sk_live_wrong" });
+    await app.call("POST", "/reserve", "no JSON");
+  });
+  assert.deepEqual(lines, []);
 });
 
 const NAMES = /\b(?:holdfast|process)_[a-z_]+/g;

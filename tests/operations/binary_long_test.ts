@@ -50,7 +50,7 @@ async function start(stage: Stage, place: Place, audit: string) {
   const folders = place.folder === null ? [] : [place.folder];
   const permissions = [
     `--allow-net=${addresses(place)}`,
-    startArguments().find((arg) => arg.startsWith("--allow-env=")) as string,
+    startArguments().find((arg) => arg.startsWith("--allow-env")) as string,
     `--allow-read=${[...folders, ...await workerModules()]}`,
     ...folders.map((folder) => `--allow-write=${folder}`),
   ];

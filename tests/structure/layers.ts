@@ -54,6 +54,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/rows/",
     "src/tenant/registry.ts",
   ],
+  "src/merging/": [
+    "src/domain/",
+    "src/domain/merging/",
+    "actors/",
+    "src/housekeeping/",
+    "src/privacy/",
+    "src/process/",
+  ],
   "src/service/": [
     "src/domain/",
     "actors/",
@@ -75,7 +83,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/secrets/",
-    "src/service/",
     "src/tenant/catalog/",
     "src/storage/journal/",
     "src/storage/stores/",
@@ -86,7 +93,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/database.ts",
   ],
-  "src/tenant/demo/": ["src/service/", "src/tenant/"],
+  "src/tenant/demo/": ["src/process/", "src/secrets/", "src/service/", "src/tenant/"],
 
   // Services and queries beside the actors.
   "src/read/": [
@@ -101,8 +108,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
+    "src/privacy/",
+    "src/storage/stores/",
   ],
   "src/privacy/": [
     "src/domain/",
@@ -110,17 +118,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/stores/",
+    "src/storage/journal/",
   ],
   "src/doctor/": [
     "sql/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/storage/journal/",
+    "actors/",
   ],
   "src/housekeeping/": [
     "src/domain/",
@@ -130,6 +138,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/service/",
     "src/storage/stores/",
+    "src/storage/",
   ],
 
   // Programs of their own: they know nothing of the service.
@@ -146,6 +155,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/doctor/",
     "src/housekeeping/",
     "src/mcp/",
+    "src/merging/",
     "src/observability/",
     "src/privacy/",
     "src/process/",
@@ -166,6 +176,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/secrets/",
     "src/service/",
     "src/storage/",
+    "src/tenant/",
     "src/tenant/demo/",
     "src/storage/embedded/",
   ],
@@ -184,6 +195,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/tenant/",
     "src/tenant/catalog/",
     "src/storage/embedded/",
+    "src/operations/package/npm.json",
   ],
 };
 
@@ -198,6 +210,6 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
-  typescript: ["src/tasks/"],
+  "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/catalog/"],
 };

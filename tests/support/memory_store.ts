@@ -27,33 +27,14 @@ import type { Millis } from "../../src/domain/plans/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
-import {
-  decodeCredits,
-  decodeLines,
-  decodeReservation,
-  type ReservationRecord,
-} from "../../src/storage/rows/metering_rows.ts";
-import {
-  APPENDED,
-  CHANGE_HEAD,
-  type CounterRecord,
-  decodeCounter,
-  decodeSubscription,
-  decodeUser,
-  encodeChange,
-  FIRST_TABLE,
-  type SubscriptionRecord,
-  TABLES,
-  type UserRecord,
-} from "../../src/storage/rows/rows.ts";
+import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
+import { APPENDED, CHANGE_HEAD, encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/amount.ts";
-import {
-  type BalanceRecord,
-  decodeBalance,
-  decodeLedgerEntry,
-  type LedgerRecord,
-} from "../../src/storage/rows/credit_rows.ts";
+import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
 import type { Cell } from "../../src/storage/database.ts";
+import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {
@@ -76,6 +57,7 @@ export type Fields = Record<string, Cell>;
 
 /** Every table as the columns and cells that the journal carries. */
 export class MemoryTables {
+  readonly #movedLater = new Map<UserKey, HistoryCounts>();
   protected readonly tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
 
   /** Writes encoded changes, a line each; a row that is appended must be new. */
@@ -108,32 +90,28 @@ export class MemoryTables {
   }
 
   users(): User[] {
-    return this.list("users").map((row) => decodeUser(row as unknown as UserRecord));
+    return this.list("users").map((row) => USERS.read(row));
   }
 
   subscriptions(user: UserKey): Subscription[] {
-    return this.#of(user, "subscriptions").map((row) =>
-      decodeSubscription(row as unknown as SubscriptionRecord)
-    );
+    return this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
   }
 
   counters(user: UserKey): Counter[] {
-    return this.#of(user, "counters").map((row) => decodeCounter(row as unknown as CounterRecord));
+    return this.#of(user, "counters").map((row) => COUNTERS.read(row));
   }
 
   reservations(user: UserKey): Reservation[] {
-    return this.#of(user, "reservations").map((row) =>
-      decodeReservation(row as unknown as ReservationRecord)
-    );
+    return this.#of(user, "reservations").map((row) => RESERVATIONS.read(row));
   }
 
   balances(user: UserKey): CreditBalance[] {
-    return this.#of(user, "credit_balances").map((row) => decodeBalance(row as unknown as BalanceRecord));
+    return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
   }
 
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
-    return this.#of(user, "credit_ledger").map((row) => decodeLedgerEntry(row as unknown as LedgerRecord));
+    return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
   }
 
   issues(): IssuesRow[] {
@@ -254,13 +232,21 @@ export class MemoryTables {
     if (row === undefined) return null;
     const keys = JSON.parse(row.history_keys as string) as UserKey[];
     const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
-    return { report: row.report as string, historyPending: pending.length > 0 };
+    const movedLater = this.#movedLater.get(fromKey) ?? NOTHING_MOVED;
+    return { report: row.report as string, historyPending: pending.length > 0, movedLater };
+  }
+
+  /** Records that the merge which made a user an alias links people. */
+  recordLink(fromKey: UserKey): void {
+    const [row] = this.list("merges", (merge) => merge.from_key === fromKey) as [Fields];
+    row.report = (row.report as string).replace(`"skipped_consent_required"`, `"linked"`);
   }
 
   /** Files the history of aliases under their canonical users, as the background does. */
   moveHistory(): void {
     for (const { user_key: alias } of this.list("history_moves")) {
       const into = this.users().find(({ key }) => key === alias)?.mergedInto;
+      countMoved(this, this.#movedLater, alias as UserKey);
       for (const table of ["events", "subscription_events", "credit_ledger", "generations"]) {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }

@@ -13,6 +13,15 @@ export interface HistoryCounts {
   readonly composeGenerations: number;
 }
 
+/** A report that was kept, and what became of the merge since. */
+export interface KeptReport {
+  readonly report: MergeReport;
+  /** Whether history is still to move. */
+  readonly historyPending: boolean;
+  /** What the background moved of history that was too much for the call; reservations are all that the user had. */
+  readonly movedLater: HistoryCounts;
+}
+
 /** Two balances of one grant that became one. Amounts as on the wire. */
 export interface CreditConflict {
   readonly externalRef: string;
@@ -54,4 +63,36 @@ export interface MergeReport {
     readonly credits: readonly CreditConflict[];
   };
   readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
+}
+
+/** The report of an alias call for a pair that is merged already. */
+export function repeatedReport(
+  { report, historyPending, movedLater }: KeptReport,
+  call: { readonly isDryRun: boolean; readonly analytics: MergeReport["analytics"] },
+): MergeReport {
+  const hasMovedLater = report.historyPending && !historyPending;
+  return {
+    ...report,
+    mergeId: call.isDryRun ? null : report.mergeId,
+    dryRun: call.isDryRun,
+    alreadyMerged: true,
+    historyPending,
+    billableOperations: 0,
+    moved: hasMovedLater ? withHistory(report.moved, movedLater) : report.moved,
+    analytics: report.analytics === "linked" ? "already_linked" : call.analytics,
+  };
+}
+
+/** What moved in all, once the history has moved. */
+function withHistory(moved: MergeReport["moved"], later: HistoryCounts): MergeReport["moved"] {
+  return {
+    ...moved,
+    events: moved.events + later.events,
+    eventLogs: moved.eventLogs + later.eventLogs,
+    // Open holds moved within the call and are counted among all reservations.
+    reservations: Math.max(moved.reservations, later.reservations),
+    subscriptionEvents: moved.subscriptionEvents + later.subscriptionEvents,
+    creditLedger: moved.creditLedger + later.creditLedger,
+    composeGenerations: moved.composeGenerations + later.composeGenerations,
+  };
 }

@@ -97,15 +97,15 @@ export function refreshEntitlement(
     return;
   }
   if (before !== null && isSame(before, row)) return;
-  const isEntry = before?.planId !== plan.id;
-  if (before !== null && isEntry) {
-    enterPlan(draft, { row, plan, window: windowOf(row, plan, at) }, before, { ...context, now: at });
+  let carried = before?.carried ?? true;
+  if (before !== null && before.planId !== plan.id) {
+    const entered = { row, plan, window: windowOf(row, plan, at) };
+    carried = enterPlan(draft, entered, before, { ...context, now: at });
   }
   if (before !== null && before.subscriptionId === endedId && before.until === null && isPaid(row)) {
     draft.appendSubscriptionEvent(historyRow(row, "promoted", { ...context, now: at }));
     draft.operations += 1;
   }
-  const carried = isEntry ? plan.onPlanChange === "carry" : before.carried;
   draft.putUser({ entitlement: entitlementOf(row, carried) });
 }
 
@@ -120,24 +120,29 @@ function isSame(before: Entitlement, row: Subscription): boolean {
     before.anchor === anchorOf(row) && before.startedAt === row.startedAt;
 }
 
-/** Applies the entered plan's `onPlanChange`, where the window of the plan left still runs. */
-function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context: Context): void {
+/**
+ * Applies the entered plan's `onPlanChange`, where the window of the plan left still runs.
+ *
+ * @returns whether the entered counters now contain all that was used in that window
+ */
+function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context: Context): boolean {
   const left = runningPlanOf(draft, context);
-  if (left === null && context.catalog.plans.has(before.planId)) return;
+  if (left === null && context.catalog.plans.has(before.planId)) return true;
   switch (entered.plan.onPlanChange) {
     case "carry":
       if (left !== null) carryUsage(draft, left, entered);
-      return;
+      return true;
     case "reset":
       for (const ref of refsOf(entered)) setCounter(draft, ref, () => 0n, true);
       forgetLeft(draft, refsOf(entered));
-      return;
+      return false;
     case "block":
       for (const group of entered.plan.groups) {
         const ref = { planId: entered.plan.id, groupId: group.id, window: entered.window };
         setCounter(draft, ref, (count) => larger(count, quotaOf(entered.row, group)), false);
       }
       forgetLeft(draft, refsOf(entered));
+      return false;
   }
 }
 

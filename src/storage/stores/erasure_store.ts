@@ -1,4 +1,4 @@
-// The SQL of erasures: jobs, and the removal of users' rows. Section 9 of the decisions.
+// Erasures: jobs, and the removal of users' rows and of what names them elsewhere. Section 9 of the decisions.
 
 import type { UserKey } from "../../domain/ids.ts";
 import type { Millis } from "../../domain/plans/period.ts";
@@ -7,16 +7,16 @@ import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_ta
 
 type Reader = Pick<Session, "query">;
 
-/** A job that is to be done. */
+/** A job that is not finished. */
 export interface OpenJob {
   readonly id: string;
   readonly realm: number;
   readonly distinctIds: readonly string[];
-  /** Whether it has not begun. */
+  /** Whether nothing of it has been done yet. */
   readonly isQueued: boolean;
 }
 
-/** A job as its status tells it. */
+/** A job as its status shows it. */
 export interface JobRecord {
   status: "queued" | "in_progress" | "completed" | "failed";
   requested_at_ms: Millis;
@@ -49,7 +49,7 @@ export async function listOpenJobs(reader: Reader): Promise<OpenJob[]> {
   }));
 }
 
-/** Says that a job has begun, and everything that it covers; one that another term ended stays as it is. */
+/** Marks a job as begun and keeps the ids that it covers; a job that was finished meanwhile stays as it is. */
 export async function startJob(
   reader: Reader,
   id: string,
@@ -63,7 +63,7 @@ export async function startJob(
   );
 }
 
-/** Ends a job, which then forgets whom it was about. */
+/** Finishes a job, which then forgets whom it was about. */
 export async function finishJob(reader: Reader, id: string, at: Millis, fault: string | null): Promise<void> {
   await reader.query(
     `update erasure_jobs set status = $2, distinct_ids = null, completed_at_ms = $3::bigint, error_message = $4
@@ -131,6 +131,52 @@ export async function deleteHistory(
     removed += rows.length;
   }
   return removed;
+}
+
+/** Keeps the history move and everybody else away from users until the end of the transaction. */
+export async function lockUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
+  await session.query("select 1 from users where key = any($1::text::bigint[]) order by key for update", [
+    arrayText(keys),
+  ]);
+}
+
+/** Puts a keyed hash in place of an id in its consent entries, which are kept for audits. */
+export async function hideConsents(
+  session: Session,
+  realm: number,
+  id: string,
+  hash: string,
+): Promise<void> {
+  await session.query(
+    "update consents set distinct_id = null, id_hash = $3 where realm = $1::int and distinct_id = $2",
+    [realm, id, hash],
+  );
+}
+
+/** Removes first answers that no user owns, such as that of a batch, with one of these texts in their bodies. */
+export async function deleteAnswersNaming(
+  session: Session,
+  realm: number,
+  texts: readonly string[],
+): Promise<void> {
+  await session.query(
+    `delete from idempotency i using unnest($2::text::text[]) as named(id)
+     where i.realm = $1::int and i.user_key is null and position(named.id in i.body) > 0`,
+    [realm, arrayText(texts)],
+  );
+}
+
+/** Removes first answers that no user owns, with one of these texts in their idempotency keys. */
+export async function deleteAnswersKeyed(
+  session: Session,
+  realm: number,
+  texts: readonly string[],
+): Promise<void> {
+  await session.query(
+    `delete from idempotency i using unnest($2::text::text[]) as named(id)
+     where i.realm = $1::int and i.user_key is null and position(named.id in i.key) > 0`,
+    [realm, arrayText(texts)],
+  );
 }
 
 /** Removes users with everything that is left of them. */

@@ -1,18 +1,18 @@
-// Where a user's history stands: the tables that a merge moves in the background and that an erasure empties in steps,
-// and the ids of reservations, which are found by their first owner whoever they belong to now.
+// Which tables hold a user's history: a merge moves their rows in the background, and an erasure empties them in steps.
+// Also the ids of reservations, which name their first owner whoever they belong to now.
 
 import { ID_PREFIX, type UserKey } from "../../domain/ids.ts";
 
-/** Tables whose rows may be many for one user, with their primary key. */
+/** Tables that may have many rows of one user, with their primary key and the name of their count in a report. */
 export const HISTORY = [
-  { table: "events", key: "id" },
-  { table: "event_logs", key: "event_id" },
-  { table: "subscription_events", key: "id" },
-  { table: "credit_ledger", key: "id" },
-  { table: "generations", key: "id" },
+  { table: "events", key: "id", count: "events" },
+  { table: "event_logs", key: "event_id", count: "eventLogs" },
+  { table: "subscription_events", key: "id", count: "subscriptionEvents" },
+  { table: "credit_ledger", key: "id", count: "creditLedger" },
+  { table: "generations", key: "id", count: "composeGenerations" },
 ] as const;
 
-/** The bounds, both exclusive, between which the ids of a user's reservations lie. */
+/** The bounds of the ids of a user's reservations, both exclusive. */
 export function reservationIdsOf(owner: UserKey): [after: string, before: string] {
   const prefix = `${ID_PREFIX.reservation}${owner.toString(36)}`;
   // "`" follows "_" in the collation of ids.
@@ -20,10 +20,10 @@ export function reservationIdsOf(owner: UserKey): [after: string, before: string
 }
 
 /**
- * SQL of the primary keys of some history rows of the users in $1. Owners are ranges in the order of an index: the
- * planner, which knows that an owner of a tenth of all rows is soon met in the heap, would else read that from its start
- * for every step, past all that is gone. To be used as an array: a list of unknown length would be joined to the whole
- * table.
+ * SQL of the primary keys of some history rows of the users in $1. Each owner is asked for as a range in the order of an
+ * index. For an owner of a tenth of all rows the planner would otherwise scan the heap from its start, and each step
+ * would pass again over all that earlier steps removed. Use the result as an array: the planner would join a list of
+ * unknown length to the whole table.
  */
 export function someRowsOf({ table, key }: (typeof HISTORY)[number], limit: string, lock = ""): string {
   return `select found.${key} from unnest($1::text::bigint[]) as owner(key) cross join lateral (
@@ -32,7 +32,7 @@ export function someRowsOf({ table, key }: (typeof HISTORY)[number], limit: stri
     ) as found limit ${limit}`;
 }
 
-/** SQL of the ids of some settled reservations between two ids, $1 and $2. */
+/** SQL of the ids of some settled reservations between the ids $1 and $2. */
 export function someSettled(limit: string): string {
   return `select id from reservations where id > $1 and id < $2 and status <> 'held' order by id limit ${limit}`;
 }

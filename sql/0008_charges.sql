@@ -1,9 +1,0 @@
--- What an event was charged with, in full: beside its lines now also what credits paid of it. Events of before show
--- their lines alone. And how a user came to the plan in force: a merge must know whether the counters of that plan
--- contain what was used under the plan before; "false" for users of before adds up both, as merges did until now.
-
-alter table events add column credits text not null default '[]';
-comment on column events.credits is 'What credits paid (JSON): [[balanceId, unit, "taken"], ...].';
-
-alter table users add column plan_carried boolean not null default false;
-comment on column users.plan_carried is 'Whether the plan entered last has in its counters what was used under the one before.';

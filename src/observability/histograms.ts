@@ -1,0 +1,51 @@
+// Makes histograms of the metrics library, and says where their buckets end. A histogram counts for itself; it is not
+// in a registry until `metrics.ts` puts it into that of its service.
+
+import { Histogram } from "prom-client";
+
+/** Bounds in seconds of what happens in memory: 5 microseconds to 50 milliseconds. */
+export const MEMORY_SECONDS = [
+  0.000_005,
+  0.000_01,
+  0.000_025,
+  0.000_05,
+  0.000_1,
+  0.000_25,
+  0.000_5,
+  0.001,
+  0.005,
+  0.01,
+  0.05,
+];
+
+/** Bounds in seconds of what waits for the store or the network: a quarter of a millisecond to 10 seconds. */
+export const STORE_SECONDS = [
+  0.000_25,
+  0.000_5,
+  0.001,
+  0.002_5,
+  0.005,
+  0.01,
+  0.025,
+  0.05,
+  0.1,
+  0.25,
+  0.5,
+  1,
+  2.5,
+  5,
+  10,
+];
+
+/** Bounds of how many changes one batch or one drain has. */
+export const BATCH_CHANGES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 50_000, 100_000];
+
+/** A histogram with these upper bounds. */
+export function makeHistogram<Label extends string = never>(
+  name: string,
+  help: string,
+  buckets: number[],
+  labelNames: Label[] = [],
+): Histogram<Label> {
+  return new Histogram({ name, help, buckets, labelNames, registers: [] });
+}

@@ -1,0 +1,75 @@
+// What a store says of itself and of the work that waits in it, for the doctor. Bounded questions that change nothing.
+
+import type { Millis } from "../domain/plans/period.ts";
+import type { Session } from "../storage/database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** What is written and not done yet. */
+export interface BacklogFacts {
+  readonly journalBatches: number;
+  /** Users with something due for longer than any sweep leaves it; counted up to a bound. */
+  readonly overdueUsers: number;
+  /** Aliases whose history is still to be moved; counted up to a bound. */
+  readonly historyMoves: number;
+  readonly openErasures: number;
+  /** Erasures that were requested long ago. */
+  readonly lateErasures: number;
+}
+
+/** The version and the settings of the database. */
+export interface ServerFacts {
+  /** As "15.20". */
+  readonly version: string;
+  readonly fsync: boolean;
+  /** As the server's setting says: "on", "off", "local" or another. */
+  readonly synchronousCommit: string;
+}
+
+/** The database's clock. */
+export async function readClock(reader: Reader): Promise<Millis> {
+  const [row] = await reader.query<{ at: number }>(
+    "select (extract(epoch from clock_timestamp()) * 1000)::bigint as at",
+  );
+  return row?.at ?? 0;
+}
+
+export async function readServer(reader: Reader): Promise<ServerFacts> {
+  const [row] = await reader.query<{ version: string; fsync: string; commits: string }>(
+    `select current_setting('server_version') as version, current_setting('fsync') as fsync,
+       current_setting('synchronous_commit') as commits`,
+  );
+  return {
+    version: row?.version.split(" ")[0] ?? "",
+    fsync: row?.fsync === "on",
+    synchronousCommit: row?.commits ?? "",
+  };
+}
+
+/**
+ * Counts what waits to be done.
+ *
+ * @param dueBefore what fell due up to here, in real time, is overdue
+ * @param requestedBefore erasures that were requested up to here are late
+ * @param limit the most that is counted of overdue users and of history moves
+ */
+export async function readBacklog(
+  reader: Reader,
+  dueBefore: Millis,
+  requestedBefore: Millis,
+  limit: number,
+): Promise<BacklogFacts> {
+  const [row] = await reader.query<BacklogFacts>(
+    `select
+       (select count(*) from journal) as "journalBatches",
+       (select count(*) from (
+          select from realms r join users u on u.realm = r.realm
+          where u.due_at_ms <= $1::bigint + r.clock_offset_ms limit $3::int) due) as "overdueUsers",
+       (select count(*) from (select from history_moves limit $3::int) moves) as "historyMoves",
+       (select count(*) from erasure_jobs where status in ('queued', 'in_progress')) as "openErasures",
+       (select count(*) from erasure_jobs
+          where status in ('queued', 'in_progress') and requested_at_ms <= $2::bigint) as "lateErasures"`,
+    [dueBefore, requestedBefore, limit],
+  );
+  return row as BacklogFacts;
+}

@@ -1,0 +1,54 @@
+// Which ids metering aliases have linked. A merge that answered `analytics: "linked"` makes both ids one person, now or
+// whenever a person of either id is made. The merge's stored report says so, which is why the links need no table of
+// their own: they are durable with the merge and go with it when its users are erased. Section 13 of the decisions.
+
+import { arrayText, type Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** What stands in the report of a merge that links. JSON escapes quotes within texts, so no text can contain this. */
+const LINKED = `"analytics":"linked"`;
+
+/** SQL of the condition that a row of merges links its two users. */
+const isLinking = (merge: string) => `position('${LINKED}' in ${merge}.report) > 0`;
+
+/**
+ * SQL of two common table expressions, to be put behind `with recursive`: `linked(key)`, the users that merges have
+ * linked with those of some ids, and `ids(id)`, their ids and the given ones. $1 is the realm.
+ *
+ * @param named SQL of a query for the given ids, one column
+ */
+export function linkedIds(named: string): string {
+  return `linked(key) as (
+      select u.key from (${named}) as named(id) join users u on u.realm = $1::int and u.id = named.id
+      union
+      select other.key from linked cross join lateral (
+        select m.to_key as key from merges m where m.from_key = linked.key and ${isLinking("m")}
+        union all
+        select m.from_key from merges m where m.to_key = linked.key and ${isLinking("m")}
+      ) as other
+    ), ids(id) as (
+      select u.id from linked join users u on u.key = linked.key union ${named}
+    )`;
+}
+
+/** An id and all ids linked with it, the canonical one first. */
+export async function listLinkedIds(reader: Reader, realm: number, distinctId: string): Promise<string[]> {
+  const rows = await reader.query<{ id: string }>(
+    `with recursive ${linkedIds("select $2::text")}
+     select ids.id from ids left join users u on u.realm = $1::int and u.id = ids.id
+     order by exists (select 1 from merges m where m.from_key = u.key and ${isLinking("m")}), ids.id`,
+    [realm, distinctId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Records that the merges which made aliases of these ids link people, where they did not when they were made. */
+export async function recordLinks(reader: Reader, realm: number, ids: readonly string[]): Promise<void> {
+  await reader.query(
+    `update merges m set report = replace(m.report, '"analytics":"skipped_consent_required"', '${LINKED}')
+     from users u where u.realm = $1::int and u.id = any($2::text::text[]) and m.from_key = u.key
+       and not (${isLinking("m")})`,
+    [realm, arrayText(ids)],
+  );
+}

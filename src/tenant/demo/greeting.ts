@@ -1,0 +1,76 @@
+// What a start prints for the person who started it: where the service listens, and on a store without an app what to
+// do next. On the embedded store the demo app is made; on a server nothing is made by itself.
+
+import type { Config } from "../../process/settings.ts";
+import { isKept, keepSecret } from "../../secrets/data_folder.ts";
+import type { Service } from "../../service/service.ts";
+import { ADMIN_TOKEN_FILE } from "../admin_token.ts";
+import { demoText, makeDemo } from "./demo.ts";
+
+const DEMO_FILE = "demo.json";
+const PORT_DEFAULT = 8000;
+
+/** Prints the lines of the store that the service runs on. */
+export async function greet(service: Service, config: Config, port: number): Promise<void> {
+  const origin = `http://${config.host}:${port}`;
+  if (config.databaseUrl === null) await greetEmbedded(service, config, origin);
+  else await greetServer(service, config, origin, port);
+}
+
+async function greetEmbedded(service: Service, { dataDir }: Config, origin: string): Promise<void> {
+  const serving = await service.ready().catch(() => null);
+  if (serving === null) return;
+  const isShown = await isKept(dataDir, DEMO_FILE);
+  const demo = isShown ? null : await makeDemo(serving);
+  if (demo !== null) {
+    await keepSecret(dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
+    // Not by the console: with tracing on, that would send the keys to whoever collects logs.
+    Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
+  } else if (isShown) {
+    console.log(`The keys of the demo app are in ${dataDir}/${DEMO_FILE}`);
+  }
+  console.log(`The admin token is in ${dataDir}/${ADMIN_TOKEN_FILE}`);
+  console.log(`Holdfast listens on ${origin}`);
+}
+
+/** A standby listens at once and says the rest when it becomes the writer. */
+async function greetServer(
+  service: Service,
+  { adminToken }: Config,
+  origin: string,
+  port: number,
+): Promise<void> {
+  console.log(`Holdfast listens on ${origin}`);
+  if (adminToken === null) console.log(NO_TOKEN);
+  const serving = await service.ready().catch(() => null);
+  if (serving === null || serving.registry.workspaces.size > 0) return;
+  console.log(firstAppText(origin, port, adminToken !== null));
+}
+
+const NO_TOKEN =
+  "The admin API is off: HOLDFAST_ADMIN_TOKEN is not set. Set it to a secret of at least 16 characters and start again";
+
+/** Commands that work as printed, in a shell that has the token too. */
+function firstAppText(origin: string, port: number, hasToken: boolean): string {
+  const url = port === PORT_DEFAULT ? "" : ` --url ${origin}`;
+  const token = hasToken
+    ? []
+    : ['  export HOLDFAST_ADMIN_TOKEN="$(openssl rand -hex 24)"   # then start again'];
+  return [
+    "This database has no app yet. Make the first one, in a shell where HOLDFAST_ADMIN_TOKEN is set as it is here:",
+    ...token,
+    ...isCheckout()
+      ? [
+        `  deno task admin apps create shop${url}`,
+        `  deno task admin catalog apply src/tenant/demo/catalog.json${url}`,
+      ]
+      : [
+        `  curl -s ${origin}/api/admin/v1/apps -H "Authorization: Bearer $HOLDFAST_ADMIN_TOKEN" -d '{"name":"shop"}'`,
+      ],
+  ].join("\n");
+}
+
+/** Whether the tasks of a checkout are at hand: a compiled binary and an installed package have none. */
+function isCheckout(): boolean {
+  return !Deno.build.standalone && !import.meta.url.includes("/node_modules/");
+}

@@ -1,0 +1,81 @@
+// Reserve and can-use: the hold's time, what the answers show, and what credits could add.
+
+import assert from "node:assert/strict";
+import { numberOf } from "../../../src/domain/amount.ts";
+import { groupOf, PACKS, planOf, Scene, sizeOf } from "../scene.ts";
+
+Deno.test("a hold lasts as long as the call says, else as the catalog does", () => {
+  const rows: [settings: object, ttlMs: number | null, seconds: number][] = [
+    [{}, null, 600],
+    [{ reservationTtlSeconds: 45 }, null, 45],
+    [{ reservationTtlSeconds: 10.00051 }, null, 10.001],
+    [{ reservationTtlSeconds: 45 }, 10_000, 10],
+  ];
+  for (const [settings, ttlMs, seconds] of rows) {
+    const scene = new Scene([planOf("p", { g: 10 })], undefined, [], { settings });
+    scene.subscribe("p");
+    const row = scene.state.reservations.get(scene.hold(1, { ttlMs }));
+    assert.equal(row?.expiresAt, scene.now + seconds * 1000);
+    scene.wait(seconds - 0.001);
+    assert.deepEqual(scene.counts(), { g: 1 });
+    assert.deepEqual(scene.wait(0.001).counts(), { g: 0 });
+  }
+});
+
+Deno.test("groups are shown after the hold when allowed, as they stand when refused, and the gate under headroom", () => {
+  const half = { mode: "percent", value: 50 } as const;
+  const twice = { mode: "multiplier", value: 2 } as const;
+  for (const [headroom, gate] of [[null, null], [half, 5], [twice, 10]] as const) {
+    const scene = new Scene([planOf("p", { g: 10 }, { headroom })]);
+    scene.subscribe("p");
+    const ask = (count: number) => {
+      const input = { event: "x.a", metadata: null, size: sizeOf({ count }), ttlMs: null };
+      const { groups, ...rest } = scene.ask("reserve", input);
+      const shown = groups.map((
+        { group, quota, counter, gate },
+      ) => [group.id, numberOf(quota), numberOf(counter.count), gate && numberOf(gate)]);
+      return [rest.allowed, rest.matched, shown];
+    };
+    assert.deepEqual(ask(4), [true, true, [["g", 10, 4, gate]]]);
+    assert.deepEqual(ask(9), [false, true, [["g", 10, 4, gate]]]);
+  }
+});
+
+Deno.test("a hold keeps what it was asked for: amounts by unit, quantity, count and metadata", () => {
+  const scene = new Scene([{ ...planOf("p", {}), limits: [groupOf("g", 10), groupOf("t", 99, "tokens")] }]);
+  scene.subscribe("p");
+  const size = { quantity: 3, count: 2, inputTokens: 7, inputCostCents: 5 };
+  const row = scene.state.reservations.get(scene.hold(size, { metadata: { a: 1 } }));
+  assert.deepEqual(row?.amounts, {
+    count: 2_000_000n,
+    tokens: 7_000_000n,
+    seconds: 3_000_000n,
+    cents: 5_000_000n,
+  });
+  assert.deepEqual([row?.quantity, row?.count, row?.metadata], [3_000_000n, 2_000_000n, '{"a":1}']);
+  assert.deepEqual(row?.lines.map(({ groupId, taken }) => [groupId, numberOf(taken)]), [["g", 2], ["t", 7]]);
+});
+
+Deno.test("can-use offers what credits of each group's unit could add, pack by pack in consumption order", () => {
+  const plan = { ...planOf("p", {}), limits: [groupOf("g", 10), groupOf("c", 50, "cents")] };
+  const scene = new Scene([plan], undefined, PACKS);
+  scene.subscribe("p");
+  for (
+    const [pack, quantity] of [["count", 3], ["count", 4], ["wallet", 5], ["first", 1], [
+      "tokens",
+      7,
+    ]] as const
+  ) {
+    scene.fund(pack, quantity);
+  }
+  const gone = scene.fund("cents", 9);
+  scene.revoke(gone);
+  const { allowed, groups } = scene.canUse(23);
+  assert.equal(allowed, true);
+  const offers = groups.map(({ offers }) =>
+    offers.map(({ packId, available }) => [packId, numberOf(available)])
+  );
+  assert.deepEqual(offers, [[["first", 1], ["count", 7], ["wallet", 5]], []]);
+  assert.equal(scene.reason(23.000001), "limit_reached");
+  assert.deepEqual(scene.canUse(5, { event: "other" }).groups, []);
+});

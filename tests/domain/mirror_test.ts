@@ -1,0 +1,31 @@
+// Every file of the domain has its test at the same path, or shares one that is named here.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { sourceFiles } from "../structure/sources.ts";
+
+/** Files that hold types or lists alone, and helpers that are proved through the rule that they are part of. */
+const SHARED: Readonly<Record<string, string>> = {
+  "command": "decide",
+  "context": "decide",
+  "refusal": "decide",
+  "result": "decide",
+  "credits/balances": "credits/credit",
+  "credits/revoke": "credits/grant",
+  "merging/merge_report": "merging/merge",
+  "metering/event": "metering/track",
+  "metering/final_parts": "metering/commit",
+  "metering/generation": "metering/generate",
+  "metering/record_event": "metering/prompt_log",
+  "metering/settle_lines": "metering/commit",
+  "plans/cancel": "plans/subscribe",
+};
+
+Deno.test("every file of the domain has its test", async () => {
+  const names = (await sourceFiles("src/domain")).map((path) =>
+    path.replace(/^src\/domain\/(.*)\.ts$/, "$1")
+  );
+  const hasTest = (name: string) => existsSync(new URL(`${name}_test.ts`, import.meta.url));
+  assert.deepEqual(names.filter((name) => !hasTest(SHARED[name] ?? name)), []);
+  assert.deepEqual(Object.keys(SHARED).filter((name) => !names.includes(name) || hasTest(name)), []);
+});

@@ -1,0 +1,70 @@
+// What a start tells the person who started it: a taken port by its number, a variable that nobody knows, and on a
+// server without an app the commands that make the first one, which work as they are printed.
+
+import assert from "node:assert/strict";
+import { Program, until, within } from "../crash/program.ts";
+import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
+import { testServerUrl } from "../support/test_store.ts";
+
+const EXIT_MS = 30_000;
+
+/** The one line with which a program of these settings ends. */
+async function lastLine(settings: Readonly<Record<string, string>>): Promise<string> {
+  const program = new Program(settings);
+  try {
+    assert.equal((await program.exit(EXIT_MS)).code, 1);
+    assert.equal(program.stdout, "");
+    return program.stderr.trim();
+  } finally {
+    await program.kill();
+  }
+}
+
+Deno.test("a taken port is told by its number", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  assert.equal(
+    await lastLine({ PORT: String(port) }),
+    `Cannot start: PORT ${port} on 127.0.0.1 is in use by another process; stop that one or set another PORT`,
+  );
+});
+
+Deno.test("a variable that nobody knows stops the start and names the nearest", async () => {
+  assert.equal(
+    await lastLine({ HOLDFAST_ADMIN_TOKN: "0123456789abcdef" }),
+    "Cannot start: HOLDFAST_ADMIN_TOKN is not a setting; did you mean HOLDFAST_ADMIN_TOKEN?",
+  );
+});
+
+Deno.test({
+  name:
+    "a first start on a server prints commands that make the first app as they stand, a second one does not",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const program = stage.start();
+    const origin = await program.origin();
+    await untilReady(origin, EXIT_MS);
+    await until("what to do next", EXIT_MS, () => program.stdout.includes("catalog apply") || null);
+    const commands = program.stdout.split("\n").filter((line) => line.startsWith("  deno task"));
+    assert.equal(commands.length, 2, program.stdout);
+    for (const command of commands) await run(command.trim());
+    program.signal("SIGTERM");
+    await program.exit(EXIT_MS);
+    const second = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
+    await untilReady(await second.origin(), EXIT_MS);
+    assert.match(second.stdout, /\nThe admin API is off: HOLDFAST_ADMIN_TOKEN is not set\. .*\n$/);
+    assert.ok(!second.stdout.includes("deno task"), second.stdout);
+  },
+});
+
+async function run(command: string): Promise<void> {
+  const [program = "", ...args] = command.split(" ");
+  const process = new Deno.Command(program, {
+    args,
+    cwd: new URL("../..", import.meta.url),
+    env: { HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN },
+  });
+  const { code, stderr } = await within(process.output(), EXIT_MS, () => command);
+  assert.equal(code, 0, `${command}: ${new TextDecoder().decode(stderr)}`);
+}

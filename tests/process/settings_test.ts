@@ -1,0 +1,52 @@
+// Settings as a person meets them: a variable that nobody knows names the one that was meant, and no variable that the
+// project reads is unknown.
+
+import assert from "node:assert/strict";
+import { ConfigError, readConfig, refuseUnknown } from "../../src/process/settings.ts";
+import { FOLDERS, sourceFiles, textOf } from "../structure/sources.ts";
+
+const MEANT: readonly (readonly [string, string])[] = [
+  ["HOLDFAST_ADMIN_TOKN", "HOLDFAST_ADMIN_TOKEN"],
+  ["HOLDFAST_LOGLEVEL", "HOLDFAST_LOG_LEVEL"],
+  ["HOLDFAST_DATADIR", "HOLDFAST_DATA_DIR"],
+  ["HOLDFAST_PORT", "PORT"],
+  ["HOLDFAST_DATABASE_URL", "DATABASE_URL"],
+  ["HOLDFAST_OPENAI_KEY", "OPENAI_API_KEY"],
+  ["HOLDFAST_HOSTNAME", "HOLDFAST_HOST"],
+];
+
+for (const [name, meant] of MEANT) {
+  Deno.test(`${name} stops the start, and ${meant} is what was meant`, () => {
+    assert.throws(
+      () => refuseUnknown({ PATH: "/bin", [name]: "x" }),
+      new ConfigError(`Cannot start: ${name} is not a setting; did you mean ${meant}?`),
+    );
+    refuseUnknown({ [name]: "", [meant]: "x" });
+  });
+}
+
+Deno.test("what does not begin with HOLDFAST_ is none of our business", () => {
+  refuseUnknown({ HOLDFASTER: "x", PORTS: "1", holdfast_x: "1", DATABASE_URLS: "x" });
+});
+
+Deno.test("every variable of ours that the project reads is known", async () => {
+  const names = new Set<string>();
+  for (const path of await sourceFiles(...FOLDERS)) {
+    for (const [name] of (await textOf(path)).matchAll(/\bHOLDFAST_[A-Z_]*[A-Z]\b/g)) names.add(name);
+  }
+  const made = new Set(MEANT.map(([name]) => name));
+  const read = [...names].filter((name) => !made.has(name));
+  assert.ok(read.includes("HOLDFAST_KEY") && read.includes("HOLDFAST_TEST_DATABASE_URL"));
+  refuseUnknown(Object.fromEntries(read.map((name) => [name, "x"])));
+});
+
+Deno.test("a bad setting is named with what it must be", () => {
+  assert.throws(
+    () => readConfig({ PORT: "70000" }),
+    /^Error: Cannot start: PORT must be a port number from 0 to/,
+  );
+  assert.throws(
+    () => readConfig({ HOLDFAST_ADMIN_TOKEN: "short" }),
+    /HOLDFAST_ADMIN_TOKEN must have at least 16/,
+  );
+});

@@ -1,0 +1,195 @@
+// The catalog format: what a strict check refuses and how it says so, units that never change, what changes between
+// two documents, and that the page and the JSON Schema say what is checked.
+
+import assert from "node:assert/strict";
+import { Ajv } from "ajv";
+import demo from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { CatalogDocument } from "../../src/domain/plans/catalog.ts";
+import { catalogFiles } from "../../src/tasks/catalog_schema.ts";
+import { diffCatalogs } from "../../src/tenant/catalog/changes.ts";
+import { checkCatalog } from "../../src/tenant/catalog/check.ts";
+import { catalogJsonSchema } from "../../src/tenant/catalog/reference.ts";
+
+const FOLDER = new URL("../../src/tenant/catalog/", import.meta.url);
+const RULE = { event: "image.*" };
+const GROUP = { id: "lg", label: "Images", unit: "count", quota: 10, matches: [RULE] };
+const PLAN = {
+  id: "plan",
+  name: "Plan",
+  rank: 1,
+  period: { type: "monthly", anchor: "calendar" },
+  limits: [GROUP],
+};
+const ITEM = { id: "cpi", label: "Images", unit: "count", amount: 5, matches: [RULE] };
+const PACK = { id: "cpk", name: "Pack", kind: "per_type", items: [ITEM] };
+const BUCKET = { id: "cpk", name: "Pack", kind: "generic", unit: "cents", matches: [RULE], items: [] };
+const MODEL = { id: "m", modality: "text", amountMode: "per_token", inputCentsPerMillionTokens: 1 };
+const TYPE = { name: "recap", model: "m", prompt: "Hello", outputSchema: { type: "object" } };
+
+/** The faults of a document as "path: message". */
+async function faultsOf(document: unknown, inForce: unknown = null): Promise<string[]> {
+  const checked = await checkCatalog(document, inForce as CatalogDocument | null);
+  return "faults" in checked ? checked.faults.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+
+const planWith = (members: object) => ({ plans: [{ ...PLAN, ...members }] });
+const groupWith = (members: object) => planWith({ limits: [{ ...GROUP, ...members }] });
+const packWith = (members: object) => ({ packs: [{ ...PACK, ...members }] });
+const itemWith = (members: object) => packWith({ items: [{ ...ITEM, ...members }] });
+const typeWith = (members: object) => ({ models: [MODEL], composeTypes: [{ ...TYPE, ...members }] });
+
+const UNKNOWN: readonly (readonly [object, string])[] = [
+  [{ plan: [] }, 'plan: is not a known member; did you mean "plans"?'],
+  [
+    { settings: { promptLoging: true } },
+    'settings.promptLoging: is not a known member; did you mean "promptLogging"?',
+  ],
+  [{ settings: { rateLimit: { perSecond: 1, burst: 1, perMinute: 5 } } }, "settings.rateLimit.perMinute"],
+  [{ models: [{ ...MODEL, provider: "x" }] }, "models[0].provider: is not a known member"],
+  [planWith({ limit: [] }), 'plans[0].limit: is not a known member; did you mean "limits"?'],
+  [planWith({ version: 3 }), "plans[0].version"],
+  [planWith({ period: { ...PLAN.period, length: 3 } }), "plans[0].period.length"],
+  [groupWith({ quotas: 3 }), 'plans[0].limits[0].quotas: is not a known member; did you mean "quota"?'],
+  [groupWith({ headroom: { mode: "percent", value: 5, min: 1 } }), "plans[0].limits[0].headroom.min"],
+  [groupWith({ matches: [{ event: "a", model: "x" }] }), "plans[0].limits[0].matches[0].model"],
+  [packWith({ price: 3 }), "packs[0].price"],
+  [itemWith({ quota: 3 }), "packs[0].items[0].quota"],
+  [typeWith({ tokens: 3 }), "composeTypes[0].tokens"],
+  [JSON.parse('{"plans":[],"__proto__":{}}'), "__proto__: is not a known member"],
+];
+
+for (const [document, expected] of UNKNOWN) {
+  Deno.test(`an unknown member is a fault with its path: ${expected}`, async () => {
+    const faults = await faultsOf(document);
+    assert.equal(faults.length, 1, String(faults));
+    assert.ok(faults[0]?.startsWith(expected), faults[0]);
+  });
+}
+
+const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
+  [planWith({ name: undefined, rank: "1" }), [
+    "plans[0].name: is required",
+    "plans[0].rank: must be a number",
+  ]],
+  [groupWith({ unit: "bytes", quota: -1, matches: [] }), [
+    'plans[0].limits[0].unit: must be one of "count", "tokens", "seconds", "cents"',
+    "plans[0].limits[0].quota: must be at least 0",
+    "plans[0].limits[0].matches: must have at least 1 element",
+  ]],
+  [groupWith({ headroom: {} }), ["plans[0].limits[0].headroom.mode: is required"]],
+  [groupWith({ headroom: { mode: "both" } }), [
+    'plans[0].limits[0].headroom.mode: must be one of "percent", "multiplier"',
+  ]],
+  [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be more than 0"]],
+  [{ plans: {}, settings: { promptLogging: "yes" } }, [
+    "settings.promptLogging: must be true or false",
+    "plans: must be a list",
+  ]],
+  [typeWith({ temperature: 3, outputSchema: undefined }), [
+    "composeTypes[0].outputSchema: is required",
+    "composeTypes[0].temperature: must be at most 2",
+  ]],
+];
+
+for (const [document, expected] of MESSAGES) {
+  Deno.test(`a fault says what must be there: ${expected.join("; ")}`, async () => {
+    assert.deepEqual(await faultsOf(document), expected);
+  });
+}
+
+Deno.test("what a catalog was read with can be put back, and is no part of the document", async () => {
+  const envelope = { $schema: "./catalog.schema.json", version: 3, expectedVersion: 3 };
+  assert.deepEqual(await checkCatalog({ ...envelope, ...demo }, null), { catalog: demo });
+  assert.deepEqual(await checkCatalog({ ...envelope, $schema: 5, version: "x" }, null), { catalog: {} });
+});
+
+Deno.test("metadata of a rule and an output schema are open", async () => {
+  const rule = { event: "a", metadata: { anything: "x", version: "1" } };
+  const outputSchema = { type: "object", properties: { quotas: { type: "number" } }, "x-note": 1 };
+  assert.deepEqual(await faultsOf({ ...groupWith({ matches: [rule] }), ...typeWith({ outputSchema }) }), []);
+});
+
+const UNIT_CHANGES: readonly (readonly [string, object, object, string | null])[] = [
+  ["a limit group's", groupWith({}), groupWith({ unit: "tokens" }), "plans[0].limits[0].unit"],
+  ["a limit group's with a new id", groupWith({}), groupWith({ id: "lg_2", unit: "tokens" }), null],
+  [
+    "a limit group's in another plan",
+    groupWith({}),
+    planWith({ id: "p2", limits: [{ ...GROUP, unit: "cents" }] }),
+    null,
+  ],
+  ["a pack item's", itemWith({}), itemWith({ unit: "cents" }), "packs[0].items[0].unit"],
+  ["a pack item's in another pack", itemWith({}), {
+    packs: [{ ...PACK, id: "cpk_2", items: [{ ...ITEM, unit: "cents" }] }],
+  }, "packs[0].items[0].unit"],
+  ["a generic pack's", { packs: [BUCKET] }, { packs: [{ ...BUCKET, unit: "count" }] }, "packs[0].unit"],
+  ["a pack's that gets items", { packs: [BUCKET] }, packWith({}), null],
+];
+
+for (const [what, before, after, path] of UNIT_CHANGES) {
+  Deno.test(`a unit under the same id never changes, others may: ${what}`, async () => {
+    const faults = await faultsOf(after, before);
+    assert.equal(faults.length, path === null ? 0 : 1, String(faults));
+    if (path !== null) {
+      assert.match(faults[0] as string, /^.+: is "\w+" in the catalog in force .* a new id$/);
+    }
+    if (path !== null) assert.ok(faults[0]?.startsWith(`${path}:`), faults[0]);
+  });
+}
+
+const CHANGES: readonly (readonly [object, object, readonly string[]])[] = [
+  [{}, { settings: {}, plans: [PLAN] }, ["settings settings added", "plans plans added"]],
+  [{ settings: { promptLogging: true } }, { settings: {} }, ["settings.promptLogging settings removed"]],
+  [groupWith({}), groupWith({ quota: 5 }), ["plans[0].limits[0].quota lg changed"]],
+  [planWith({}), planWith({ rank: 5 }), ["plans[0].rank plan changed"]],
+  [planWith({}), planWith({ limits: [] }), ["plans[0].limits[0] lg removed"]],
+  [planWith({}), { plans: [PLAN, { ...PLAN, id: "b" }] }, ["plans[1] b added"]],
+  [itemWith({}), itemWith({ amount: 6 }), ["packs[0].items[0].amount cpi changed"]],
+  [typeWith({}), typeWith({ prompt: "Bye" }), ["composeTypes[0].prompt recap changed"]],
+  [
+    typeWith({ outputSchema: { anyOf: [{ id: "x", type: "object" }] } }),
+    typeWith({ outputSchema: { anyOf: [{ id: "x", type: "array" }] } }),
+    ["composeTypes[0].outputSchema.anyOf[0].type recap changed"],
+  ],
+];
+
+for (const [before, after, expected] of CHANGES) {
+  Deno.test(`a change names its place and the innermost id: ${expected.join("; ")}`, () => {
+    const changes = diffCatalogs(before, after);
+    assert.deepEqual(changes.map(({ path, id, change }) => `${path} ${id} ${change}`), expected);
+  });
+}
+
+Deno.test("the page and the JSON Schema of the format are those that `deno task catalog:schema` writes", async () => {
+  for (const [name, text] of await catalogFiles()) {
+    assert.equal(
+      await Deno.readTextFile(new URL(name, FOLDER)),
+      text,
+      `run deno task catalog:schema: ${name}`,
+    );
+  }
+});
+
+Deno.test("every member on the page has a meaning, a default and an example", async () => {
+  const rows = (await Deno.readTextFile(new URL("CATALOG.md", FOLDER))).split("\n")
+    .filter((line) => line.startsWith("| `"));
+  assert.ok(rows.length > 50);
+  for (const row of rows) {
+    const cells = row.split(/(?<!\\) \| /).map((cell) => cell.replaceAll(/^\| | \|$/g, "").trim());
+    assert.equal(cells.length, 5, row);
+    assert.ok(cells.every((cell) => cell !== ""), row);
+  }
+});
+
+Deno.test("the JSON Schema takes the demo catalog and the page's example, and refuses what the check refuses", async () => {
+  const matches = new Ajv({ strict: false }).compile(catalogJsonSchema());
+  const page = await Deno.readTextFile(new URL("CATALOG.md", FOLDER));
+  const [, example = ""] = page.match(/```json\n([^]*?)```/) ?? [];
+  for (const document of [demo, JSON.parse(example), { $schema: "x", version: 1, expectedVersion: 1 }]) {
+    assert.ok(matches(document), JSON.stringify(matches.errors));
+    assert.deepEqual(await faultsOf(document), []);
+  }
+  for (const [document, expected] of [...UNKNOWN, ...MESSAGES]) {
+    assert.equal(matches(document), false, String(expected));
+  }
+});
