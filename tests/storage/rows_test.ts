@@ -94,6 +94,8 @@ const reservation: fc.Arbitrary<Reservation> = record({
   count: orNull(size),
   amounts: record({ count: size, tokens: size, seconds: size, cents: size }),
   perUnit: fc.boolean(),
+  priceRow: orNull(fc.integer({ min: -1, max: 9 })),
+  toldCents: fc.boolean(),
   lines: fc.array(fc.oneof(line, lineThatLeft), { maxLength: 3 }),
   credits: fc.array(creditLine, { maxLength: 3 }),
   prompt: orNull(text),

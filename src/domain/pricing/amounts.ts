@@ -19,7 +19,7 @@ export interface CallSize {
   /** The cost of the input; without `maxOutputTokens` the cost of the call. */
   readonly inputCostCents: Amount | null;
   /** The most that the answer may have: held with the input, in tokens and in cents. */
-  readonly maxOutputTokens: Amount | null;
+  readonly maxOutputTokens?: Amount | null;
 }
 
 /** The price row of an event: the one `metadata.model` names, else the one named after the event's first dot. */
@@ -35,7 +35,7 @@ export function priceRowOf(catalog: Catalog, event: string, metadata: Metadata |
 
 /** The amounts that reserve and can-use hold: the worst case. `quantity` sizes seconds only. */
 export function reserveAmounts(size: CallSize, row: PriceRow | null): Amounts {
-  const { inputTokens, maxOutputTokens } = size;
+  const { inputTokens, maxOutputTokens = null } = size;
   const seconds = size.quantity ?? ONE;
   return {
     tokens: (inputTokens ?? 0n) + (maxOutputTokens ?? 0n),
@@ -70,7 +70,7 @@ export function trackAmounts(
  * prices `inputTokens` alone, never a quantity that stands in for tokens.
  */
 function heldCents(size: CallSize, row: PriceRow | null, seconds: Amount): Amount {
-  const { inputTokens, inputCostCents, maxOutputTokens } = size;
+  const { inputTokens, inputCostCents, maxOutputTokens = null } = size;
   if (row === null) return inputCostCents ?? 0n;
   if (row.amountMode !== "per_token") return inputCostCents ?? centsOf(row, { ...NO_USAGE, seconds });
   const prices = pricesFor(row, inputTokens ?? 0n);

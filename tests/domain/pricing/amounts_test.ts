@@ -74,13 +74,18 @@ Deno.test("amounts by unit, for reserve and for track", () => {
     const named = ([count, tokens, seconds, cents]: number[]) => ({ count, tokens, seconds, cents });
     const what = `${event} ${JSON.stringify(sent)}`;
     assert.deepEqual(shown(reserveAmounts(size(sent), model)), named(reserve), `reserve ${what}`);
-    assert.deepEqual(shown(trackAmounts(size(sent), null, model)), named(track), `track ${what}`);
+    assert.deepEqual(
+      shown(trackAmounts(size(sent), { costCents: null, usage: null }, model)),
+      named(track),
+      `track ${what}`,
+    );
   }
 });
 
 Deno.test("the real cost of a tracked event counts toward cents for per_unit rows alone", () => {
   const cost = amountOf(8);
-  const cents = (event: string) => trackAmounts(size({}), cost, priceRowOf(CATALOG, event, null)).cents;
+  const cents = (event: string) =>
+    trackAmounts(size({}), { costCents: cost, usage: null }, priceRowOf(CATALOG, event, null)).cents;
   assert.equal(numberOf(cents("v.film")), 8);
   assert.equal(numberOf(cents("i.paint")), 5);
   assert.equal(numberOf(cents("x")), 0);

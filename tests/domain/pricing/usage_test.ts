@@ -1,7 +1,7 @@
 // What usages cost: a table of whole calls, and the properties that hold for any of them.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { amountOf, numberOf } from "../../../src/domain/amount.ts";
 import { compilePriceRow, type ModelDocument } from "../../../src/domain/pricing/price_row.ts";
 import {
