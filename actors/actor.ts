@@ -5,26 +5,20 @@
 import type { Amount } from "../src/domain/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
-import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { IdSource } from "../src/domain/ids.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
-import { refused, type Result } from "../src/domain/result.ts";
+import { type Decision, refused, type Result } from "../src/domain/result.ts";
 import type { Change, UserState } from "../src/domain/user.ts";
 import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
 import type { CallSpans, Spans } from "../src/observability/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
+import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
 import { Mailbox } from "./mailbox.ts";
-import {
-  type BalanceRef,
-  type IdempotencyRow,
-  type Mode,
-  type RowChange,
-  Unavailable,
-  type UserStore,
-} from "./port.ts";
+import { type BalanceRef, type Mode, Unavailable, type UserStore } from "./port.ts";
 
 /** What a turn knows of the realm it runs in. */
 export interface Realm {
@@ -50,11 +44,19 @@ export interface Call<Name extends CommandName> {
   readonly aiCents?: Amount | undefined;
   /** What must be known before the turn. */
   readonly needs?: Needed | undefined;
-  /** The first answer to keep with the turn's changes; null to keep none. The key is null while the user has no row. */
-  readonly record?:
-    | ((result: Result<Commands[Name]["answer"]>, userKey: UserKey | null) => IdempotencyRow | null)
-    | null;
+  /** How the first answer is kept; null or absent for a call without an idempotency key. */
+  readonly keeping?: Keeping<Commands[Name]["answer"]> | null;
 }
+
+/** A call with an idempotency key, and the answer that its caller will get. */
+export interface Keeping<Answer> {
+  readonly call: IdempotentCall;
+  /** Null for an answer that is not kept. Runs before anything is applied: if it throws, nothing has changed. */
+  readonly shape: (result: Result<Answer>) => WireAnswer | null;
+}
+
+/** What a call comes to: the decision's result, and the first answer if one was kept together with the changes. */
+export type Outcome<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
 /** What every actor of a term shares. */
 export interface ActorWorld {
@@ -62,8 +64,7 @@ export interface ActorWorld {
   readonly budget: Budget;
   readonly ids: IdSource;
   readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
-  /** Keeps a first answer at hand until the tables have it. */
-  readonly remember: (row: IdempotencyRow, batch: Batch) => void;
+  readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   /** Whether this process is still the writer. */
   readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
@@ -74,9 +75,9 @@ export interface ActorWorld {
   readonly spans: Spans | null;
 }
 
-/** The outcome of a turn and the batch that it waits for, or null when nothing it saw is still on its way. */
-export interface Turn<Answer> {
-  readonly result: Result<Answer>;
+/** The outcome of a turn and the batch that it waits for, or null when everything it saw is durable. */
+interface Turn<Answer> {
+  readonly result: Outcome<Answer>;
   readonly batch: Batch | null;
 }
 
@@ -129,9 +130,9 @@ export class Actor {
   }
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
-  run<Name extends CommandName>(call: Call<Name>): Promise<Result<Commands[Name]["answer"]>> {
+  run<Name extends CommandName>(call: Call<Name>): Promise<Outcome<Commands[Name]["answer"]>> {
     const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
-    let answer: Promise<Result<Commands[Name]["answer"]>>;
+    let answer: Promise<Outcome<Commands[Name]["answer"]>>;
     try {
       answer = this.#hasNoneWaiting && !this.#mustLoad(call.needs)
         ? this.#letOut(call, this.#turn(call, spans), spans)
@@ -150,7 +151,7 @@ export class Actor {
     call: Call<Name>,
     turn: Turn<Commands[Name]["answer"]> | null,
     spans: CallSpans | null,
-  ): Promise<Result<Commands[Name]["answer"]>> {
+  ): Promise<Outcome<Commands[Name]["answer"]>> {
     if (turn === null) {
       spans?.leaves();
       return (this.successor as Actor).run(call);
@@ -159,13 +160,6 @@ export class Actor {
     if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
     if (!this.#world.isValid()) throw new Unavailable("This process may no longer be the writer");
     return Promise.resolve(result);
-  }
-
-  /** Takes over what a decision over this and another user yielded, on its way with a batch. */
-  accept(changes: readonly Change[], batch: Batch): void {
-    this.#noteTurn();
-    this.#lastBatch = batch;
-    this.#retainSettled(changes, batch);
   }
 
   /** Settles what is due now; only while nothing else can run on this user. */
@@ -195,7 +189,7 @@ export class Actor {
     spans: CallSpans | null,
   ): Turn<Commands[Name]["answer"]> | null {
     if (this.successor !== null) return null;
-    const { gate, budget, ids, counts } = this.#world;
+    const { gate, budget, counts } = this.#world;
     const { realm } = call;
     spans?.decides();
     this.#checkBounds(call.name);
@@ -205,35 +199,63 @@ export class Actor {
       return { result: refused(refusal), batch: durableOrNull(gate.tip) };
     }
 
-    this.#noteTurn();
+    const startedAt = counts.turnStarts(call.name);
+    const decision = this.#decide(call);
+    const { keeping } = call;
+    const kept = keeping == null ? null : keeping.shape(decision.result);
+    this.finish(
+      realm,
+      decision,
+      keeping == null || kept === null ? null : { ...keeping.call, ...kept },
+      call,
+    );
+    counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
+    spans?.decided(decision.result);
+    const result = kept === null ? decision.result : { ...decision.result, kept };
+    return { result, batch: durableOrNull(this.#lastBatch) };
+  }
+
+  #decide<Name extends CommandName>({ realm, name, input }: Call<Name>) {
+    const { budget, ids } = this.#world;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
-      const context = { now: realm.now(), catalog: realm.catalog, ids, balancesLeft };
-      const startedAt = counts.turnStarts(call.name);
-      const decision = decide(this.state, call.name, call.input, context);
-      this.state.apply(decision.changes);
-      counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
-      spans?.decided(decision.result);
+      return decide(this.state, name, input, { now: realm.now(), catalog: realm.catalog, ids, balancesLeft });
+    } catch (error) {
+      this.breakDown();
+      throw error;
+    }
+  }
+
+  /**
+   * Ends a decision over this user, of a turn or of a merge: applies its changes and hands them to the gate, together
+   * with the first answer and with the totals that the decision adds to.
+   */
+  finish(
+    realm: Realm,
+    { changes, operations, issued }: Pick<Decision<unknown>, "changes" | "operations" | "issued">,
+    first: FirstAnswer | null,
+    { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
+  ): void {
+    const { gate, budget, idempotency } = this.#world;
+    this.#noteTurn();
+    try {
+      this.state.apply(changes);
       // Only now: the call itself may name one of them, and nothing would load it again.
       this.#forgetSettled();
-      const { user, recorded } = this.state;
-      const record = call.record?.(decision.result, recorded ? user.key : null) ?? null;
-      const changes: readonly RowChange[] = record === null
-        ? decision.changes
-        : [...decision.changes, { verb: "put", table: "idempotency", row: record }];
-      if (changes.length > 0) {
-        this.#lastBatch = gate.add(changes);
-        if (record !== null) this.#world.remember(record, this.#lastBatch);
-        this.#retainSettled(decision.changes, this.#lastBatch);
-        if (decision.operations > 0) {
-          budget.takeInto(this.#lastBatch, realm.caps.workspaceId, realm.mode, decision.operations);
-        }
-        if (call.aiCents !== undefined) {
-          budget.spendInto(this.#lastBatch, realm.caps.workspaceId, call.aiCents);
-        }
-        if (decision.issued > 0) this.#countIssued(this.#lastBatch, realm, decision.issued);
+      if (changes.length === 0 && first === null) return;
+      let batch: Batch;
+      if (first === null) batch = gate.add(changes);
+      else {
+        const { user, recorded } = this.state;
+        const row = idempotency.keep(first, recorded ? user.key : null);
+        batch = gate.add([...changes, { verb: "put", table: "idempotency", row }]);
+        idempotency.remember(row, batch);
       }
-      return { result: decision.result, batch: durableOrNull(this.#lastBatch) };
+      this.#lastBatch = batch;
+      this.#retainSettled(changes, batch);
+      if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
+      if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
+      if (issued > 0) budget.issueInto(batch, realm.realm, issued);
     } catch (error) {
       this.breakDown();
       throw error;
@@ -243,11 +265,6 @@ export class Actor {
   #noteTurn(): void {
     this.hadTurn = true;
     this.isRecent = true;
-  }
-
-  #countIssued(batch: Batch, { realm }: Realm, issued: number): void {
-    const row = this.#world.budget.issue(realm, issued);
-    batch.totals.set(`credits\n${realm}`, { verb: "put", table: "credit_issues", row });
   }
 
   #checkBounds(name: CommandName): void {
@@ -269,9 +286,11 @@ export class Actor {
     let loaded: Reservation | undefined;
     const turn = () => {
       this.#world.counts.mailboxSeconds.observe(secondsSince(queuedAt));
-      const done = this.#turn(call, spans);
-      if (loaded !== undefined && this.state.reservations.get(id) === loaded) this.state.forget(id);
-      return done;
+      try {
+        return this.#turn(call, spans);
+      } finally {
+        if (loaded !== undefined && this.state.reservations.get(id) === loaded) this.state.forget(id);
+      }
     };
     return this.mailbox.run(turn, () => {
       if (needs === undefined || !this.#mustLoad(needs)) return null;
@@ -328,6 +347,8 @@ export class Actor {
     this.#forgotten = 0;
   }
 }
+
+const NO_SPEND = {};
 
 function durableOrNull(batch: Batch | null): Batch | null {
   return batch === null || batch.isDurable ? null : batch;

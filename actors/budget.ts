@@ -81,11 +81,11 @@ export class Budget {
     return Math.max(caps.testCreditBalanceCap - (this.#issued.get(realm) ?? 0), 0);
   }
 
-  /** Counts balances that a turn issued; answers the total, to be written with the turn's batch. */
-  issue(realm: number, balances: number): IssuesRow {
+  /** Counts balances that a turn issued and writes the total with its batch. */
+  issueInto(batch: Pick<Batch, "totals">, realm: number, balances: number): void {
     const issued = (this.#issued.get(realm) ?? 0) + balances;
     this.#issued.set(realm, issued);
-    return { realm, issued };
+    batch.totals.set(`credits\n${realm}`, { verb: "put", table: "credit_issues", row: { realm, issued } });
   }
 
   /** The refusal of a workspace that has spent its AI budget, or null. Only `spent >= budget` refuses. */

@@ -5,11 +5,10 @@
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
-import type { Result } from "../src/domain/result.ts";
 import { newUser, UserState } from "../src/domain/user.ts";
 import { secondsSince } from "../src/observability/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { Actor, type ActorWorld, type Call } from "./actor.ts";
+import { Actor, type ActorWorld, type Call, type Outcome } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
 
@@ -61,7 +60,7 @@ export class Directory {
   runById<Name extends CommandName>(
     id: string,
     call: Call<Name>,
-  ): Promise<Result<Commands[Name]["answer"]>> {
+  ): Promise<Outcome<Commands[Name]["answer"]>> {
     const { realm } = call.realm;
     const actor = this.#byId.get(realm)?.get(id);
     if (actor !== undefined) return actor.run(call);
@@ -71,6 +70,16 @@ export class Directory {
   /** The actor of an end-user id; that of the canonical user for an alias. */
   async actorOf(realm: number, id: string): Promise<Actor> {
     return this.#byId.get(realm)?.get(id) ?? await this.#start({ realm, id }) as Actor;
+  }
+
+  /**
+   * Whether two ids stand for one user. Only the first one is looked up, so that somebody who may ask for that one
+   * cannot make the service load others.
+   */
+  async isSameUser(realm: number, id: string, other: string): Promise<boolean> {
+    if (id === other) return true;
+    const { user, aliases } = (await this.actorOf(realm, id)).state;
+    return user.id === other || aliases.some((alias) => alias.id === other);
   }
 
   /** Whether an actor is the one of its user. */
@@ -88,7 +97,7 @@ export class Directory {
   async runByKey<Name extends CommandName>(
     key: UserKey,
     call: Call<Name>,
-  ): Promise<Result<Commands[Name]["answer"]> | null> {
+  ): Promise<Outcome<Commands[Name]["answer"]> | null> {
     const actor = this.#byKey.get(key) ?? await this.#start({ key });
     if (actor === null || actor.state.user.realm !== call.realm.realm) return null;
     return actor.run(call);

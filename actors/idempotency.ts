@@ -9,7 +9,7 @@ import type { UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../src/process/limits.ts";
 
-/** An answer as it goes on the wire. */
+/** An answer as it goes out: its status and its JSON text. */
 export interface WireAnswer {
   readonly status: number;
   readonly body: string;
@@ -22,9 +22,12 @@ export interface IdempotentCall {
   readonly requestHash: string;
 }
 
-/** What became of an idempotent call. */
-export type IdempotentOutcome =
-  | { readonly kind: "first"; readonly answer: WireAnswer }
+/** The first answer to a call. */
+export type FirstAnswer = IdempotentCall & WireAnswer;
+
+/** What became of an idempotent call: what its first run came to, or the answer that was kept of it. */
+export type IdempotentOutcome<First extends WireAnswer> =
+  | { readonly kind: "first"; readonly answer: First }
   | { readonly kind: "replayed"; readonly answer: WireAnswer }
   | { readonly kind: "conflict" };
 
@@ -49,6 +52,15 @@ export class Idempotency {
     );
   }
 
+  /**
+   * The row that keeps a first answer.
+   *
+   * @param userKey the user with whom it is erased; null where it is about nobody in the tables
+   */
+  keep({ realm, key, requestHash, status, body }: FirstAnswer, userKey: UserKey | null): IdempotencyRow {
+    return { realm, key, requestHash, status, body, userKey, at: this.#realNow() };
+  }
+
   /** Remembers a first answer that is on its way with a batch. */
   remember(row: IdempotencyRow, batch: Batch): void {
     this.#recent.set(nameOf(row), { row, batch });
@@ -68,7 +80,10 @@ export class Idempotency {
   }
 
   /** Runs a call unless its first answer is known or on its way. */
-  async run(call: IdempotentCall, first: () => Promise<WireAnswer>): Promise<IdempotentOutcome> {
+  async run<First extends WireAnswer>(
+    call: IdempotentCall,
+    first: () => Promise<First>,
+  ): Promise<IdempotentOutcome<First>> {
     const name = nameOf(call);
     while (true) {
       const flight = this.#flights.get(name);

@@ -6,15 +6,17 @@
 // two merges that want the same users never wait for each other. The decision, its application, the batch and the
 // handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
 
+import type { IdSource } from "../src/domain/ids.ts";
 import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
 import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/refusal.ts";
-import { answered, refused, type Result } from "../src/domain/result.ts";
+import { answered, refused } from "../src/domain/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
-import type { Actor, ActorWorld, Realm } from "./actor.ts";
+import type { Actor, Keeping, Outcome, Realm } from "./actor.ts";
+import type { Budget } from "./budget.ts";
 import type { Directory } from "./directory.ts";
 import type { Batch } from "./gate.ts";
-import { type IdempotencyRow, Unavailable, type UserStore } from "./port.ts";
+import { Unavailable, type UserStore } from "./port.ts";
 import { standStill } from "./stand_still.ts";
 
 /** A merge as it is asked for. */
@@ -24,24 +26,30 @@ export interface MergeCall {
   readonly to: string;
   readonly isDryRun: boolean;
   readonly analytics: MergeInput["analytics"];
-  /** The first answer to keep with the merge; null to keep none. */
-  readonly record: ((result: Result<MergeReport>, userKey: number) => IdempotencyRow | null) | null;
+  /** How the first answer is kept; null for a call without an idempotency key. */
+  readonly keeping: Keeping<MergeReport> | null;
 }
 
 /** What merges need of a term. */
-export interface MergeWorld
-  extends Pick<ActorWorld, "gate" | "budget" | "ids" | "flush" | "remember" | "isValid"> {
+export interface MergeWorld {
   readonly directory: Directory;
-  readonly store: UserStore;
+  readonly budget: Pick<Budget, "refusal">;
+  readonly ids: IdSource;
+  readonly store: Pick<UserStore, "loadWhole" | "countHistory" | "loadMerge">;
+  /** Resolves when the tables hold everything that was decided before the call. */
+  readonly flush: () => Promise<void>;
+  /** Whether this process is still the writer. */
+  readonly isValid: () => boolean;
 }
 
 /** What came of a call: its result, and the alias whose history is to move, if one is. */
 export interface Merged {
-  readonly result: Result<MergeReport>;
+  readonly result: Outcome<MergeReport>;
   readonly alias: number | null;
 }
 
-interface Outcome extends Merged {
+interface Pending extends Merged {
+  /** What the result waits for. */
   readonly batches: readonly (Batch | null)[];
 }
 
@@ -68,7 +76,7 @@ async function outcomeOf(
   call: MergeCall,
   from: Actor,
   to: Actor,
-): Promise<Outcome | null> {
+): Promise<Pending | null> {
   const fromIsAlias = from.state.user.id !== call.from;
   if (from === to) {
     if (!fromIsAlias) return refuse("alias_cycle", "to is already an alias of from", to);
@@ -83,7 +91,7 @@ function refuse(
   code: "alias_cycle" | "alias_conflict",
   message: string,
   ...seen: readonly Actor[]
-): Outcome {
+): Pending {
   const batches = seen.map(({ unwritten }) => unwritten);
   return { result: refused(refusal(code, message)), alias: null, batches };
 }
@@ -93,7 +101,7 @@ function unavailable(cause: unknown): never {
   throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
 
-function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor): Promise<Outcome | null> {
+function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor): Promise<Pending | null> {
   const [first, second] = from.state.user.key < to.state.user.key ? [from, to] : [to, from];
   return standStill(world.directory, first, () =>
     standStill(world.directory, second, async () => {
@@ -146,38 +154,30 @@ function decideMerge(
   from: Actor,
   to: Actor,
   history: HistoryCounts | null,
-): Outcome {
-  const { gate, budget, ids } = world;
-  const { realm, isDryRun, analytics } = call;
+): Pending {
+  const { realm, isDryRun, analytics, keeping } = call;
   const seen = [from.unwritten, to.unwritten];
-  const context = { now: realm.now(), catalog: realm.catalog, ids, balancesLeft: null };
+  const context = { now: realm.now(), catalog: realm.catalog, ids: world.ids, balancesLeft: null };
   const input = { isDryRun, mode: realm.mode, history, analytics };
-  const { result, changes, operations } = merge(from.state, to.state, input, context);
-  if (!result.ok) return { result, alias: null, batches: seen };
-  const { report } = result.answer;
-  if (isDryRun) return { result: answered(report), alias: null, batches: seen };
+  const decision = merge(from.state, to.state, input, context);
+  if (!decision.result.ok) return { result: decision.result, alias: null, batches: seen };
+  const result = answered(decision.result.answer.report);
+  if (isDryRun) return { result, alias: null, batches: seen };
+  const kept = keeping?.shape(result) ?? null;
   try {
-    to.state.apply(changes);
-    const { key } = to.state.user;
-    const record = call.record?.(answered(report), key) ?? null;
-    const batch = gate.add(
-      record === null ? changes : [...changes, { verb: "put", table: "idempotency", row: record }],
-    );
-    if (record !== null) world.remember(record, batch);
-    to.accept(changes, batch);
-    if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
+    to.finish(realm, decision, keeping === null || kept === null ? null : { ...keeping.call, ...kept });
     world.directory.retire(from, to);
-    const alias = from.state.recorded ? from.state.user.key : null;
-    return { result: answered(report), alias, batches: [batch] };
   } catch (error) {
     from.breakDown();
     to.breakDown();
     throw error;
   }
+  const alias = from.state.recorded ? from.state.user.key : null;
+  return { result: kept === null ? result : { ...result, kept }, alias, batches: [to.unwritten] };
 }
 
 /** The stored report of a pair that is merged already. Nothing is written, and no cap asked. */
-async function repeat(world: MergeWorld, call: MergeCall, to: Actor): Promise<Outcome> {
+async function repeat(world: MergeWorld, call: MergeCall, to: Actor): Promise<Pending> {
   const alias = to.state.aliases.find(({ id }) => id === call.from);
   if (!to.isDrained) await world.flush();
   const stored = alias === undefined ? null : await world.store.loadMerge(alias.key);

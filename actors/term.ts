@@ -7,11 +7,12 @@ import { Budget } from "./budget.ts";
 import { Directory } from "./directory.ts";
 import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
-import { Idempotency } from "./idempotency.ts";
-import type { AiSpendRow, IdempotencyRow, IssuesRow, Lease, OperationsRow, UserStore } from "./port.ts";
+import { type FirstAnswer, Idempotency } from "./idempotency.ts";
+import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
+import type { AiSpendRow, IssuesRow, Lease, OperationsRow, UserStore } from "./port.ts";
 import { Stopping, Unavailable } from "./port.ts";
 import type { Amount } from "../src/domain/amount.ts";
-import type { IdSource } from "../src/domain/ids.ts";
+import type { IdSource, UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans } from "../src/observability/spans.ts";
@@ -43,6 +44,7 @@ export class Term {
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
   readonly #lease: Lease;
+  readonly #merging: MergeWorld;
   #end!: (fault: Error) => void;
   #fault: Error | null = null;
 
@@ -71,12 +73,14 @@ export class Term {
       store,
       isValid,
       flush: () => this.flush(),
-      remember: (row, batch) => this.idempotency.remember(row, batch),
+      idempotency: this.idempotency,
       counts,
       mailboxes: this.mailboxes,
       spans,
     };
     this.directory = new Directory({ world, store, lastUserKey, realNow });
+    const { directory, budget } = this;
+    this.#merging = { directory, budget, ids, store, isValid, flush: world.flush };
     void lease.lost.then(onFault);
   }
 
@@ -92,8 +96,14 @@ export class Term {
     if (!this.isServing) throw new Unavailable("This process may no longer be the writer");
   }
 
+  /** Merges a user into another, or says what a merge would do. */
+  merge(call: MergeCall): Promise<Merged> {
+    return mergeUsers(this.#merging, call);
+  }
+
   /** Makes a first answer durable that belongs to no turn. */
-  async keepAnswer(row: IdempotencyRow): Promise<void> {
+  async keepAnswer(first: FirstAnswer, userKey: UserKey | null): Promise<void> {
+    const row = this.idempotency.keep(first, userKey);
     const batch = this.gate.add([{ verb: "put", table: "idempotency", row }]);
     this.idempotency.remember(row, batch);
     await batch.durable;

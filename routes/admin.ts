@@ -1,21 +1,20 @@
-// The admin API as data: workspaces, apps, keys, catalogs, sweep, health, and the way of a request to it. Section 3 of
-// the decisions.
+// The admin API: workspaces, apps, keys, catalogs, sweeps and health. Section 3 of the decisions, "Admin API".
 
-import { type Context, Hono } from "hono";
 import { z } from "zod";
-import type { WireAnswer } from "../actors/idempotency.ts";
-import { authorizeAdmin } from "./auth.ts";
-import { readMembers } from "./body.ts";
+import { success } from "./answer.ts";
+import { type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
 import { Refused } from "./errors.ts";
-import { invalid, type Method, success } from "./endpoint.ts";
-import type { EndpointDoc } from "./reference/doc.ts";
 import {
   appAnswer,
   appInput,
   appliedAnswer,
   catalogAnswer,
-  catalogDocument,
+  catalogBody,
+  catalogInput,
   healthAnswer,
+  identityAnswer,
+  identityInput,
+  KEEP_OLD_SECONDS_DEFAULT,
   keyAnswer,
   keyInput,
   moveHistoryAnswer,
@@ -28,7 +27,6 @@ import {
   workspacesAnswer,
 } from "./schemas/admin.ts";
 import { timeText, timeTextOrNull } from "./schemas/fields.ts";
-import { RouteWatch } from "./watch.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -38,29 +36,27 @@ import {
   createWorkspace,
   listWorkspaces,
   revokeKey,
+  rotateIdentitySecret,
 } from "../src/tenant/admin.ts";
 import { examine } from "../src/doctor/examine.ts";
-import type { ApiKey, App } from "../src/tenant/registry.ts";
-import type { Service, Serving } from "../src/service/service.ts";
+import type { ApiKey, App, Registry } from "../src/tenant/registry.ts";
 import { runSweep, sweepAll } from "../src/housekeeping/sweeps.ts";
 
-type AdminHandler = (world: AdminWorld & Serving, context: Context) => Promise<WireAnswer> | WireAnswer;
+type HousekeepingWorld = Parameters<typeof sweepAll>[0] & Parameters<typeof examine>[0];
+type World = AdminWorld & HousekeepingWorld;
 
-/** An operation of the admin API: its input is parsed by `body`, where it has one. */
-export interface AdminEndpoint {
-  readonly method: Method;
-  /** Under `/api/admin/v1`, with `:name` for path members. */
-  readonly path: string;
-  readonly body?: z.ZodType;
-  readonly query?: z.ZodObject;
-  readonly doc: EndpointDoc;
-  readonly handle: AdminHandler;
-}
+const endpoint = keylessEndpointsOn<World>();
 
-const WORKSPACES: readonly AdminEndpoint[] = [
-  {
+const workspacePath = { workspaceId: z.string() };
+const appPath = { appId: z.string() };
+const keyPath = { ...appPath, keyId: z.string() };
+
+const WORKSPACES: readonly KeylessEndpoint<World>[] = [
+  endpoint({
     method: "GET",
-    path: "/workspaces",
+    access: "admin",
+    path: "/admin/v1/workspaces",
+    input: null,
     doc: {
       id: "listWorkspaces",
       tag: "Administration",
@@ -68,12 +64,13 @@ const WORKSPACES: readonly AdminEndpoint[] = [
       answer: workspacesAnswer,
       errors: [],
     },
-    handle: (world) => success(listWorkspaces(world)),
-  },
-  {
+    handle: ({ world }) => success(listWorkspaces(world)),
+  }),
+  endpoint({
     method: "POST",
-    path: "/workspaces",
-    body: workspaceInput,
+    access: "admin",
+    path: "/admin/v1/workspaces",
+    input: workspaceInput,
     doc: {
       id: "createWorkspace",
       tag: "Administration",
@@ -82,13 +79,13 @@ const WORKSPACES: readonly AdminEndpoint[] = [
       answer: workspaceAnswer,
       errors: [],
     },
-    handle: async (world, context) =>
-      success(await createWorkspace(world, withoutUndefined(await bodyOf(context, workspaceInput)))),
-  },
-  {
+    handle: async ({ world, input }) => success(await createWorkspace(world, withoutUndefined(input))),
+  }),
+  endpoint({
     method: "PATCH",
-    path: "/workspaces/:workspaceId",
-    body: workspacePatch,
+    access: "admin",
+    path: "/admin/v1/workspaces/:workspaceId",
+    input: workspacePatch.extend(workspacePath),
     doc: {
       id: "changeWorkspace",
       tag: "Administration",
@@ -97,18 +94,19 @@ const WORKSPACES: readonly AdminEndpoint[] = [
       answer: workspaceAnswer,
       errors: ["not_found"],
     },
-    handle: async (world, context) => {
-      const input = withoutUndefined(await bodyOf(context, workspacePatch));
-      const changed = await changeWorkspace(world, context.req.param("workspaceId") ?? "", input);
+    handle: async ({ world, input: { workspaceId, ...changes } }) => {
+      const changed = await changeWorkspace(world, workspaceId, withoutUndefined(changes));
       return success(changed ?? unknown("workspace"));
     },
-  },
+  }),
 ];
 
-const APPS: readonly AdminEndpoint[] = [
-  {
+const APPS: readonly KeylessEndpoint<World>[] = [
+  endpoint({
     method: "GET",
-    path: "/apps",
+    access: "admin",
+    path: "/admin/v1/apps",
+    input: null,
     doc: {
       id: "listApps",
       tag: "Administration",
@@ -116,12 +114,13 @@ const APPS: readonly AdminEndpoint[] = [
       answer: z.array(appAnswer),
       errors: [],
     },
-    handle: (world) => success([...world.registry.apps.values()].map(showApp)),
-  },
-  {
+    handle: ({ world }) => success([...world.registry.apps.values()].map(showApp)),
+  }),
+  endpoint({
     method: "POST",
-    path: "/apps",
-    body: appInput,
+    access: "admin",
+    path: "/admin/v1/apps",
+    input: appInput,
     doc: {
       id: "createApp",
       tag: "Administration",
@@ -131,15 +130,16 @@ const APPS: readonly AdminEndpoint[] = [
       answer: newAppAnswer,
       errors: ["not_found"],
     },
-    handle: async (world, context) => {
-      const { workspaceId, ...input } = await bodyOf(context, appInput);
-      const created = await createApp(world, { ...input, workspaceId: workspaceId ?? undefined });
+    handle: async ({ world, input: { name, workspaceId } }) => {
+      const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined });
       return success(created ?? unknown("workspace"));
     },
-  },
-  {
+  }),
+  endpoint({
     method: "GET",
-    path: "/apps/:appId",
+    access: "admin",
+    path: "/admin/v1/apps/:appId",
+    input: z.object(appPath),
     doc: {
       id: "getApp",
       tag: "Administration",
@@ -147,14 +147,41 @@ const APPS: readonly AdminEndpoint[] = [
       answer: appAnswer,
       errors: ["not_found"],
     },
-    handle: (world, context) => success(showApp(appOf(world, context))),
-  },
+    handle: ({ world, input }) => success(showApp(appOf(world, input.appId))),
+  }),
 ];
 
-const KEYS: readonly AdminEndpoint[] = [
-  {
+const IDENTITY: readonly KeylessEndpoint<World>[] = [
+  endpoint({
+    method: "POST",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/identity-secret",
+    input: identityInput.extend(appPath),
+    doc: {
+      id: "rotateIdentitySecret",
+      tag: "Administration",
+      summary: "Give an app a new identity secret",
+      description:
+        "The new secret signs end-user tokens at once and shows once. Tokens that the old one signed hold " +
+        "until oldValidUntil, or until they expire.",
+      answer: identityAnswer,
+      errors: ["not_found"],
+    },
+    handle: async ({ world, input }) => {
+      const keepOldMs = Math.round((input.keepOldSeconds ?? KEEP_OLD_SECONDS_DEFAULT) * 1000);
+      const rotated = await rotateIdentitySecret(world, appOf(world, input.appId), keepOldMs);
+      const { identitySecret, oldValidUntil } = rotated;
+      return success({ identitySecret, oldValidUntil: timeText(oldValidUntil) });
+    },
+  }),
+];
+
+const KEYS: readonly KeylessEndpoint<World>[] = [
+  endpoint({
     method: "GET",
-    path: "/apps/:appId/keys",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/keys",
+    input: z.object(appPath),
     doc: {
       id: "listKeys",
       tag: "Administration",
@@ -162,12 +189,13 @@ const KEYS: readonly AdminEndpoint[] = [
       answer: z.array(keyAnswer),
       errors: ["not_found"],
     },
-    handle: (world, context) => success(keysOf(world, appOf(world, context)).map(showKey)),
-  },
-  {
+    handle: ({ world, input }) => success(keysOf(world, appOf(world, input.appId)).map(showKey)),
+  }),
+  endpoint({
     method: "POST",
-    path: "/apps/:appId/keys",
-    body: keyInput,
+    access: "admin",
+    path: "/admin/v1/apps/:appId/keys",
+    input: keyInput.extend(appPath),
     doc: {
       id: "createKey",
       tag: "Administration",
@@ -175,15 +203,14 @@ const KEYS: readonly AdminEndpoint[] = [
       answer: newKeyAnswer,
       errors: ["not_found"],
     },
-    handle: async (world, context) => {
-      const app = appOf(world, context);
-      const input = await bodyOf(context, keyInput);
-      return success(await createKey(world, app, input.class, input.mode));
-    },
-  },
-  {
+    handle: async ({ world, input }) =>
+      success(await createKey(world, appOf(world, input.appId), input.class, input.mode)),
+  }),
+  endpoint({
     method: "DELETE",
-    path: "/apps/:appId/keys/:keyId",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/keys/:keyId",
+    input: z.object(keyPath),
     doc: {
       id: "revokeKey",
       tag: "Administration",
@@ -191,18 +218,20 @@ const KEYS: readonly AdminEndpoint[] = [
       answer: keyAnswer,
       errors: ["not_found"],
     },
-    handle: async (world, context) => {
-      const app = appOf(world, context);
-      const key = keysOf(world, app).find(({ keyId }) => keyId === context.req.param("keyId"));
+    handle: async ({ world, input }) => {
+      const app = appOf(world, input.appId);
+      const key = keysOf(world, app).find(({ keyId }) => keyId === input.keyId);
       return success(showKey(await revokeKey(world, key ?? unknown("key"))));
     },
-  },
+  }),
 ];
 
-const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
-  {
+const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
+  endpoint({
     method: "GET",
-    path: "/apps/:appId/catalog",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/catalog",
+    input: z.object(appPath),
     doc: {
       id: "getCatalog",
       tag: "Administration",
@@ -210,36 +239,40 @@ const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
       answer: catalogAnswer,
       errors: ["not_found"],
     },
-    handle: (world, context) => {
-      const { applied } = appOf(world, context);
+    handle: ({ world, input }) => {
+      const { applied } = appOf(world, input.appId);
       return success({ version: applied?.version ?? 0, ...applied?.document });
     },
-  },
-  {
+  }),
+  endpoint({
     method: "PUT",
-    path: "/apps/:appId/catalog",
-    body: catalogDocument,
-    query: z.object({ dryRun: z.enum(["true", "false"]).optional() }),
+    access: "admin",
+    path: "/admin/v1/apps/:appId/catalog",
+    input: catalogInput.extend(appPath),
+    inQuery: ["dryRun"],
+    wholeBody: { member: "catalog", schema: catalogBody },
     doc: {
       id: "applyCatalog",
       tag: "Administration",
       summary: "Put a whole catalog in force",
       description: "Refused as a whole when any part is wrong; details then name each fault by its path. " +
-        "A dry run says what would change.",
+        "A dry run says what would change. With expectedVersion, a catalog that somebody else has changed " +
+        "meanwhile is refused. version and $schema are ignored, so that what GET answered can be put back.",
       answer: appliedAnswer,
       errors: ["not_found", "catalog_in_use"],
     },
-    handle: async (world, context) => {
-      const app = appOf(world, context);
-      const members = await readMembers(context.req.raw);
-      const result = await applyCatalog(world, app, members, isDryRun(context));
-      if ("code" in result) throw new Refused(result.code, result.message, result.details);
-      return success(result);
+    handle: async ({ world, input: { appId, dryRun, catalog } }) => {
+      const { document, expectedVersion } = catalog;
+      const options = { isDryRun: dryRun === "true", expectedVersion };
+      const result = await applyCatalog(world, appOf(world, appId), document, options);
+      return "code" in result ? { ok: false, error: result } : success(result);
     },
-  },
-  {
+  }),
+  endpoint({
     method: "GET",
-    path: "/health",
+    access: "admin",
+    path: "/admin/v1/health",
+    input: null,
     doc: {
       id: "examine",
       tag: "Administration",
@@ -248,11 +281,13 @@ const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
       answer: healthAnswer,
       errors: [],
     },
-    handle: async (world) => success(await examine(world)),
-  },
-  {
+    handle: async ({ world }) => success(await examine(world)),
+  }),
+  endpoint({
     method: "POST",
-    path: "/sweep",
+    access: "admin",
+    path: "/admin/v1/sweep",
+    input: null,
     doc: {
       id: "sweep",
       tag: "Administration",
@@ -260,11 +295,13 @@ const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
       answer: sweepAnswer,
       errors: [],
     },
-    handle: async (world) => success(await sweepAll(world)),
-  },
-  {
+    handle: async ({ world }) => success(await sweepAll(world)),
+  }),
+  endpoint({
     method: "POST",
-    path: "/move-history",
+    access: "admin",
+    path: "/admin/v1/move-history",
+    input: null,
     doc: {
       id: "moveHistory",
       tag: "Administration",
@@ -272,63 +309,24 @@ const CATALOG_AND_SWEEPS: readonly AdminEndpoint[] = [
       answer: moveHistoryAnswer,
       errors: [],
     },
-    handle: async (world) => success({ historyRows: await runSweep(world, "history") }),
-  },
+    handle: async ({ world }) => success({ historyRows: await runSweep(world, "history") }),
+  }),
 ];
 
-/** Every operation of the admin API. */
-export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
+/** Every endpoint of the admin API. */
+export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   ...WORKSPACES,
   ...APPS,
+  ...IDENTITY,
   ...KEYS,
   ...CATALOG_AND_SWEEPS,
 ];
 
-/** The admin API as an app of its own, to be mounted under `/api/admin/v1`. */
-export function adminRoutes(service: Service, adminToken: string | null): Hono {
-  const app = new Hono();
-  for (const { method, path, handle } of ADMIN_ENDPOINTS) {
-    const watch = new RouteWatch(service, method, `/api/admin/v1${path}`);
-    app.on(method, path, (context) => run(context, service, adminToken, handle, watch));
-  }
-  return app;
+function appOf({ registry }: { readonly registry: Pick<Registry, "apps"> }, appId: string): App {
+  return registry.apps.get(appId) ?? unknown("app");
 }
 
-async function run(
-  context: Context,
-  service: Service,
-  adminToken: string | null,
-  handler: AdminHandler,
-  watch: RouteWatch,
-): Promise<Response> {
-  const startedAt = watch.starts();
-  try {
-    const serving = service.requireServing();
-    authorizeAdmin(context.req.raw, adminToken);
-    return watch.answered(startedAt, context.req.raw, await handler(serving, context));
-  } catch (error) {
-    return watch.threw(startedAt, context.req.raw, error);
-  }
-}
-
-async function bodyOf<Schema extends z.ZodType>(context: Context, schema: Schema): Promise<z.infer<Schema>> {
-  const parsed = schema.safeParse(await readMembers(context.req.raw));
-  if (!parsed.success) throw invalid(parsed.error);
-  return parsed.data;
-}
-
-function isDryRun(context: Context): boolean {
-  const text = context.req.query("dryRun");
-  if (text === undefined || text === "false") return false;
-  if (text === "true") return true;
-  throw new Refused("invalid_request", "dryRun: must be true or false");
-}
-
-function appOf({ registry }: AdminWorld, context: Context): App {
-  return registry.apps.get(context.req.param("appId") ?? "") ?? unknown("app");
-}
-
-function keysOf({ registry }: AdminWorld, app: App): ApiKey[] {
+function keysOf({ registry }: { readonly registry: Pick<Registry, "keys"> }, app: App): ApiKey[] {
   return [...registry.keys.values()].filter(({ appId }) => appId === app.record.appId);
 }
 

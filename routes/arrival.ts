@@ -4,7 +4,7 @@
 // One timer serves all: a body stands among the young ones, becomes an old one at the next tick, and is given up at
 // the tick after that. So a request pays for a place in a set, not for a timer.
 
-import { Refused } from "./errors.ts";
+import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS } from "../src/process/limits.ts";
 
 /** A read that is waited for. */
@@ -66,7 +66,7 @@ function tick(): void {
   const late = old;
   [old, young] = [young, new Set()];
   for (const { reject, cancel } of late) {
-    reject(new Refused("invalid_request", "The body did not arrive in time"));
+    reject(invalidMember("", "The body did not arrive in time"));
     cancel?.();
   }
   timer = old.size > 0 ? startTimer() : null;

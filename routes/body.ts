@@ -6,7 +6,7 @@
 
 import { Buffer } from "node:buffer";
 import { giveBytes, inTime, takeBytes } from "./arrival.ts";
-import { Refused } from "./errors.ts";
+import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS, REQUEST_LIMITS } from "../src/process/limits.ts";
 
 /** A JSON object as a caller sent it. */
@@ -61,7 +61,7 @@ function allowedMembersOf(value: unknown): Members {
 
 function membersOf(value: unknown): Members {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
-  throw new Refused("invalid_request", "The body is not a JSON object");
+  throw invalidMember("", "The body is not a JSON object");
 }
 
 /** Reads the query string; a repeated member counts by its first value. */
@@ -69,7 +69,7 @@ export function readQuery(request: Request): RequestInput {
   const start = request.url.indexOf("?");
   if (start < 0) return { members: {}, text: "" };
   const text = request.url.slice(start);
-  refuseForeignEscapes(text);
+  if (text.includes("%")) refuseForeignPairs(text.slice(1));
   const members: Members = Object.create(null);
   for (const [name, value] of pairsOf(text)) members[name] ??= value;
   return { members, text };
@@ -87,16 +87,30 @@ function pairsOf(query: string): Iterable<[string, string]> {
 /** Pairs of a name and a value each, all of characters that stand for themselves. */
 const PLAIN_QUERY = /^\?[\w.~:@/-]+=[\w.~:@/-]*(&[\w.~:@/-]+=[\w.~:@/-]*)*$/;
 
-/** Refuses escapes of an address that stand for U+0000 or for no UTF-8 text, as a lone surrogate does. */
-export function refuseForeignEscapes(address: string): void {
-  if (!address.includes("%")) return;
+/** Refuses pairs of a query whose escapes no text could stand for, by their names. */
+function refuseForeignPairs(query: string): void {
+  for (const pair of query.split("&")) {
+    const sign = pair.indexOf("=");
+    const name = sign < 0 ? pair : pair.slice(0, sign);
+    refuseForeignEscapes(name, "");
+    refuseForeignEscapes(pair.slice(name.length), decodeURIComponent(name.replaceAll("+", " ")));
+  }
+}
+
+/**
+ * Refuses escapes in a part of an address that stand for U+0000 or for no UTF-8 text, as a lone surrogate does.
+ *
+ * @param path the member that the part is of; "" for none
+ */
+export function refuseForeignEscapes(part: string, path: string): void {
+  if (!part.includes("%")) return;
   let text: string;
   try {
-    text = decodeURIComponent(address);
+    text = decodeURIComponent(part);
   } catch {
-    throw new Refused("invalid_request", "The address has an escape that is no UTF-8 text");
+    throw invalidMember(path, "has an escape in the address that is no UTF-8 text");
   }
-  if (text.includes("\0")) refuseCharacter();
+  if (text.includes("\0")) throw forbiddenText(path);
 }
 
 /**
@@ -106,12 +120,12 @@ export function flattenOptions(members: Record<string, unknown>): Record<string,
   if (members.options === undefined || members.options === null) return members;
   const { options, ...flat } = members;
   if (typeof options !== "object" || Array.isArray(options)) {
-    throw new Refused("invalid_request", "options: must be an object");
+    throw invalidMember("options", "must be an object");
   }
   for (const [name, value] of Object.entries(options)) {
     if (!OPTION_MEMBERS.has(name) || value === null) continue;
     if (flat[name] !== undefined && flat[name] !== null) {
-      throw new Refused("invalid_request", `${name}: stands both in the body and in options`);
+      throw invalidMember(name, "stands both in the body and in options");
     }
     flat[name] = value;
   }
@@ -153,11 +167,11 @@ function isAscii(bytes: Uint8Array): boolean {
 }
 
 function refuseBody(): never {
-  throw new Refused("invalid_request", "The body could not be read");
+  throw invalidMember("", "The body could not be read");
 }
 
 function refuseJson(error: unknown): never {
-  if (error instanceof SyntaxError) throw new Refused("invalid_request", "The body is not JSON");
+  if (error instanceof SyntaxError) throw invalidMember("", "The body is not JSON");
   refuseBody();
 }
 
@@ -190,24 +204,39 @@ async function collect(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
 }
 
 /** Refuses U+0000 and lone surrogates in any text and name at any depth, without recursion. */
-function refuseForbiddenText(root: Members): void {
+export function refuseForbiddenText(root: Members): void {
   let next: object[] | null = null;
   for (let value: object | undefined = root; value !== undefined; value = next?.pop()) {
     for (const name in value) {
-      refuseCharacters(name);
       const member = (value as Members)[name];
-      if (typeof member === "string") refuseCharacters(member);
-      else if (typeof member === "object" && member !== null) (next ??= []).push(member);
+      if (isForbidden(name) || typeof member === "string" && isForbidden(member)) {
+        throw forbiddenText(pathOfForbidden(root));
+      }
+      if (typeof member === "object" && member !== null) (next ??= []).push(member);
     }
   }
 }
 
-function refuseCharacters(text: string): void {
-  if (text.includes("\0") || !text.isWellFormed()) refuseCharacter();
+function isForbidden(text: string): boolean {
+  return text.includes("\0") || !text.isWellFormed();
 }
 
-function refuseCharacter(): never {
-  throw new Refused("invalid_request", "Text must not contain U+0000 or a lone surrogate");
+/** Where the first forbidden text stands; a name that is one goes by what it is in. */
+function pathOfForbidden(root: Members): string {
+  const next: { readonly value: object; readonly path: string }[] = [{ value: root, path: "" }];
+  for (const { value, path } of next) {
+    for (const [name, member] of Object.entries(value)) {
+      if (isForbidden(name)) return path;
+      const place = path === "" ? name : `${path}.${name}`;
+      if (typeof member === "string" && isForbidden(member)) return place;
+      if (typeof member === "object" && member !== null) next.push({ value: member, path: place });
+    }
+  }
+  return "";
+}
+
+function forbiddenText(path: string): Refused {
+  return invalidMember(path, "must not contain U+0000 or a lone surrogate");
 }
 
 function refuseSize(): never {

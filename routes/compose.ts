@@ -2,12 +2,18 @@
 
 import { z } from "zod";
 import { numberOf } from "../src/domain/amount.ts";
-import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
+import { answerOf, success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { composeAnswer } from "./schemas/answers.ts";
 import { endUserId, nameOf, SHOWN_AS } from "./schemas/fields.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showBalance, showCounter, showSubscription } from "./wire.ts";
-import { compose } from "../src/compose/compose.ts";
+import { compose, type ComposeWorld } from "../src/compose/compose.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
+
+type GenerateWorld = TurnWorld & ComposeWorld;
+
+const endpoint = endpointsOn<GenerateWorld>();
 
 /** Values of any kind by name, as JSON text. */
 const vars = z.custom<Record<string, unknown>>(
@@ -42,15 +48,15 @@ const generate = endpoint({
     ],
   },
   handle: async (request) => {
-    const { serving, caller: { realm }, input } = request;
-    const composed = await compose(serving, {
+    const { world, caller: { realm }, input } = request;
+    const composed = await compose(world, {
       realm,
       userId: input.userId,
       type: input.type,
       vars: input.vars ?? new Map(),
       views: { counter: showCounter, subscription: showSubscription, balance: showBalance },
     });
-    if (!composed.ok) return wireAnswer(composed, () => null);
+    if (!composed.ok) return answerOf(composed, () => null);
     if (composed.answer === null) {
       return success({ status: "opted_out", generationId: null, output: null, usage: null });
     }
@@ -72,4 +78,4 @@ const generate = endpoint({
   },
 });
 
-export const COMPOSE: readonly Endpoint<unknown>[] = [generate];
+export const COMPOSE: readonly Endpoint<GenerateWorld>[] = [generate];

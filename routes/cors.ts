@@ -7,7 +7,13 @@ import type { Context } from "hono";
 import { Unavailable } from "../actors/port.ts";
 import { type Access, authenticate } from "./auth.ts";
 import { requestId, respondTo } from "./respond.ts";
-import type { Service } from "../src/service/service.ts";
+import type { Source } from "./endpoint.ts";
+import type { Registry } from "../src/tenant/registry.ts";
+
+/** What a look at an origin asks. */
+interface OriginWorld {
+  readonly registry: Pick<Registry, "origins" | "authenticate">;
+}
 
 const PUBLIC_ACCESS: readonly Access[] = ["any", "end_user", "token"];
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-User-Token, X-Request-Id";
@@ -26,11 +32,11 @@ export function isForBrowsers(access: Access): boolean {
  */
 export function preflight(
   context: Context,
-  service: Service,
+  source: { readonly serving: OriginWorld | null },
   methods: readonly string[],
 ): Response | Promise<Response> {
   const request = context.req.raw;
-  const { serving } = service;
+  const { serving } = source;
   if (serving === null) return respondTo(request, new Unavailable("This process is not the writer"));
   const origin = request.headers.get("origin");
   const method = request.headers.get("access-control-request-method");
@@ -49,19 +55,19 @@ export function preflight(
 }
 
 /** Lets a page read an answer, refusals too, where the key's app lists the page's origin. */
-export function allowOrigin(request: Request, response: Response, service: Service): Response {
+export function allowOrigin(request: Request, response: Response, source: Source<OriginWorld>): Response {
   response.headers.append("vary", "Origin");
   const origin = request.headers.get("origin");
-  if (origin !== null && isListed(request, origin, service)) {
+  if (origin !== null && isListed(request, origin, source)) {
     response.headers.set("access-control-allow-origin", origin);
     response.headers.set("access-control-expose-headers", EXPOSED_HEADERS);
   }
   return response;
 }
 
-function isListed(request: Request, origin: string, service: Service): boolean {
+function isListed(request: Request, origin: string, source: Source<OriginWorld>): boolean {
   try {
-    return authenticate(request, service).caller.app.catalog.corsOrigins.has(origin);
+    return authenticate(request, source).caller.app.catalog.corsOrigins.has(origin);
   } catch {
     // Without a key that is known there is no app to ask.
     return false;

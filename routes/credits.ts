@@ -1,11 +1,14 @@
 // Credit packs: grant, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
 
 import { z } from "zod";
+import type { Directory } from "../actors/directory.ts";
+import type { Term } from "../actors/term.ts";
 import { type Amount, amountOf, numberOf } from "../src/domain/amount.ts";
 import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { requireSameUser } from "./auth.ts";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
+import { answerOf, success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { invalidMember } from "./errors.ts";
 import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
 import {
   endUserId,
@@ -18,10 +21,20 @@ import {
   timeTextOrNull,
   wholeNumber,
 } from "./schemas/fields.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showBalance } from "./wire.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { listAllBalances } from "../src/read/credits.ts";
-import { hasBalance, listLedger, readCursor } from "../src/read/ledger.ts";
+import { hasBalance, isPlaceOf, listLedger, readCursor } from "../src/read/ledger.ts";
+
+interface CreditsWorld extends TurnWorld {
+  readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
+    readonly directory: Pick<Directory, "isSameUser">;
+  };
+  readonly database: Parameters<typeof listLedger>[0] & Parameters<typeof listAllBalances>[0];
+}
+
+const endpoint = endpointsOn<CreditsWorld>();
 
 /** `POST /v1/credits/grant`: a balance for each item of a pack. */
 const grant = endpoint({
@@ -31,7 +44,7 @@ const grant = endpoint({
   input: z.object({
     userId: endUserId,
     packId: nameOf(REQUEST_LIMITS.idLengthMax),
-    quantity: z.unknown().register(SHOWN_AS, { type: "number", exclusiveMinimum: 0 }).optional(),
+    quantity: z.unknown().register(SHOWN_AS, { type: ["number", "null"], exclusiveMinimum: 0 }).optional(),
     externalRef: nameOf(REQUEST_LIMITS.externalRefLengthMax).nullish(),
     expiresAt: moment.nullish(),
     source: z.enum(["purchase", "grant", "refund", "manual"]).nullish(),
@@ -121,20 +134,20 @@ const list = endpoint({
     answer: creditsAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, endUser, input }) => {
-    await requireSameUser(serving.term, caller.realm, endUser, input.userId);
+  handle: async ({ world, caller, endUser, input }) => {
+    await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
     const event = input.event ?? null;
     const call = { realm: caller.realm, name: "credits", input: { event } } as const;
-    const result = await serving.term.directory.runById(input.userId, call);
+    const result = await world.term.directory.runById(input.userId, call);
     if (!result.ok || input.includeExpired !== "true") {
-      return wireAnswer(result, ({ balances, now }) => ({
+      return answerOf(result, ({ balances, now }) => ({
         credits: balances.map((balance) => showBalance(balance, now)),
       }));
     }
-    await serving.term.flush();
+    await world.term.flush();
     const { userKey, now } = result.answer;
     const filter = { event, includeExpired: true };
-    const balances = await listAllBalances(serving.database, userKey, caller.realm.catalog, filter, now);
+    const balances = await listAllBalances(world.database, userKey, caller.realm.catalog, filter, now);
     return success({ credits: balances.map((balance) => showBalance(balance, now)) });
   },
 });
@@ -158,23 +171,27 @@ const history = endpoint({
     answer: ledgerAnswer,
     errors: ["credit_balance_not_found"],
   },
-  handle: async ({ serving, caller, input }) => {
-    const after = input.cursor === undefined ? null : readCursor(input.cursor);
-    if (after === undefined) throw new Refused("invalid_request", "cursor: is none that this call gave");
+  handle: async ({ world, caller, input }) => {
+    const after = input.cursor === undefined ? null : readCursor(input.cursor) ?? refuseCursor();
     const call = { realm: caller.realm, name: "credits", input: { event: null } } as const;
-    const result = await serving.term.directory.runById(input.userId, call);
-    if (!result.ok) return wireAnswer(result, () => null);
-    await serving.term.flush();
+    const result = await world.term.directory.runById(input.userId, call);
+    if (!result.ok) return answerOf(result, () => null);
+    await world.term.flush();
     const { userKey } = result.answer;
+    if (after !== null && !await isPlaceOf(world.database, userKey, after)) refuseCursor();
     const { limit = REQUEST_LIMITS.ledgerLimitDefault, balanceId = null } = input;
-    if (balanceId !== null && !await hasBalance(serving.database, userKey, balanceId)) {
-      return wireAnswer({ ok: false, refusal: unknownBalance() }, () => null);
+    if (balanceId !== null && !await hasBalance(world.database, userKey, balanceId)) {
+      return answerOf({ ok: false, refusal: unknownBalance() }, () => null);
     }
-    return success(await listLedger(serving.database, { userKey, balanceId, after, limit }));
+    return success(await listLedger(world.database, { userKey, balanceId, after, limit }));
   },
 });
 
-export const CREDITS: readonly Endpoint<unknown>[] = [grant, revoke, list, history];
+export const CREDITS: readonly Endpoint<CreditsWorld>[] = [grant, revoke, list, history];
+
+function refuseCursor(): never {
+  throw invalidMember("cursor", "is none that this call gave for this user");
+}
 
 /** The amount that was sent; a pack with items ignores it, whatever it is. */
 function quantityOf(value: unknown): Amount | "malformed" | null {

@@ -2,30 +2,25 @@
 // section 8 of the decisions.
 
 import { z } from "zod";
-import { mergeUsers, type MergeWorld } from "../actors/merge.ts";
 import type { MergeReport } from "../src/domain/merging/merge_report.ts";
-import { refusal } from "../src/domain/refusal.ts";
-import { refused, type Result } from "../src/domain/result.ts";
-import { moveAlias } from "../src/housekeeping/history_move.ts";
-import { linkPeople } from "../src/privacy/link.ts";
+import type { Result } from "../src/domain/result.ts";
+import { mergePair, mergePairs, type MergingWorld, type Pair } from "../src/merging/merge_pairs.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
-import type { Serving } from "../src/service/service.ts";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, type EndpointRequest, runTurn, success, wireAnswer } from "./endpoint.ts";
+import { success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { aliasBatchAnswer, aliasReport, customerAnswer } from "./schemas/answers.ts";
 import { endUserId, SHOWN_AS } from "./schemas/fields.ts";
+import { handledOf, keepingOf, runTurn, type TurnWorld } from "./turn.ts";
 import { showDuplicates, showSubRef } from "./wire.ts";
 
-const consent = z.boolean().nullish();
+type CustomersWorld = TurnWorld & MergingWorld;
 
-interface Pair {
-  readonly from: string;
-  readonly to: string;
-}
+const endpoint = endpointsOn<CustomersWorld>();
 
-interface PairOptions {
-  readonly dryRun?: boolean | null | undefined;
-  readonly consentGiven?: boolean | null | undefined;
+const options = { consentGiven: z.boolean().nullish(), dryRun: z.boolean().nullish() };
+
+function optionsOf({ consentGiven, dryRun }: z.infer<z.ZodObject<typeof options>>) {
+  return { isDryRun: dryRun === true, consentGiven: consentGiven === true };
 }
 
 /** `POST /v1/customers/alias`: make one id an alias of another user. */
@@ -33,7 +28,7 @@ const alias = endpoint({
   method: "POST",
   path: "/v1/customers/alias",
   access: "secret",
-  input: z.object({ from: endUserId, to: endUserId, consentGiven: consent, dryRun: z.boolean().nullish() }),
+  input: z.object({ from: endUserId, to: endUserId, ...options }),
   doc: {
     id: "aliasCustomer",
     tag: "Customers",
@@ -45,10 +40,10 @@ const alias = endpoint({
     answer: aliasReport,
     errors: ["alias_conflict", "alias_cycle", "workspace_limit_reached", "test_quota_exceeded"],
   },
-  handle: async (request) => {
-    const { input } = request;
+  handle: async ({ world, caller, input, idempotent }) => {
     const show = (report: MergeReport) => showReport(input, report);
-    return wireAnswer(await mergePair(request, input, input, show), show);
+    const keeping = idempotent === null ? null : keepingOf(idempotent, show);
+    return handledOf(await mergePair(world, caller.realm, input, optionsOf(input), keeping), show);
   },
 });
 
@@ -67,8 +62,7 @@ const batch = endpoint({
   access: "secret",
   input: z.object({
     pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
-    dryRun: z.boolean().nullish(),
-    consentGiven: consent,
+    ...options,
   }),
   doc: {
     id: "aliasCustomers",
@@ -80,20 +74,10 @@ const batch = endpoint({
     answer: aliasBatchAnswer,
     errors: [],
   },
-  handle: async (request) => {
-    const { pairs } = request.input;
-    const start = performance.now();
-    const results: PairResult[] = [];
-    let stop: Result<MergeReport> | null = null;
-    for (const pair of pairs) {
-      if (performance.now() - start > MERGE_LIMITS.batchMs) stop ??= NOT_PROCESSED;
-      const parsed = PAIR.safeParse(pair);
-      const result: Result<MergeReport> = !parsed.success
-        ? refused(refusal("invalid_request", "from and to: must have 1 to 200 characters"))
-        : stop ?? await mergeSafely({ ...request, firstAnswer: null }, parsed.data);
-      if (!result.ok && CAPS.has(result.refusal.code)) stop = result;
-      results.push(showResult(pair, result));
-    }
+  handle: async ({ world, caller, input }) => {
+    const pairs = input.pairs.map((sent) => PAIR.safeParse(sent).data ?? null);
+    const merged = await mergePairs(world, caller.realm, pairs, optionsOf(input));
+    const results = merged.map((result, place) => showResult(input.pairs[place], result));
     const billableOperations = results.reduce((sum, result) => sum + result.billableOperations, 0);
     return success({ results, billableOperations });
   },
@@ -121,66 +105,7 @@ const customer = endpoint({
     })),
 });
 
-export const CUSTOMERS: readonly Endpoint<unknown>[] = [alias, batch, customer];
-
-const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
-/** Refusals that hold for every pair that is left. */
-const CAPS = new Set<string>(["workspace_limit_reached", "test_quota_exceeded"]);
-
-async function mergePair(
-  { serving, caller, firstAnswer }: EndpointRequest<unknown>,
-  { from, to }: Pair,
-  { dryRun, consentGiven }: PairOptions,
-  show: (report: MergeReport) => unknown,
-): Promise<Result<MergeReport>> {
-  const needsConsent = from.startsWith("anon_") || to.startsWith("anon_");
-  const record = firstAnswer === null ? null : (result: Result<MergeReport>, userKey: number) => {
-    firstAnswer.isKept = true;
-    return firstAnswer.row(wireAnswer(result, show), userKey);
-  };
-  const analytics = needsConsent && consentGiven !== true ? "skipped_consent_required" : "linked";
-  const isDryRun = dryRun === true;
-  const call = { realm: caller.realm, from, to, isDryRun, analytics, record } as const;
-  const { result, alias: moved } = await mergeUsers(worldOf(serving), call);
-  if (result.ok && !isDryRun) {
-    // Reads of tables must see what either side opted out of before this is answered.
-    if (result.answer.analytics === "skipped_consent_required") await serving.term.flush();
-    // A repeated call links too: the first one may have been cut off before it did.
-    else await linkPeople(serving, caller.realm, from, to);
-  }
-  if (moved !== null && result.ok && !result.answer.historyPending) await moveAlias(serving, moved);
-  return result;
-}
-
-function worldOf({ term, store, ids }: Serving): MergeWorld {
-  const { gate, budget, directory, idempotency } = term;
-  return {
-    gate,
-    budget,
-    directory,
-    store,
-    ids,
-    flush: () => term.flush(),
-    isValid: () => term.isServing,
-    remember: (row, waiting) => idempotency.remember(row, waiting),
-  };
-}
-
-/** A pair that fails does not stop the others; one that meets a fault of ours says so. */
-async function mergeSafely(
-  request: EndpointRequest<PairOptions>,
-  pair: Pair,
-): Promise<Result<MergeReport>> {
-  try {
-    return await mergePair(request, pair, request.input, () => null);
-  } catch (error) {
-    if (error instanceof Refused) return refused(error.refusal);
-    if (!request.serving.term.isServing) throw error;
-    return refused(refusal("internal_error", "This pair could not be merged: send it again"));
-  }
-}
-
-type PairResult = ReturnType<typeof showResult>;
+export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [alias, batch, customer];
 
 function showResult(pair: unknown, result: Result<MergeReport>) {
   const { from = null, to = null } = (typeof pair === "object" && pair !== null ? pair : {}) as Partial<Pair>;

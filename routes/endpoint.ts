@@ -4,236 +4,228 @@
 
 import type { Context } from "hono";
 import type { z } from "zod";
-import type { Call } from "../actors/actor.ts";
-import type { Directory } from "../actors/directory.ts";
-import type { WireAnswer } from "../actors/idempotency.ts";
-import type { IdempotencyRow } from "../actors/port.ts";
-import type { CommandName, Commands } from "../src/domain/command.ts";
-import { unknownBalance } from "../src/domain/credits/revoke.ts";
-import { ownerOf } from "../src/domain/ids.ts";
-import { unknownReservation } from "../src/domain/metering/reservation.ts";
-import { refused, type Result } from "../src/domain/result.ts";
+import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
+import type { Term } from "../actors/term.ts";
+import type { Clock } from "../src/process/clock.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { hashOf } from "../src/secrets/hash.ts";
-import type { Service, Serving } from "../src/service/service.ts";
-import type { Caller } from "../src/tenant/registry.ts";
-import { type Access, authenticate, authorize, type EndUser } from "./auth.ts";
+import type { Caller, Registry } from "../src/tenant/registry.ts";
 import {
-  flattenOptions,
-  type Members,
-  readBody,
-  readMembers,
-  readQuery,
-  refuseForeignEscapes,
-  type RequestInput,
-} from "./body.ts";
-import { errorBody, NOT_KEPT, Refused, STATUS } from "./errors.ts";
+  type Answer,
+  type Handled,
+  isKept,
+  readKept,
+  valueOf,
+  writeHandled,
+  type WrittenAnswer,
+} from "./answer.ts";
+import { type Access, authenticate, authorize, authorizeAdmin, type EndUser } from "./auth.ts";
+import { type Members, readMembers, refuseForbiddenText } from "./body.ts";
+import { invalidMember, Refused } from "./errors.ts";
+import { checkInput, readInput } from "./input.ts";
+import type { Definition } from "./definition.ts";
 import { countCall } from "./rate_limit.ts";
-import type { EndpointDoc } from "./reference/doc.ts";
+import { refusalOf, requestId } from "./respond.ts";
 import type { RouteWatch } from "./watch.ts";
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-
-/** An endpoint under `/api`. */
-export interface Endpoint<Input> {
-  readonly method: Method;
-  /** Under `/api`, with `:name` for path members. */
-  readonly path: string;
+/** An endpoint for callers with an API key; `World` is what it works on. */
+export interface Endpoint<World> extends Definition {
   readonly access: Access;
-  readonly input: z.ZodType<Input>;
-  /** Whether a nested `options` object may hold members of the body. */
-  readonly hasOptions?: boolean;
+  readonly input: z.ZodType;
   /** Whether an answer holds a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
-  readonly doc: EndpointDoc;
-  readonly handle: (request: EndpointRequest<Input>) => Promise<WireAnswer>;
+  readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;
+}
+
+/** An endpoint that asks for the admin token, or for nothing. */
+export interface KeylessEndpoint<World> extends Definition {
+  readonly access: "admin" | "open";
+  /** What input that does not fit is refused with; by default `invalid_request`, naming the member. */
+  readonly misfit?: () => Refused;
+  /** The media type of an answer without the envelope. */
+  readonly mediaType?: string;
+  readonly handle: (
+    request: KeylessRequest<World, unknown>,
+  ) => Promise<Answer | Response> | Answer | Response;
 }
 
 /** A request that has passed every check before its decision. */
-export interface EndpointRequest<Input> {
-  readonly serving: Serving;
+export interface EndpointRequest<World, Input> {
+  readonly world: World;
   readonly caller: Caller;
   /** The end user that a token stands for; null with a secret key. */
   readonly endUser: EndUser | null;
   readonly input: Input;
   /** The address as the caller gave it. */
   readonly url: string;
-  /** Set when the call has an idempotency key: makes the row of a first answer. */
-  readonly firstAnswer: FirstAnswer | null;
+  /** Null for a call without an idempotency key. */
+  readonly idempotent: IdempotentCall | null;
 }
 
-/** Keeps track of whether a first answer was written with the changes of a turn. */
-export interface FirstAnswer {
-  isKept: boolean;
-  /** The user that the answer is about, where no turn says it: it is erased with that user. */
-  userKey: number | null;
-  row(answer: WireAnswer, userKey: number | null): IdempotencyRow;
+/** A request to an endpoint without an API key. */
+export interface KeylessRequest<World, Input> {
+  readonly world: World;
+  readonly input: Input;
+  readonly request: Request;
 }
 
-/** An endpoint with its input type known to itself alone. */
-export function endpoint<Input>(definition: Endpoint<Input>): Endpoint<unknown> {
-  return definition as Endpoint<unknown>;
+/** What every call with a key needs of the running term. */
+export interface KeyedWorld {
+  readonly registry: Pick<Registry, "authenticate">;
+  readonly clock: Clock;
+  readonly term: Pick<Term, "keepAnswer"> & { readonly idempotency: Pick<Idempotency, "run"> };
 }
 
-/** Who a command is for. */
-export type Target =
-  | { readonly userId: string }
-  | { readonly reservationId: string }
-  | { readonly balanceId: string };
-
-/** Puts a command to a user and answers with what the result shows as; a first answer is kept with the turn. */
-export function runTurn<Name extends CommandName>(
-  { serving, caller, firstAnswer }: EndpointRequest<unknown>,
-  target: Target,
-  { name, input, isCapped, needs, aiCents }: Pick<
-    Call<Name>,
-    "name" | "input" | "isCapped" | "needs" | "aiCents"
-  >,
-  show: (answer: Commands[Name]["answer"]) => unknown,
-): Promise<WireAnswer> {
-  let kept: WireAnswer | null = null;
-  const record = firstAnswer === null
-    ? null
-    : (result: Result<Commands[Name]["answer"]>, userKey: number | null) => {
-      if (!isKeepable(result)) return null;
-      kept = wireAnswer(result, show);
-      firstAnswer.isKept = true;
-      return firstAnswer.row(kept, userKey);
-    };
-  const { directory } = serving.term;
-  const { realm } = caller;
-  const result = "userId" in target
-    ? directory.runById(target.userId, { realm, name, input, isCapped, needs, aiCents, record })
-    : runOnOwned(directory, target, { realm, name, input, isCapped, needs: target, aiCents, record });
-  return result.then((result) => kept ?? wireAnswer(result, show));
+/** Where endpoints get what they work on; throws while this process is not the writer. */
+export interface Source<World> {
+  requireServing(): World;
 }
 
-/** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
-async function runOnOwned<Name extends CommandName>(
-  directory: Directory,
-  target: Exclude<Target, { readonly userId: string }>,
-  call: Call<Name>,
-): Promise<Result<Commands[Name]["answer"]>> {
-  const isBalance = "balanceId" in target;
-  const owner = isBalance
-    ? ownerOf("creditBalance", target.balanceId)
-    : ownerOf("reservation", target.reservationId);
-  const result = owner === null ? null : await directory.runByKey(owner, call);
-  return result ?? refused(isBalance ? unknownBalance() : unknownReservation());
+type Typed<Defined, Schema, Handle> = Omit<Defined, "input" | "handle"> & {
+  readonly input: Schema;
+  readonly handle: Handle;
+};
+
+/** Makes endpoints of one kind of world; each knows the type of its own input. */
+export function endpointsOn<World>() {
+  return <Schema extends z.ZodType>(
+    definition: Typed<
+      Endpoint<World>,
+      Schema,
+      (request: EndpointRequest<World, z.infer<Schema>>) => Promise<Handled> | Handled
+    >,
+  ): Endpoint<World> => definition as unknown as Endpoint<World>;
 }
 
-/** The answer of a result on the wire. */
-export function wireAnswer<Answer>(result: Result<Answer>, show: (answer: Answer) => unknown): WireAnswer {
-  if (result.ok) return success(show(result.answer));
-  return { status: STATUS[result.refusal.code], body: errorBody(result.refusal) };
-}
-
-/** A 200 answer with data. */
-export function success(data: unknown): WireAnswer {
-  return { status: 200, body: JSON.stringify({ ok: true, data }) };
+/** The same for endpoints without an API key. */
+export function keylessEndpointsOn<World>() {
+  return <Schema extends z.ZodType | null>(
+    definition: Typed<
+      KeylessEndpoint<World>,
+      Schema,
+      (
+        request: KeylessRequest<World, Schema extends z.ZodType ? z.infer<Schema> : null>,
+      ) => ReturnType<KeylessEndpoint<World>["handle"]>
+    >,
+  ): KeylessEndpoint<World> => definition as unknown as KeylessEndpoint<World>;
 }
 
 /** Handles a request to an endpoint. */
-export async function handle(
+export async function handle<World extends KeyedWorld>(
   context: Context,
-  definition: Endpoint<unknown>,
-  service: Service,
+  endpoint: Endpoint<World>,
+  source: Source<World>,
   watch: RouteWatch,
 ): Promise<Response> {
   const request = context.req.raw;
   const startedAt = watch.starts();
   try {
-    const { serving, caller } = authenticate(request, service);
-    const endUser = authorize(request, definition.access, caller, serving.clock.now());
+    const { world, caller } = authenticate(request, source);
+    const endUser = authorize(request, endpoint.access, caller, world.clock.now());
     const { rateLimit } = caller.app.catalog;
-    if (rateLimit !== null) countCall(caller, rateLimit, serving.clock.now());
-    const key = definition.method === "GET" ? null : request.headers.get("idempotency-key");
+    if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
+    const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
     // The text of a body is needed for the hash of a call with a key alone.
-    const { members, text } = key === null && definition.method === "POST"
+    const { members, text } = key === null && endpoint.method === "POST"
       ? { members: await readMembers(request), text: "" }
-      : await readInput(context, definition);
-    const input = checked(definition, members);
-    const ready = { serving, caller, endUser, input, url: request.url, firstAnswer: null };
-    if (key === null) return watch.answered(startedAt, request, await definition.handle(ready));
-    const { answer, isReplayed } = await handleOnce(definition, ready, key, text);
+      : await readInput(context, endpoint);
+    const input = checkInput(endpoint, members);
+    const ready = { world, caller, endUser, input, url: request.url, idempotent: null };
+    if (key === null) {
+      return watch.answered(startedAt, request, writeHandled(await endpoint.handle(ready)));
+    }
+    const { answer, isReplayed } = await handleOnce(endpoint, ready, key, text);
     return watch.answered(startedAt, request, answer, isReplayed);
   } catch (error) {
     return watch.threw(startedAt, request, error);
   }
 }
 
-/** The input of an endpoint; refuses members that do not fit its schema. */
-function checked<Input>({ input, hasOptions }: Endpoint<Input>, members: Members): Input {
-  const parsed = input.safeParse(hasOptions === true ? flattenOptions(members) : members);
-  if (!parsed.success) throw invalid(parsed.error);
-  return parsed.data;
-}
-
-async function readInput(context: Context, definition: Endpoint<unknown>): Promise<RequestInput> {
+/** Handles a request to an endpoint without an API key. */
+export async function handleKeyless<World>(
+  context: Context,
+  endpoint: KeylessEndpoint<World>,
+  source: Source<World>,
+  adminToken: string | null,
+  watch: RouteWatch,
+): Promise<Response> {
   const request = context.req.raw;
-  if (definition.method === "GET") {
-    const query = readQuery(request);
-    if (!definition.path.includes(":")) return query;
-    refuseForeignEscapes(request.url);
-    return { ...query, members: { ...query.members, ...context.req.param() } };
+  const startedAt = watch.starts();
+  try {
+    const world = source.requireServing();
+    if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
+    const input = await inputOf(context, endpoint);
+    const answer = await endpoint.handle({ world, input, request });
+    if (answer instanceof Response) return watch.ended(startedAt, "ok", answer);
+    return watch.answered(startedAt, request, writeHandled(answer));
+  } catch (error) {
+    return watch.threw(startedAt, request, error);
   }
-  const body = await readBody(request);
-  if (definition.method !== "DELETE") return body;
-  const query = readQuery(request);
-  for (const name of Object.keys(query.members)) {
-    if (Object.hasOwn(body.members, name)) {
-      throw new Refused("invalid_request", `${name}: stands both in the body and in the query`);
-    }
-  }
-  return { members: { ...query.members, ...body.members }, text: `${query.text}\n${body.text}` };
 }
 
-/** The refusal of a body that does not fit its schema: the first fault as the message, all of them as details. */
-export function invalid(error: z.ZodError): Refused {
-  const details = error.issues.slice(0, 20).map(({ path, message }) => ({ path: path.join("."), message }));
-  const [first] = details;
-  return new Refused(
-    "invalid_request",
-    first?.path ? `${first.path}: ${first.message}` : "The request is invalid",
-    details,
-  );
+async function inputOf(context: Context, endpoint: KeylessEndpoint<never>): Promise<unknown> {
+  if (endpoint.input === null) return null;
+  try {
+    const { members } = await readInput(context, endpoint);
+    return checkInput(endpoint, members);
+  } catch (error) {
+    const isMisfit = error instanceof Refused && error.refusal.code === "invalid_request";
+    throw isMisfit ? endpoint.misfit?.() ?? error : error;
+  }
 }
 
-async function handleOnce(
-  definition: Endpoint<unknown>,
-  ready: EndpointRequest<unknown>,
+/**
+ * Calls an endpoint from within the process, with the key of another request: its answer as a value.
+ *
+ * @param members what a query would hold
+ */
+export async function callEndpoint<World>(
+  request: Request,
+  endpoint: Endpoint<World>,
+  members: Members,
+  source: Source<KeyedWorld & World>,
+  watch: RouteWatch,
+): Promise<Answer> {
+  const startedAt = watch.starts();
+  try {
+    const { world, caller } = authenticate(request, source);
+    const endUser = authorize(request, endpoint.access, caller, world.clock.now());
+    const { rateLimit } = caller.app.catalog;
+    if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
+    refuseForbiddenText(members);
+    const input = checkInput(endpoint, members);
+    const ready = { world, caller, endUser, input, url: request.url, idempotent: null };
+    return watch.called(startedAt, request, valueOf(await endpoint.handle(ready)));
+  } catch (error) {
+    return watch.called(startedAt, request, { ok: false, error: refusalOf(requestId(request), error) });
+  }
+}
+
+async function handleOnce<World extends KeyedWorld>(
+  endpoint: Endpoint<World>,
+  ready: EndpointRequest<World, unknown>,
   key: string,
   bodyText: string,
-): Promise<{ answer: WireAnswer; isReplayed: boolean }> {
+): Promise<{ answer: WrittenAnswer; isReplayed: boolean }> {
   if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
-    throw new Refused("invalid_request", "Idempotency-Key: must have 1 to 200 characters");
+    throw invalidMember("Idempotency-Key", "must have 1 to 200 characters");
   }
-  const { term, clock } = ready.serving;
-  const { realm } = ready.caller.realm;
-  const requestHash = hashOf(`${definition.method} ${definition.path}\n${bodyText}`);
-  const firstAnswer: FirstAnswer = {
-    isKept: false,
-    userKey: null,
-    row: ({ status, body }, userKey) => ({ realm, key, requestHash, status, body, userKey, at: clock.now() }),
-  };
-  const outcome = await term.idempotency.run({ realm, key, requestHash }, async () => {
-    const answer = await definition.handle({ ...ready, firstAnswer });
-    const isOpen = !firstAnswer.isKept && definition.answersToken !== true;
-    if (isOpen && isKeepableStatus(answer)) {
-      await term.keepAnswer(firstAnswer.row(answer, firstAnswer.userKey));
+  const { term } = ready.world;
+  const requestHash = hashOf(`${endpoint.method} ${endpoint.path}\n${bodyText}`);
+  const idempotent = { realm: ready.caller.realm.realm, key, requestHash };
+  const outcome = await term.idempotency.run(idempotent, async () => {
+    const handled = await endpoint.handle({ ...ready, idempotent });
+    const written = writeHandled(handled);
+    // What a turn kept comes as text.
+    if (!("body" in handled) && endpoint.answersToken !== true && isKept(written.code)) {
+      const userKey = "userKey" in handled ? handled.userKey : null;
+      await term.keepAnswer({ ...idempotent, ...written }, userKey);
     }
-    return answer;
+    return written;
   });
   if (outcome.kind === "conflict") {
     throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
   }
-  return { answer: outcome.answer, isReplayed: outcome.kind === "replayed" };
-}
-
-function isKeepable(result: Result<unknown>): boolean {
-  return result.ok || !NOT_KEPT.has(result.refusal.code);
-}
-
-function isKeepableStatus({ status }: WireAnswer): boolean {
-  return status === 200 || status === 404 || status === 409;
+  if (outcome.kind === "first") return { answer: outcome.answer, isReplayed: false };
+  return { answer: readKept(outcome.answer), isReplayed: true };
 }

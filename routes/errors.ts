@@ -1,7 +1,7 @@
 // Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
 // not compile until it has its status here.
 
-import { type Refusal, refusal, type RefusalCode } from "../src/domain/refusal.ts";
+import { invalidField, type Refusal, refusal, type RefusalCode } from "../src/domain/refusal.ts";
 
 /** The status of each code. Specification, "Errors"; section 1 of the decisions. */
 export const STATUS: Readonly<Record<RefusalCode, number>> = {
@@ -67,6 +67,16 @@ export class Refused extends Error {
   }
 }
 
+/**
+ * The refusal of a member that is not as it must be.
+ *
+ * @param path "" for the body as a whole
+ */
+export function invalidMember(path: string, message: string): Refused {
+  const refused = invalidField(path, message);
+  return new Refused(refused.code, refused.message, refused.details);
+}
+
 /** The refusal of a call above its key's rate. */
 export class RateLimited extends Refused {
   /** Whole seconds, at least 1. */
@@ -76,9 +86,4 @@ export class RateLimited extends Refused {
     super("rate_limited", `This key is above its rate: try again in ${retryAfterS} s`);
     this.retryAfterS = retryAfterS;
   }
-}
-
-/** The body of an error answer. */
-export function errorBody({ code, message, details }: Refusal): string {
-  return JSON.stringify({ ok: false, error: { code, message, details } });
 }

@@ -2,13 +2,23 @@
 
 import { z } from "zod";
 import type { Realm } from "../actors/actor.ts";
+import type { Term } from "../actors/term.ts";
 import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, success } from "./endpoint.ts";
+import { success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { eventsAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, nameOf, wholeNumber } from "./schemas/fields.ts";
 import { eventDetail } from "./schemas/records.ts";
 import { getEvent, listEvents, type LogView } from "../src/read/feed.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
+
+/** What reads of the feed work on. */
+export interface FeedWorld {
+  readonly term: Pick<Term, "flush">;
+  readonly database: Parameters<typeof listEvents>[0];
+}
+
+const endpoint = endpointsOn<FeedWorld>();
 
 /** `GET /v1/events`: a page of events, newest first. */
 const list = endpoint({
@@ -31,11 +41,11 @@ const list = endpoint({
     answer: eventsAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, input }) => {
-    await serving.term.flush();
+  handle: async ({ world, caller, input }) => {
+    await world.term.flush();
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
-    const events = await listEvents(serving.database, {
+    const events = await listEvents(world.database, {
       realm: caller.realm.realm,
       logs: logViewOf(caller.realm),
       userId: input.userId ?? null,
@@ -60,10 +70,10 @@ const detail = endpoint({
     answer: eventDetail,
     errors: ["not_found"],
   },
-  handle: async ({ serving, caller, input }) => {
-    await serving.term.flush();
+  handle: async ({ world, caller, input }) => {
+    await world.term.flush();
     const { realm } = caller.realm;
-    const event = await getEvent(serving.database, realm, input.eventId, logViewOf(caller.realm));
+    const event = await getEvent(world.database, realm, input.eventId, logViewOf(caller.realm));
     if (event === null) throw new Refused("not_found", "No event has this eventId");
     return success(event);
   },
@@ -75,4 +85,4 @@ function logViewOf(realm: Realm): LogView {
   return { isOn: promptLogging, keptFrom: realm.now() - promptLogRetentionMs };
 }
 
-export const EVENTS: readonly Endpoint<unknown>[] = [list, detail];
+export const EVENTS: readonly Endpoint<FeedWorld>[] = [list, detail];

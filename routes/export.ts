@@ -1,23 +1,34 @@
 // The export of a person: a signed link, and the document that it opens. The link is the authorisation, so its token is
 // read as strictly as a key. Specification, "POST /v1/export-person"; section 9 of the decisions.
 
-import { createHmac } from "node:crypto";
-import { Buffer } from "node:buffer";
-import type { Context } from "hono";
 import { z } from "zod";
 import type { Mode } from "../actors/port.ts";
+import type { Term } from "../actors/term.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { exportDocument } from "../src/privacy/export.ts";
 import { PEOPLE_LIMITS } from "../src/process/limits.ts";
-import { equalsSecret } from "../src/secrets/hash.ts";
-import type { Service, Serving } from "../src/service/service.ts";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, success } from "./endpoint.ts";
-import type { EndpointDoc } from "./reference/doc.ts";
+import type { Clock } from "../src/process/clock.ts";
+import type { Features } from "../src/process/features.ts";
+import { openToken, signToken } from "../src/secrets/signed_token.ts";
+import type { Registry } from "../src/tenant/registry.ts";
+import { success } from "./answer.ts";
+import { type Endpoint, endpointsOn, type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
+import { invalidMember, Refused } from "./errors.ts";
 import { headersOf, requestId } from "./respond.ts";
 import { exportDocumentAnswer, exportPersonAnswer } from "./schemas/answers.ts";
 import { endUserId, timeText } from "./schemas/fields.ts";
-import type { RouteWatch } from "./watch.ts";
+
+/** What links are made with. */
+interface LinkWorld {
+  readonly clock: Clock;
+  readonly features: Pick<Features, "exportSecret" | "publicUrl">;
+}
+
+/** What the document of a link is made of. */
+type DocumentWorld =
+  & LinkWorld
+  & Parameters<typeof exportDocument>[0]
+  & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
 
 /** What a token allows: the document of one id, for a while. */
 export interface ExportGrant {
@@ -27,21 +38,10 @@ export interface ExportGrant {
   readonly expiresAt: Millis;
 }
 
-/** Answers without a key, so it is no operation: `routes/app.ts` mounts it. */
-export const DOWNLOAD_PATH = "/v1/export-download";
-
-/** What the reference says of the download. */
-export const DOWNLOAD_DOC: EndpointDoc = {
-  id: "downloadExport",
-  tag: "Privacy",
-  summary: "The export document of a person",
-  description: "The token of the link is the authorisation. The document is made while it is sent.",
-  answer: exportDocumentAnswer,
-  errors: ["unavailable", "invalid_or_expired_token", "not_implemented", "internal_error"],
-};
+const DOWNLOAD_PATH = "/v1/export-download";
 
 /** `POST /v1/export-person`: a link to the document of a person. */
-const exportPerson = endpoint({
+const exportPerson = endpointsOn<LinkWorld>()({
   method: "POST",
   path: "/v1/export-person",
   access: "secret",
@@ -55,33 +55,31 @@ const exportPerson = endpoint({
     answer: exportPersonAnswer,
     errors: ["not_implemented"],
   },
-  handle: ({ serving, caller, input, url }) => {
-    const { features, clock } = serving;
-    const secret = requireSecret(serving);
+  handle: ({ world, caller, input, url }) => {
+    const { features, clock } = world;
+    const secret = requireSecret(features);
     const expiresAt = clock.now() + PEOPLE_LIMITS.exportValidMs;
     const { appId } = caller.app.record;
     const { distinctId } = input;
     const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
     const origin = features.publicUrl ?? originOf(url);
     const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
-    return Promise.resolve(success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" }));
+    return success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" });
   },
 });
 
-export const EXPORT: readonly Endpoint<unknown>[] = [exportPerson];
+export const EXPORT: readonly Endpoint<LinkWorld>[] = [exportPerson];
 
 /** The origin that a request was sent to; an address in full may name one that is none. */
 function originOf(url: string): string {
-  if (!URL.canParse(url)) throw new Refused("invalid_request", "The address names no host");
+  if (!URL.canParse(url)) throw invalidMember("", "The address names no host");
   return new URL(url).origin;
 }
 
-/** The token of a grant: base64url(JSON) "." base64url(HMAC-SHA-256 of the first part). */
+/** The token of a grant. */
 export function signExport(secret: string, grant: ExportGrant): string {
   const { appId, mode, distinctId, expiresAt } = grant;
-  const payload = JSON.stringify({ appId, mode, distinctId, expiresAt: timeText(expiresAt) });
-  const first = Buffer.from(payload).toString("base64url");
-  return `${first}.${signatureOf(secret, first)}`;
+  return signToken(secret, { appId, mode, distinctId, expiresAt: timeText(expiresAt) });
 }
 
 const PAYLOAD = z.object({
@@ -92,40 +90,35 @@ const PAYLOAD = z.object({
 });
 
 /** The grant of a token that is valid at a real moment, or null. */
-export function readExport(secret: string, token: string, nowMs: Millis): ExportGrant | null {
-  const [first, signature, ...rest] = token.split(".");
-  if (first === undefined || signature === undefined || rest.length > 0) return null;
-  // The signature is of the text and compared as text: the same bytes in another encoding are another token.
-  if (!equalsSecret(signature, signatureOf(secret, first))) return null;
-  const bytes = Buffer.from(first, "base64url");
-  if (bytes.toString("base64url") !== first) return null;
-  try {
-    const grant = PAYLOAD.safeParse(JSON.parse(bytes.toString()));
-    return grant.success && grant.data.expiresAt > nowMs ? grant.data : null;
-  } catch {
-    return null;
-  }
+function readExport(secret: string, token: string, nowMs: Millis): ExportGrant | null {
+  const opened = openToken(token, [secret]);
+  if (opened === null || !opened.isCanonical) return null;
+  const grant = PAYLOAD.safeParse(opened.payload);
+  return grant.success && grant.data.expiresAt > nowMs ? grant.data : null;
 }
 
-function signatureOf(secret: string, first: string): string {
-  return createHmac("sha256", secret).update(first).digest("base64url");
-}
-
-/** `GET /v1/export-download`: the document, made while it is sent. */
-export async function exportDownload(
-  { req }: Context,
-  service: Service,
-  watch: RouteWatch,
-): Promise<Response> {
-  const request = req.raw;
-  const startedAt = watch.starts();
-  try {
-    const serving = service.requireServing();
-    const { grant, realm } = granted(request, serving);
-    await serving.term.flush();
+/** `GET /v1/export-download`: the document, made while it is sent. Every bad token answers the same. */
+const exportDownload = keylessEndpointsOn<DocumentWorld>()({
+  method: "GET",
+  path: DOWNLOAD_PATH,
+  access: "open",
+  input: z.object({ token: z.string().optional() }),
+  misfit: badToken,
+  mediaType: "application/json",
+  doc: {
+    id: "downloadExport",
+    tag: "Privacy",
+    summary: "The export document of a person",
+    description: "The token of the link is the authorisation. The document is made while it is sent.",
+    answer: exportDocumentAnswer,
+    errors: ["invalid_or_expired_token", "not_implemented"],
+  },
+  handle: async ({ world, input, request }) => {
+    const { grant, realm } = granted(world, input.token ?? null);
+    await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
     const now = realm.now();
-    const pieces = exportDocument(serving, {
+    const pieces = exportDocument(world, {
       ...grant,
       realm,
       exportedAt: now,
@@ -136,26 +129,28 @@ export async function exportDownload(
       ...headersOf(requestId(request), "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
     };
-    return watch.ended(startedAt, "ok", new Response(streamOf(first, pieces), { headers }));
-  } catch (error) {
-    return watch.threw(startedAt, request, error);
-  }
-}
+    return new Response(streamOf(first, pieces), { headers });
+  },
+});
 
-/** What the request's token grants. Every bad token answers the same. */
-function granted(request: Request, serving: Serving) {
-  const secret = requireSecret(serving);
-  const token = new URLSearchParams(request.url.split("?", 2)[1] ?? "").get("token");
-  const grant = token === null ? null : readExport(secret, token, serving.clock.now());
-  const realm = grant === null ? undefined : serving.registry.apps.get(grant.appId)?.realms[grant.mode];
-  if (grant === null || realm === undefined) {
-    throw new Refused("invalid_or_expired_token", "The token is missing, invalid or expired");
-  }
+/** The download of an export. */
+export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [exportDownload];
+
+/** What a token grants. */
+function granted({ features, clock, registry }: DocumentWorld, token: string | null) {
+  const secret = requireSecret(features);
+  const grant = token === null ? null : readExport(secret, token, clock.now());
+  const realm = grant === null ? undefined : registry.apps.get(grant.appId)?.realms[grant.mode];
+  if (grant === null || realm === undefined) throw badToken();
   return { grant, realm };
 }
 
-function requireSecret({ features }: Serving): string {
-  if (features.exportSecret !== null) return features.exportSecret;
+function badToken(): Refused {
+  return new Refused("invalid_or_expired_token", "The token is missing, invalid or expired");
+}
+
+function requireSecret({ exportSecret }: Pick<Features, "exportSecret">): string {
+  if (exportSecret !== null) return exportSecret;
   throw new Refused("not_implemented", "ANALYTICS_EXPORT_SECRET is not set");
 }
 

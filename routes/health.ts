@@ -2,7 +2,7 @@
 
 import { Hono } from "hono";
 import { refusal } from "../src/domain/refusal.ts";
-import { success } from "./endpoint.ts";
+import { success, write } from "./answer.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../src/observability/metrics.ts";
 import type { Service } from "../src/service/service.ts";
@@ -11,9 +11,9 @@ import type { Service } from "../src/service/service.ts";
 export function healthRoutes(service: Service): Hono {
   const app = new Hono();
   const metrics = makeMetrics(service);
-  app.get("/healthz", ({ req }) => respond(req.raw, success({ status: "alive" })));
+  app.get("/healthz", ({ req }) => respond(req.raw, write(success({ status: "alive" }))));
   app.get("/readyz", ({ req }) => {
-    if (service.serving !== null) return respond(req.raw, success({ status: "serving" }));
+    if (service.serving !== null) return respond(req.raw, write(success({ status: "serving" })));
     const refused = refusal("unavailable", "This process is not the writer", { status: service.state });
     const response = refuse(req.raw, refused);
     return service.state === "stopping" ? lastOf(response) : response;

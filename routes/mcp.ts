@@ -1,48 +1,43 @@
-// The tool server over HTTP: `POST /mcp` with a secret key. A tool's call is a call of its operation with the same key,
+// The tool server over HTTP: `POST /mcp` with a secret key. A tool's call is a call of its endpoint with the same key,
 // within this process. Section 11 of the decisions.
 
 import { type Context, Hono } from "hono";
+import type { ToolOutcome } from "../src/mcp/tool_server.ts";
 import { authenticate, authorize } from "./auth.ts";
+import { callEndpoint, type Endpoint, type KeyedWorld, type Source } from "./endpoint.ts";
+import type { FeedWorld } from "./events.ts";
 import { headersOf, requestId, respondTo } from "./respond.ts";
-import { callTool, TOOLS } from "./tools.ts";
+import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
+import { type Observed, RouteWatch } from "./watch.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
-import type { Service } from "../src/service/service.ts";
 
 /** Where the tool server is. */
 export const TOOL_SERVER_PATH = "/mcp";
 
-/**
- * The route of the tool server.
- *
- * @param fetch answers a request to the API, as the whole app does
- */
-export function toolRoutes(
-  service: Service,
-  fetch: (request: Request) => Response | Promise<Response>,
-): Hono {
+type ToolSource = Source<KeyedWorld & FeedWorld> & Observed;
+
+/** The route of the tool server. */
+export function toolRoutes(source: ToolSource): Hono {
   const app = new Hono();
-  app.post(TOOL_SERVER_PATH, (context) => answer(context, service, fetch));
+  app.post(TOOL_SERVER_PATH, (context) => answer(context, source));
   return app;
 }
 
-async function answer(
-  { req }: Context,
-  service: Service,
-  fetch: (request: Request) => Response | Promise<Response>,
-): Promise<Response> {
+async function answer({ req }: Context, source: ToolSource): Promise<Response> {
   const request = req.raw;
   try {
-    const { serving, caller } = authenticate(request, service);
-    authorize(request, "secret", caller, serving.clock.now());
+    const { world, caller } = authenticate(request, source);
+    authorize(request, "secret", caller, world.clock.now());
     const id = requestId(request);
-    const headers = { authorization: req.header("authorization") ?? "", "x-request-id": id };
-    const { origin } = new URL(request.url);
-    const send = async (path: string) => await fetch(new Request(`${origin}/api${path}`, { headers }));
+    const call = async (endpoint: Endpoint<FeedWorld>, members: ToolMembers) => {
+      const watch = new RouteWatch(source, endpoint.method, `/api${endpoint.path}`);
+      return await callEndpoint(request, endpoint, members, source, watch) as ToolOutcome;
+    };
     const { answerPost } = await import("../src/mcp/http.ts");
     const response = await answerPost(
       request,
       TOOLS,
-      (name, input) => callTool(send, name, input),
+      (name, input) => callTool(call, name, input),
       REQUEST_LIMITS.bodyBytesMax,
     );
     const type = response.headers.get("content-type");

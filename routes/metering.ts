@@ -7,11 +7,14 @@ import type { CallSize } from "../src/domain/metering/pricing.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
 import type { GroupReading } from "../src/domain/metering/room.ts";
 import type { TrackAnswer } from "../src/domain/metering/track.ts";
-import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "./schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
 import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "./schemas/metering.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showCounter } from "./wire.ts";
+
+const endpoint = endpointsOn<TurnWorld>();
 
 /** `POST /v1/reserve`: hold quota before the work. */
 const reserve = endpoint({
@@ -164,7 +167,7 @@ const canUse = endpoint({
   },
 });
 
-export const METERING: readonly Endpoint<unknown>[] = [reserve, commit, release, track, canUse];
+export const METERING: readonly Endpoint<TurnWorld>[] = [reserve, commit, release, track, canUse];
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
 

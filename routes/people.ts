@@ -1,14 +1,22 @@
 // Analytics people: capture, identify and the alias of two people. Section 9 of the decisions.
 
 import { z } from "zod";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, success, wireAnswer } from "./endpoint.ts";
+import { answerOf, success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { invalidMember, Refused } from "./errors.ts";
 import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./schemas/fields.ts";
 import { capture, type Properties, type Property } from "../src/privacy/capture.ts";
 import { identify } from "../src/privacy/identify.ts";
 import { PEOPLE_LIMITS } from "../src/process/limits.ts";
 import { aliasPeople } from "../src/privacy/link.ts";
+
+type PeopleWorld =
+  & Parameters<typeof capture>[0]
+  & Parameters<typeof identify>[0]
+  & Parameters<typeof aliasPeople>[0];
+
+const endpoint = endpointsOn<PeopleWorld>();
 
 /** An object of plain values. */
 const properties = metadata.transform(({ members }, context): Properties => {
@@ -50,14 +58,14 @@ const captureEvent = endpoint({
     answer: captureAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, input }) => {
+  handle: async ({ world, caller, input }) => {
     const now = caller.realm.now();
     const at = input.timestamp ?? now;
     if (at > now + PEOPLE_LIMITS.timestampAheadMs) {
-      throw new Refused("invalid_request", "timestamp: must be at most 24 hours ahead");
+      throw invalidMember("timestamp", "must be at most 24 hours ahead");
     }
     const { distinctId = null, event } = input;
-    await capture(serving, caller.realm, { distinctId, event, properties: input.properties ?? {}, at });
+    await capture(world, caller.realm, { distinctId, event, properties: input.properties ?? {}, at });
     return success({ accepted: true });
   },
 });
@@ -87,16 +95,16 @@ const identifyPerson = endpoint({
     answer: identifyAnswer,
     errors: ["consent_required"],
   },
-  handle: async ({ serving, caller, input }) => {
+  handle: async ({ world, caller, input }) => {
     const anonymousId = input.mergeAnonymousId ?? null;
     if (anonymousId !== null && input.consentGiven !== true) requireConsent("mergeAnonymousId");
-    const result = await identify(serving, caller.realm, {
+    const result = await identify(world, caller.realm, {
       distinctId: input.distinctId,
       properties: input.properties ?? {},
       propertiesOnce: input.propertiesOnce ?? {},
       anonymousId,
     });
-    return wireAnswer(result, (answer) => answer);
+    return answerOf(result, (answer) => answer);
   },
 });
 
@@ -114,16 +122,16 @@ const alias = endpoint({
     answer: aliasPeopleAnswer,
     errors: ["alias_cycle", "consent_required"],
   },
-  handle: async ({ serving, caller, input }) => {
+  handle: async ({ world, caller, input }) => {
     const { distinctId, alias } = input;
     if (distinctId === alias) throw new Refused("alias_cycle", "distinctId and alias are the same id");
     const needsConsent = distinctId.startsWith("anon_") || alias.startsWith("anon_");
     if (needsConsent && input.consentGiven !== true) requireConsent("alias");
-    return success({ personId: await aliasPeople(serving, caller.realm, distinctId, alias) });
+    return success({ personId: await aliasPeople(world, caller.realm, distinctId, alias) });
   },
 });
 
-export const PEOPLE: readonly Endpoint<unknown>[] = [captureEvent, identifyPerson, alias];
+export const PEOPLE: readonly Endpoint<PeopleWorld>[] = [captureEvent, identifyPerson, alias];
 
 function requireConsent(member: string): never {
   throw new Refused(

@@ -2,14 +2,24 @@
 
 import { z } from "zod";
 import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, success } from "./endpoint.ts";
+import { success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import type { EndpointDoc } from "./reference/doc.ts";
 import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "./schemas/answers.ts";
 import { endUserId, nameOf, timeText, timeTextOrNull } from "./schemas/fields.ts";
+import type { Features } from "../src/process/features.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { changeConsent, isOptedOut } from "../src/privacy/consents.ts";
 import { findErasure, requestErasure } from "../src/privacy/erasure.ts";
-import type { Serving } from "../src/service/service.ts";
+
+type PrivacyWorld =
+  & FeatureWorld
+  & Parameters<typeof changeConsent>[0]
+  & Parameters<typeof isOptedOut>[0]
+  & Parameters<typeof requestErasure>[0]
+  & Parameters<typeof findErasure>[0];
+
+const endpoint = endpointsOn<PrivacyWorld>();
 
 const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]);
 const oneScope = z.enum(["analytics", "ai_personalization", "prompt_logging"]);
@@ -22,13 +32,12 @@ function consentEndpoint(path: string, action: "opt_out" | "opt_in", doc: Endpoi
     access: "secret",
     input: z.object({ distinctId: endUserId, scope: anyScope.nullish() }),
     doc,
-    handle: async ({ serving, caller, input, firstAnswer }) => {
+    handle: async ({ world, caller, input }) => {
       const scope = input.scope ?? "all";
       const coversAnalytics = scope === "analytics" || scope === "all";
-      if (action === "opt_out" && coversAnalytics) requirePrivacySecret(serving);
-      const userKey = await changeConsent(serving, caller.realm, input.distinctId, action, scope);
-      if (firstAnswer !== null) firstAnswer.userKey = userKey;
-      return success({});
+      if (action === "opt_out" && coversAnalytics) requirePrivacySecret(world);
+      const userKey = await changeConsent(world, caller.realm, input.distinctId, action, scope);
+      return { answer: success({}), userKey };
     },
   });
 }
@@ -47,9 +56,9 @@ const optedOut = endpoint({
     answer: optedOutAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, input }) => {
+  handle: async ({ world, caller, input }) => {
     const { distinctId, scope = "analytics" } = input;
-    return success({ optedOut: await isOptedOut(serving, caller.realm.realm, distinctId, scope) });
+    return success({ optedOut: await isOptedOut(world, caller.realm.realm, distinctId, scope) });
   },
 });
 
@@ -69,9 +78,9 @@ const deletePerson = endpoint({
     answer: deletePersonAnswer,
     errors: ["not_implemented"],
   },
-  handle: async ({ serving, caller, input }) => {
-    requirePrivacySecret(serving);
-    return success({ jobId: await requestErasure(serving, caller.realm, input.distinctId) });
+  handle: async ({ world, caller, input }) => {
+    requirePrivacySecret(world);
+    return success({ jobId: await requestErasure(world, caller.realm, input.distinctId) });
   },
 });
 
@@ -88,8 +97,8 @@ const deletionStatus = endpoint({
     answer: deletionStatusAnswer,
     errors: ["not_found"],
   },
-  handle: async ({ serving, caller, input }) => {
-    const job = await findErasure(serving, caller.realm.realm, input.jobId);
+  handle: async ({ world, caller, input }) => {
+    const job = await findErasure(world, caller.realm.realm, input.jobId);
     if (job === null) throw new Refused("not_found", "No erasure has this jobId");
     return success({
       status: job.status,
@@ -101,7 +110,7 @@ const deletionStatus = endpoint({
   },
 });
 
-export const PRIVACY: readonly Endpoint<unknown>[] = [
+export const PRIVACY: readonly Endpoint<PrivacyWorld>[] = [
   consentEndpoint("/v1/opt-out", "opt_out", {
     id: "optOut",
     tag: "Privacy",
@@ -123,7 +132,11 @@ export const PRIVACY: readonly Endpoint<unknown>[] = [
   deletionStatus,
 ];
 
-function requirePrivacySecret({ features }: Serving): void {
+interface FeatureWorld {
+  readonly features: Pick<Features, "privacySecret">;
+}
+
+function requirePrivacySecret({ features }: FeatureWorld): void {
   if (features.privacySecret === null) {
     throw new Refused("not_implemented", "HOLDFAST_PRIVACY_SECRET is not set");
   }

@@ -3,7 +3,8 @@
 import type { WireAnswer } from "../actors/idempotency.ts";
 import { Stopping, Unavailable } from "../actors/port.ts";
 import { type Refusal, refusal } from "../src/domain/refusal.ts";
-import { errorBody, RateLimited, Refused, STATUS } from "./errors.ts";
+import { write } from "./answer.ts";
+import { RateLimited, Refused } from "./errors.ts";
 import { log, messageOf } from "../src/process/log.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
@@ -68,7 +69,7 @@ export function lastOf(response: Response): Response {
 
 /** The response of a refusal. */
 export function refuse(request: Request, refusal: Refusal, id = requestId(request)): Response {
-  return respond(request, { status: STATUS[refusal.code], body: errorBody(refusal) }, false, id);
+  return respond(request, write({ ok: false, error: refusal }), false, id);
 }
 
 /** The refusal of what a request threw; a bug is logged. */

@@ -2,13 +2,16 @@
 
 import { z } from "zod";
 import { amountOf } from "../src/domain/amount.ts";
-import { type Endpoint, endpoint, runTurn } from "./endpoint.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { cancelAnswer } from "./schemas/answers.ts";
 import { amount, cutAt, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { subscription } from "./schemas/records.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showSubscription } from "./wire.ts";
 import { REASON_LENGTH_MAX } from "../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
+
+const endpoint = endpointsOn<TurnWorld>();
 
 const rowIds = {
   provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
@@ -34,13 +37,15 @@ const customLimits = z.unknown().refine(
   },
 });
 
-function hasBothOrNeither(
-  input: { provider?: string | null | undefined; externalId?: string | null | undefined },
-) {
-  return (input.provider == null) === (input.externalId == null);
+/** Refuses one of provider and externalId without the other, by the name of the one that is missing. */
+function checkRowIds(
+  input: { readonly provider?: string | null | undefined; readonly externalId?: string | null | undefined },
+  context: z.RefinementCtx,
+): void {
+  if ((input.provider == null) === (input.externalId == null)) return;
+  const [missing, given] = input.provider == null ? ["provider", "externalId"] : ["externalId", "provider"];
+  context.addIssue({ code: "custom", path: [missing], message: `is required together with ${given}` });
 }
-
-const BOTH_OR_NEITHER = { message: "provider and externalId: give both or neither" };
 
 /** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
 const subscribe = endpoint({
@@ -55,7 +60,7 @@ const subscribe = endpoint({
     startsAt: moment.nullish(),
     endsAt: moment.nullish(),
     cycleStart: moment.nullish(),
-  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  }).superRefine(checkRowIds),
   doc: {
     id: "upsertSubscription",
     tag: "Subscriptions",
@@ -94,7 +99,7 @@ const cancel = endpoint({
     ...rowIds,
     endsAt: moment.nullish(),
     reason: cutAt(REASON_LENGTH_MAX).nullish(),
-  }).refine(hasBothOrNeither, BOTH_OR_NEITHER),
+  }).superRefine(checkRowIds),
   doc: {
     id: "cancelSubscription",
     tag: "Subscriptions",
@@ -120,7 +125,7 @@ const cancel = endpoint({
   },
 });
 
-export const SUBSCRIPTIONS: readonly Endpoint<unknown>[] = [subscribe, cancel];
+export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [subscribe, cancel];
 
 function customLimitsOf(limits: Record<string, { quota: number }> | null | undefined) {
   if (limits === undefined || limits === null) return limits;

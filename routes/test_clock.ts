@@ -2,11 +2,13 @@
 // decisions, "Test clock".
 
 import { z } from "zod";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, success } from "./endpoint.ts";
+import { answerOf, success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { testClockAnswer } from "./schemas/answers.ts";
 import { moment, timeText } from "./schemas/fields.ts";
-import { moveTestClock } from "../src/tenant/test_clock.ts";
+import { type ClockWorld, moveTestClock } from "../src/tenant/test_clock.ts";
+
+const endpoint = endpointsOn<ClockWorld>();
 
 const read = endpoint({
   method: "GET",
@@ -21,7 +23,7 @@ const read = endpoint({
     answer: testClockAnswer,
     errors: [],
   },
-  handle: ({ caller }) => Promise.resolve(success({ now: timeText(caller.realm.now()) })),
+  handle: ({ caller }) => success({ now: timeText(caller.realm.now()) }),
 });
 
 const move = endpoint({
@@ -30,7 +32,8 @@ const move = endpoint({
   access: "test_secret",
   input: z.object({ advanceSeconds: z.number().positive().nullish(), now: moment.nullish() })
     .refine((input) => (input.advanceSeconds == null) !== (input.now == null), {
-      message: "give either advanceSeconds or now",
+      path: ["advanceSeconds"],
+      message: "give either this or now",
     }),
   doc: {
     id: "moveTestClock",
@@ -42,12 +45,12 @@ const move = endpoint({
     answer: testClockAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, input }) => {
-    const target = (now: number) => input.now ?? now + Math.round((input.advanceSeconds as number) * 1000);
-    const moved = await moveTestClock(serving, caller.realm, target);
-    if (typeof moved !== "number") throw new Refused(moved.code, moved.message);
-    return success({ now: timeText(moved) });
+  handle: async ({ world, caller, input }) => {
+    const move = input.now == null
+      ? { byMs: Math.round((input.advanceSeconds as number) * 1000) }
+      : { to: input.now };
+    return answerOf(await moveTestClock(world, caller.realm, move), (now) => ({ now: timeText(now) }));
   },
 });
 
-export const TEST_CLOCK: readonly Endpoint<unknown>[] = [read, move];
+export const TEST_CLOCK: readonly Endpoint<ClockWorld>[] = [read, move];

@@ -1,17 +1,30 @@
 // Usage, the user's view, subscriptions and plans. Section 4 of the decisions.
 
 import { z } from "zod";
+import type { Directory } from "../actors/directory.ts";
+import type { Term } from "../actors/term.ts";
 import type { UserAnswer } from "../src/domain/usage.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { listPlans } from "../src/read/plans.ts";
 import { listSubscriptionHistory } from "../src/read/subscription_history.ts";
 import { requireSameUser } from "./auth.ts";
-import { Refused } from "./errors.ts";
-import { type Endpoint, endpoint, runTurn, success, wireAnswer } from "./endpoint.ts";
+import { invalidMember } from "./errors.ts";
+import { answerOf, success } from "./answer.ts";
+import { type Endpoint, endpointsOn } from "./endpoint.ts";
 import { usageAnswer, usageMeAnswer, userAnswer } from "./schemas/answers.ts";
 import { endUserId, eventPattern } from "./schemas/fields.ts";
 import { plan } from "./schemas/records.ts";
+import { runTurn, type TurnWorld } from "./turn.ts";
 import { showDuplicates, showSubscription, showUsage } from "./wire.ts";
+
+interface UsersWorld extends TurnWorld {
+  readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
+    readonly directory: Pick<Directory, "isSameUser">;
+  };
+  readonly database: Parameters<typeof listSubscriptionHistory>[0];
+}
+
+const endpoint = endpointsOn<UsersWorld>();
 
 /** `GET /v1/usage`: the counters of the primary plan. */
 const usage = endpoint({
@@ -30,12 +43,12 @@ const usage = endpoint({
     errors: [],
   },
   handle: (request) => {
-    const { serving, caller, input, endUser } = request;
+    const { world, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
-    if (userId === undefined) throw new Refused("invalid_request", "userId: is needed");
+    if (userId === undefined) throw invalidMember("userId", "is required");
     const call = { name: "usage", input: { event: input.event ?? null } } as const;
     if (endUser === null) return runTurn(request, { userId }, call, (answer) => showUsage(answer, true));
-    return requireSameUser(serving.term, caller.realm, endUser, userId)
+    return requireSameUser(world.term.directory, caller.realm, endUser, userId)
       .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));
   },
 });
@@ -76,13 +89,13 @@ const user = endpoint({
     answer: userAnswer,
     errors: [],
   },
-  handle: async ({ serving, caller, input }) => {
+  handle: async ({ world, caller, input }) => {
     const call = { realm: caller.realm, name: "user", input: {} } as const;
-    const result = await serving.term.directory.runById(input.userId, call);
-    if (!result.ok) return wireAnswer(result, () => null);
-    await serving.term.flush();
+    const result = await world.term.directory.runById(input.userId, call);
+    if (!result.ok) return answerOf(result, () => null);
+    await world.term.flush();
     const { userKey } = result.answer;
-    const history = await listSubscriptionHistory(serving.database, userKey, REQUEST_LIMITS.historyRowsMax);
+    const history = await listSubscriptionHistory(world.database, userKey, REQUEST_LIMITS.historyRowsMax);
     return success(showUser(result.answer, history));
   },
 });
@@ -101,10 +114,10 @@ const plans = endpoint({
     answer: z.array(plan),
     errors: [],
   },
-  handle: ({ caller }) => Promise.resolve(success(listPlans(caller.app))),
+  handle: ({ caller }) => success(listPlans(caller.app)),
 });
 
-export const USERS: readonly Endpoint<unknown>[] = [usage, usageMe, user, plans];
+export const USERS: readonly Endpoint<UsersWorld>[] = [usage, usageMe, user, plans];
 
 function showUser(answer: UserAnswer, history: unknown) {
   const { userId, aliases, subscription } = answer;

@@ -1,15 +1,20 @@
 // What is observed of the requests of one route: counts always, a span's name and an access line only where somebody
 // asked for them. Made when the route is mounted, so that a request adds to numbers that are at hand.
 
-import type { WireAnswer } from "../actors/idempotency.ts";
+import { type Answer, headOf, type WrittenAnswer } from "./answer.ts";
 import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
 import { isLogged, log } from "../src/process/log.ts";
-import type { AnswerCode, RouteCounts } from "../src/observability/request_counts.ts";
+import type { AnswerCode, RequestCounts, RouteCounts } from "../src/observability/request_counts.ts";
 import type { Spans } from "../src/observability/spans.ts";
-import type { Service } from "../src/service/service.ts";
 
 /** The route of every request that no route matches. */
 export const NO_ROUTE = "none";
+
+/** What requests are observed by: counts, and spans where they are traced. */
+export interface Observed {
+  readonly counts: { readonly requests: Pick<RequestCounts, "of"> };
+  readonly spans: Spans | null;
+}
 
 /** Observes the requests of a route. */
 export class RouteWatch {
@@ -19,7 +24,7 @@ export class RouteWatch {
   readonly #tellsEach: boolean;
 
   /** @param route the path with its places, never one that a caller sent */
-  constructor({ counts, spans }: Service, method: string, route: string) {
+  constructor({ counts, spans }: Observed, method: string, route: string) {
     this.#counts = counts.requests.of(method, route);
     this.#spans = spans;
     this.#tellsEach = spans !== null || isLogged("debug");
@@ -32,9 +37,9 @@ export class RouteWatch {
   }
 
   /** The response to a request that has its answer. */
-  answered(startedAt: number, request: Request, answer: WireAnswer, isReplayed = false): Response {
+  answered(startedAt: number, request: Request, answer: WrittenAnswer, isReplayed = false): Response {
     if (isReplayed) this.#counts.replayed += 1;
-    return this.ended(startedAt, codeOf(answer), respond(request, answer, isReplayed));
+    return this.ended(startedAt, answer.code, respond(request, answer, isReplayed));
   }
 
   /** The response to what a request threw. */
@@ -47,20 +52,22 @@ export class RouteWatch {
   /** A response that is on its way. */
   ended(startedAt: number, code: AnswerCode, response: Response): Response {
     this.#counts.ends(code, startedAt);
-    if (this.#tellsEach) this.#tell(startedAt, code, response);
+    if (this.#tellsEach) this.#tell(startedAt, code, response.status, response.headers.get("x-request-id"));
     return response;
   }
 
-  #tell(startedAt: number, code: AnswerCode, { status, headers }: Response): void {
+  /** The answer to a call that came from within the process, and goes back as a value. */
+  called(startedAt: number, request: Request, answer: Answer): Answer {
+    const { code, status } = headOf(answer);
+    this.#counts.ends(code, startedAt);
+    if (this.#tellsEach) this.#tell(startedAt, code, status, requestId(request));
+    return answer;
+  }
+
+  #tell(startedAt: number, code: AnswerCode, status: number, id: string | null): void {
     const { method, route } = this.#counts;
-    const id = headers.get("x-request-id");
     this.#spans?.request(method, route, code, id);
     const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;
     log("debug", "Answered", { requestId: id, method, route, status, code, ms });
   }
-}
-
-/** How an answer is counted; only errors are looked into. */
-function codeOf({ status, body }: WireAnswer): AnswerCode {
-  return status === 200 ? "ok" : JSON.parse(body).error.code;
 }

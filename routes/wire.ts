@@ -1,4 +1,4 @@
-// How the domain's records show on the wire, where more than one operation shows them. Section 4 of the decisions.
+// How the domain's records show on the wire, where more than one endpoint shows them. Section 4 of the decisions.
 
 import { larger, numberOf } from "../src/domain/amount.ts";
 import type { ShownBalance } from "../src/domain/credits/balances.ts";
@@ -72,7 +72,15 @@ export function showSubscription(userId: string, row: Subscription) {
     cycleAnchorAt: timeTextOrNull(row.cycleAnchorAt),
     provider: row.provider,
     externalId: row.externalId,
+    customLimits: showCustomLimits(row.customLimits),
   };
+}
+
+/** Quotas that replace those of the plan, by group id; null where there are none. */
+function showCustomLimits(limits: Subscription["customLimits"]) {
+  const entries = Object.entries(limits);
+  if (entries.length === 0) return null;
+  return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
 }
 
 /** Several active subscriptions of one user. Specification, "DuplicateActiveSubscriptions". */

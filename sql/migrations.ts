@@ -10,6 +10,7 @@ import compose from "./0006_compose.sql" with { type: "text" };
 import largeTables from "./0007_large_tables.sql" with { type: "text" };
 import movedRows from "./0008_moved_rows.sql" with { type: "text" };
 import charges from "./0009_charges.sql" with { type: "text" };
+import identitySecrets from "./0010_identity_secrets.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0007_large_tables", sql: largeTables },
   { name: "0008_moved_rows", sql: movedRows },
   { name: "0009_charges", sql: charges },
+  { name: "0010_identity_secrets", sql: identitySecrets },
 ];

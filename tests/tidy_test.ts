@@ -66,6 +66,7 @@ Deno.test("landed migrations are never edited", () => {
     "0007_large_tables": "2c38a00dbb25475dc8ade7f04b8013205c3246a2ad13dbfe4e77b89cde2c1355",
     "0008_moved_rows": "e30d6f5fd89a9b53db50e81795217a0545589e08817f63d42266cfc64c150493",
     "0009_charges": "72707f413f2ef436a5035a3e56d54264b58bd0a553a72453b12c64e3e8022a0c",
+    "0010_identity_secrets": "bae78ea9e9f47c78678138b84b8f0b2eeb3f5ecdf7ecdffdb46de941b199da1c",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

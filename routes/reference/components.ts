@@ -1,4 +1,4 @@
-// The parts of the API reference that its operations share: the texts at its head, key classes as security schemes,
+// The parts of the API reference that its endpoints share: the texts at its head, key classes as security schemes,
 // parameters and headers of every call, and the shape of errors.
 
 import { REFUSAL_CODES } from "../../src/domain/refusal.ts";
@@ -61,7 +61,7 @@ export const SECURITY_SCHEMES = {
 type Requirement = { readonly [Scheme in keyof typeof SECURITY_SCHEMES]?: readonly string[] };
 
 /** The alternatives of who may call, by access. */
-export const SECURITY: Readonly<Record<Access, readonly Requirement[]>> = {
+export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requirement[]>> = {
   secret: [{ secretKey: [] }],
   credit_write: [{ secretKey: [] }],
   hidden: [{ secretKey: [] }],
@@ -69,9 +69,11 @@ export const SECURITY: Readonly<Record<Access, readonly Requirement[]>> = {
   end_user: [{ secretKey: [] }, { publicKey: [], endUserToken: [] }],
   token: [{ secretKey: [], endUserToken: [] }, { publicKey: [], endUserToken: [] }],
   test_secret: [{ testSecretKey: [] }],
+  admin: [{ adminToken: [] }],
+  open: [],
 };
 
-/** Header parameters that many operations take. */
+/** Header parameters that many endpoints take. */
 export const PARAMETERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",

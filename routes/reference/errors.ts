@@ -1,9 +1,8 @@
-// Errors in the reference: what each code means, and which codes an operation's key class and method bring with
-// them. The statuses stand in `routes/errors.ts`. Specification, "Errors"; section 1 of the decisions.
+// Errors in the reference: what each code means, and which codes an endpoint's key class and method bring with them. The statuses stand in `routes/errors.ts`. Specification, "Errors"; section 1 of the decisions.
 
 import type { RefusalCode } from "../../src/domain/refusal.ts";
 import type { Access } from "../auth.ts";
-import type { Endpoint, Method } from "../endpoint.ts";
+import type { Endpoint, KeylessEndpoint } from "../endpoint.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {
@@ -12,13 +11,13 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   invalid_or_expired_token: "The export link's token is missing, tampered with or expired.",
   not_found: "What the call names does not exist, or is hidden from this caller.",
   method_not_allowed: "The path does not answer this method.",
-  requires_secret_key: "A public key on an operation for secret keys.",
+  requires_secret_key: "A public key on a call for secret keys.",
   forbidden: "This caller may not do this.",
   rate_limited: "The key's rate limit is reached; send the call again after Retry-After.",
   payload_too_large: "The body is larger than 1 MiB.",
   invalid_request: "The call is malformed; the message and details name the member at fault.",
   idempotency_conflict: "The Idempotency-Key was used for another call.",
-  not_implemented: "A setting that this operation needs is not configured.",
+  not_implemented: "A setting that this call needs is not configured.",
   workspace_limit_reached: "The workspace's operations of the month are used up.",
   test_quota_exceeded: "The sandbox quota of test mode is used up.",
   credit_pack_not_found: "No credit pack on offer has this id or name.",
@@ -29,7 +28,9 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   consent_required: "An anonymous session is linked only with consentGiven: true.",
   reservation_not_pending: "The reservation is already settled.",
   already_canceled: "The subscription has already ended.",
-  catalog_in_use: "A plan or pack that would be removed is still held; it can only be archived.",
+  catalog_in_use:
+    "A plan or pack that would be removed is still held, and can only be archived; or the catalog is not " +
+    "the one that expectedVersion names.",
   limit_reached: "A limit of the user's plan is reached; details.eventId names the blocked event.",
   ai_budget_exceeded: "The workspace's AI budget of the month is spent.",
   generation_failed: "The model server failed, or its answer did not match the schema.",
@@ -37,16 +38,10 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   internal_error: "Something went wrong on our side.",
 };
 
-/** What every operation with a key can answer. */
-const OF_EVERY_CALL: readonly RefusalCode[] = [
-  "unavailable",
-  "invalid_key",
-  "rate_limited",
-  "invalid_request",
-  "internal_error",
-];
+/** What every endpoint can answer. */
+const OF_EVERY_CALL: readonly RefusalCode[] = ["unavailable", "internal_error"];
 
-const OF_ACCESS: Readonly<Record<Access, readonly RefusalCode[]>> = {
+const OF_ACCESS: Readonly<Record<Access | "admin" | "open", readonly RefusalCode[]>> = {
   secret: ["requires_secret_key"],
   credit_write: ["forbidden"],
   hidden: ["not_found"],
@@ -54,18 +49,18 @@ const OF_ACCESS: Readonly<Record<Access, readonly RefusalCode[]>> = {
   end_user: ["forbidden"],
   token: ["forbidden"],
   test_secret: ["requires_secret_key", "forbidden"],
+  admin: ["invalid_key", "not_implemented"],
+  open: [],
 };
 
-/** Every code that an operation can answer. */
-export function errorsOf({ access, method, doc }: Endpoint<unknown>): RefusalCode[] {
-  const ofWrite: RefusalCode[] = method === "GET" ? [] : ["payload_too_large", "idempotency_conflict"];
-  return [...new Set([...OF_EVERY_CALL, ...OF_ACCESS[access], ...ofWrite, ...doc.errors])];
-}
-
-/** Every code that an operation of the admin API can answer. */
-export function adminErrorsOf(method: Method, errors: readonly RefusalCode[]): RefusalCode[] {
-  const ofBody: RefusalCode[] = method === "GET" || method === "DELETE"
-    ? []
-    : ["invalid_request", "payload_too_large"];
-  return [...new Set<RefusalCode>(["unavailable", "invalid_key", "internal_error", ...ofBody, ...errors])];
+/** Every code that an endpoint can answer. */
+export function errorsOf(endpoint: Endpoint<never> | KeylessEndpoint<never>): RefusalCode[] {
+  const { access, method, input, doc } = endpoint;
+  const isKeyed = access !== "admin" && access !== "open";
+  const ofKey: RefusalCode[] = isKeyed ? ["invalid_key", "rate_limited"] : [];
+  const ofInput: RefusalCode[] = input === null || access === "open" ? [] : ["invalid_request"];
+  const ofBody: RefusalCode[] = input === null || method === "GET" ? [] : ["payload_too_large"];
+  const ofWrite: RefusalCode[] = isKeyed && method !== "GET" ? ["idempotency_conflict"] : [];
+  const all = [OF_EVERY_CALL, ofKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, doc.errors];
+  return [...new Set(all.flat())];
 }

@@ -1,27 +1,26 @@
 // The API as an OpenAPI 3.1 document, made from the records that routing, access and validation go by. Nothing of an
-// operation is written twice: a schema that changes changes the document.
+// endpoint is written twice: a schema that changes changes the document.
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/refusal.ts";
-import type { AdminEndpoint } from "../admin.ts";
 import { OPTION_MEMBERS } from "../body.ts";
 import { STATUS } from "../errors.ts";
-import type { Endpoint, Method } from "../endpoint.ts";
+import type { Definition, Method } from "../definition.ts";
+import type { Endpoint, KeylessEndpoint } from "../endpoint.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
 import { type EndpointDoc, TAGS } from "./doc.ts";
-import { adminErrorsOf, errorsOf, MEANING } from "./errors.ts";
+import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
 import type { Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
 export interface Surface {
-  readonly operations: readonly Endpoint<unknown>[];
-  readonly admin: readonly AdminEndpoint[];
+  readonly endpoints: readonly (Endpoint<never> | KeylessEndpoint<never>)[];
   readonly pages: readonly Page[];
 }
 
-/** An operation of any kind, as the document shows it. */
+/** An endpoint or a page, as the document shows it. */
 interface Shown {
   readonly method: Method;
   readonly path: string;
@@ -37,13 +36,9 @@ interface Shown {
 }
 
 /** The OpenAPI document of the whole API. */
-export function makeDocument({ operations, admin, pages }: Surface): JsonSchema {
+export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
   const writer = new SchemaWriter();
-  const shown = [
-    ...operations.map((operation) => showOperation(writer, operation)),
-    ...admin.map((operation) => showAdmin(writer, operation)),
-    ...pages.map((page) => showPage(writer, page)),
-  ];
+  const shown = [...endpoints.map((endpoint) => showEndpoint(writer, endpoint)), ...pages.map(showPage)];
   const paths: Record<string, Record<string, unknown>> = {};
   for (const one of shown) {
     const path = one.path.replace(/:(\w+)/g, "{$1}");
@@ -63,20 +58,46 @@ export function makeDocument({ operations, admin, pages }: Surface): JsonSchema 
   };
 }
 
-function showOperation(writer: SchemaWriter, operation: Endpoint<unknown>): Shown {
-  const { method, path, access, input, doc, hasOptions } = operation;
-  const members = writer.write(input);
-  const isBody = method === "POST";
+function showEndpoint(writer: SchemaWriter, endpoint: Endpoint<never> | KeylessEndpoint<never>): Shown {
+  const { method, path, access, doc } = endpoint;
+  const isKeyless = access === "admin" || access === "open";
   return {
     method,
     path: `/api${path}`,
     doc,
-    errors: errorsOf(operation),
+    errors: errorsOf(endpoint),
     security: SECURITY[access],
-    parameters: isBody ? {} : members,
-    body: !isBody ? null : hasOptions === true ? withOptions(members) : members,
-    isKeyed: method !== "GET",
-    rawType: null,
+    ...placesOf(writer, endpoint),
+    isKeyed: !isKeyless && method !== "GET",
+    rawType: "mediaType" in endpoint ? endpoint.mediaType ?? null : null,
+  };
+}
+
+/** Where the members of an endpoint's input go: into path and query, or into the body. */
+function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "parameters" | "body"> {
+  const { method, path, input, inQuery = [], wholeBody, hasOptions } = endpoint;
+  if (input === null) return { parameters: {}, body: null };
+  const members = writer.write(input);
+  // A body of DELETE holds the members of the query; clients often cannot send one.
+  if (method === "GET" || method === "DELETE") return { parameters: members, body: null };
+  const inAddress = (name: string) => path.includes(`:${name}`) || inQuery.includes(name);
+  const body = wholeBody !== undefined
+    ? writer.write(wholeBody.schema)
+    : only(members, (name) => !inAddress(name));
+  return { parameters: only(members, inAddress), body: hasOptions === true ? withOptions(body) : body };
+}
+
+/** A schema of an object with some of its members. */
+function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSchema {
+  const { properties = {}, required = [], ...rest } = schema as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  const needed = required.filter(isWanted);
+  return {
+    ...rest,
+    properties: Object.fromEntries(Object.entries(properties).filter(([name]) => isWanted(name))),
+    ...needed.length === 0 ? {} : { required: needed },
   };
 }
 
@@ -92,31 +113,14 @@ function withOptions(members: JsonSchema): JsonSchema {
   return { ...members, properties: { ...properties, options } };
 }
 
-function showAdmin(writer: SchemaWriter, { method, path, body, query, doc }: AdminEndpoint): Shown {
-  const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string);
-  const asked = query === undefined ? {} : writer.write(query).properties as Record<string, JsonSchema>;
-  const properties = { ...Object.fromEntries(names.map((name) => [name, { type: "string" }])), ...asked };
-  return {
-    method,
-    path: `/api/admin/v1${path}`,
-    doc,
-    errors: adminErrorsOf(method, doc.errors),
-    security: [{ adminToken: [] }],
-    parameters: { properties, required: names },
-    body: body === undefined ? null : writer.write(body),
-    isKeyed: false,
-    rawType: null,
-  };
-}
-
-function showPage(writer: SchemaWriter, { path, doc, query, mediaType }: Page): Shown {
+function showPage({ path, doc, mediaType }: Page): Shown {
   return {
     method: "GET",
     path,
     doc,
     errors: doc.errors,
     security: [],
-    parameters: query === undefined ? {} : writer.write(query),
+    parameters: {},
     body: null,
     isKeyed: false,
     rawType: mediaType,

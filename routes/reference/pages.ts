@@ -1,14 +1,11 @@
-// What the reference says of pages that no key opens: those of the process itself, and the download of an export,
-// whose token is its authorisation.
+// What the reference says of the pages of the process itself, which need no key.
 
 import { z } from "zod";
-import { DOWNLOAD_DOC, DOWNLOAD_PATH } from "../export.ts";
 import type { EndpointDoc } from "./doc.ts";
 
 /** A page as the reference shows it. */
 export interface Page {
   readonly path: string;
-  readonly query?: z.ZodObject;
   /** null: JSON in the envelope. */
   readonly mediaType: string | null;
   readonly doc: EndpointDoc;
@@ -17,13 +14,34 @@ export interface Page {
 /** Where the document and the reference page are. */
 export const REFERENCE_PATHS = { document: "/api/openapi.json", page: "/docs" } as const;
 
+/** What the first page says. */
+export const HOME = {
+  summary:
+    "Metering and entitlements for products that resell AI: reserve quota before the work, settle it afterwards.",
+  links: {
+    reference: { path: REFERENCE_PATHS.page, text: "The reference of the API, to read" },
+    document: { path: REFERENCE_PATHS.document, text: "The same as an OpenAPI document" },
+    health: { path: "/healthz", text: "Whether this process lives" },
+  },
+} as const;
+
 /** Every page that needs no key. */
 export const PAGES: readonly Page[] = [
   {
-    path: `/api${DOWNLOAD_PATH}`,
-    query: z.object({ token: z.string() }),
-    mediaType: "application/json",
-    doc: DOWNLOAD_DOC,
+    path: "/",
+    mediaType: null,
+    doc: {
+      id: "getHome",
+      tag: "Service",
+      summary: "What this process is, and where to go from here",
+      description: "With Accept: text/html, as browsers send it, a page.",
+      answer: z.strictObject({
+        name: z.literal("Holdfast"),
+        summary: z.string(),
+        links: z.strictObject({ reference: z.string(), document: z.string(), health: z.string() }),
+      }),
+      errors: [],
+    },
   },
   {
     path: "/healthz",

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { nameOf } from "./fields.ts";
 import { time } from "./records.ts";
-import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
+import { catalogSchema, envelopeMembers } from "../../src/tenant/catalog/schema.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
@@ -20,8 +20,40 @@ export const workspacePatch = z.object({
 export const appInput = z.object({ name, workspaceId: z.string().nullish() });
 export const keyInput = z.object({ class: keyClass, mode });
 
-/** The catalog as the reference shows it; `src/catalog` checks it as a whole. */
-export const catalogDocument = catalogSchema.meta({ id: "Catalog" });
+const KEEP_OLD_SECONDS_MAX = 30 * 24 * 3_600;
+
+/** How long tokens of an old identity secret hold where the call does not say. */
+export const KEEP_OLD_SECONDS_DEFAULT = 24 * 3_600;
+
+export const identityInput = z.object({
+  keepOldSeconds: z.number().min(0).max(KEEP_OLD_SECONDS_MAX).nullish()
+    .describe(`How long the old secret goes on being valid. Default ${KEEP_OLD_SECONDS_DEFAULT}`),
+});
+
+export const identityAnswer = z.strictObject({
+  identitySecret: z.string().describe("Signs end-user tokens; shown once"),
+  oldValidUntil: time.describe("Until when tokens of the secret before it hold"),
+});
+
+const expectedVersion = z.int().min(0).nullish()
+  .describe("The version that the document was made from: another one in force refuses the call");
+
+/** A catalog as it is put, as the reference shows it; `src/tenant/catalog` checks the document as a whole. */
+export const catalogBody = z.strictObject({ ...catalogSchema.shape, ...envelopeMembers, expectedVersion })
+  .meta({ id: "Catalog" });
+
+/** What goes with a document, apart from the document itself. */
+export const catalogInput = z.object({
+  dryRun: z.enum(["true", "false"]).optional(),
+  catalog: z.custom<Record<string, unknown>>(() => true).transform((document, context) => {
+    const { success, data } = expectedVersion.safeParse(document.expectedVersion);
+    if (!success) {
+      const message = "must be a whole number, 0 or more";
+      context.addIssue({ code: "custom", path: ["expectedVersion"], message });
+    }
+    return { document, expectedVersion: data ?? null };
+  }),
+});
 
 const setCap = z.number().nullable().describe("null: no limit");
 const workspaceMembers = {

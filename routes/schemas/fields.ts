@@ -27,8 +27,19 @@ const REPLACED = "\uFFFD";
 export function nameOf(max: number) {
   return z.string().refine(
     (text) => isLength(text, 1, max) && !text.includes(REPLACED),
-    `must have 1 to ${max} characters, none of them U+FFFD`,
+    {
+      error: ({ input }) =>
+        String(input).includes(REPLACED) && isLength(String(input), 1, max)
+          ? "must not contain U+FFFD, which stands for bytes that are no UTF-8"
+          : `must have 1 to ${max} characters`,
+    },
   ).register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
+}
+
+/** An id that only this service gives out: text of 1 to so many code points. */
+export function anyId(max: number) {
+  return z.string().refine((text) => isLength(text, 1, max), `must have 1 to ${max} characters`)
+    .register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
 }
 
 /** An end-user id. Specification, "End-user ids and aliases". */

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import {
   amount,
+  anyId,
   cutAt,
   endUserId,
   eventName,
@@ -64,7 +65,7 @@ const actual = z.object({
 });
 
 /** The id of a reservation; one that was never given out is `not_found`, whatever its form. */
-const reservationId = z.string().min(1, "must not be empty").max(REQUEST_LIMITS.idLengthMax);
+const reservationId = anyId(REQUEST_LIMITS.idLengthMax);
 
 export const commitInput = z.object({
   reservationId,
@@ -73,8 +74,8 @@ export const commitInput = z.object({
   costCents: amount.nullish().describe("The event's whole cost; not with an extra or actual in cents"),
   response: loggedText.nullish(),
 }).superRefine((input, context) => {
-  for (const message of correctionFaults(input)) {
-    context.addIssue({ code: "custom", message, path: ["extra"] });
+  for (const { path, message } of correctionFaults(input)) {
+    context.addIssue({ code: "custom", message, path: [...path] });
   }
 });
 
@@ -85,34 +86,47 @@ export const releaseInput = z.object({
   response: loggedText.nullish(),
 });
 
+interface MemberFault {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
 /** Members of a commit that contradict each other. Specification, "POST /v1/commit", rules 1 and 2. */
 function* correctionFaults(input: {
   readonly extra?: z.infer<typeof extra> | null | undefined;
   readonly actual?: z.infer<typeof actual> | null | undefined;
   readonly costCents?: number | null | undefined;
-}): Iterable<string> {
+}): Iterable<MemberFault> {
   const extras = input.extra ?? {};
   const actuals = input.actual ?? {};
+  const cannot = (path: readonly string[], other: string) => ({
+    path,
+    message: `cannot be combined with ${other}`,
+  });
   if (isSet(extras.tokens) && isSet(extras.outputTokens)) {
-    yield "tokens and outputTokens name the same amount";
+    yield cannot(["extra", "outputTokens"], "extra.tokens: both name the same amount");
   }
   if (isSet(extras.cents) && isSet(extras.outputCostCents)) {
-    yield "cents and outputCostCents name the same amount";
+    yield cannot(["extra", "outputCostCents"], "extra.cents: both name the same amount");
   }
-  const cents = isSet(extras.cents) || isSet(extras.outputCostCents);
-  const given = {
-    count: isSet(extras.count),
-    tokens: isSet(extras.tokens) || isSet(extras.outputTokens),
-    cents,
-    seconds: isSet(extras.seconds),
-  };
-  for (const unit of ["count", "tokens", "cents", "seconds"] as const) {
-    if (given[unit] && isSet(actuals[unit])) yield `extra and actual are both set for ${unit}`;
+  for (const [unit, ...names] of EXTRA_NAMES) {
+    const name = names.find((name) => isSet(extras[name]));
+    if (name !== undefined && isSet(actuals[unit])) yield cannot(["extra", name], `actual.${unit}`);
   }
-  if (isSet(input.costCents) && (cents || isSet(actuals.cents))) {
-    yield "costCents cannot be combined with a cents extra or actual";
+  if (!isSet(input.costCents)) return;
+  for (const name of ["cents", "outputCostCents"] as const) {
+    if (isSet(extras[name])) yield cannot(["costCents"], `extra.${name}`);
   }
+  if (isSet(actuals.cents)) yield cannot(["costCents"], "actual.cents");
 }
+
+/** Each unit with the names that its extra goes by. */
+const EXTRA_NAMES = [
+  ["count", "count"],
+  ["tokens", "tokens", "outputTokens"],
+  ["cents", "cents", "outputCostCents"],
+  ["seconds", "seconds"],
+] as const;
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;

@@ -65,6 +65,8 @@ export const subscription = z.strictObject({
   cycleAnchorAt: time.nullable(),
   provider: z.string().nullable(),
   externalId: z.string().nullable(),
+  customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
+    .describe("Quotas that replace those of the plan, by group id; null where there are none"),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports name it. */

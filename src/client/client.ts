@@ -133,7 +133,7 @@ export type {
 } from "./customers.ts";
 export type { EndUserTokenInput } from "./end_user_token.ts";
 export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts";
-export type { EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
+export type { ChargedAmount, EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
 export type {
   Actual,
   CallSize,
@@ -145,6 +145,7 @@ export type {
   Extra,
   GroupStanding,
   Held,
+  LimitReachedDetails,
   NotHeld,
   ReleaseOptions,
   ReserveAnswer,

@@ -71,7 +71,7 @@ export class HoldfastError extends Error {
   readonly status: number;
   /**
    * More about it, for some codes. Of `invalid_request`: the members at fault as `[{ path, message }]`. Of `track`'s
-   * `limit_reached`: `{ eventId, groups: [{ groupId, unit, quota, current }] }`.
+   * `limit_reached`: `LimitReachedDetails`.
    */
   readonly details: unknown;
   /** Names the request in the service's log; null when no answer came. */

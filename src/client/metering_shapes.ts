@@ -135,6 +135,14 @@ export interface TrackAnswer {
   readonly counters: readonly Counter[];
 }
 
+/** The `details` of the error with which a track at a limit rejects. */
+export interface LimitReachedDetails {
+  /** Names the record of the attempt. */
+  readonly eventId: string;
+  /** The groups that lack quota. */
+  readonly groups: readonly GroupStanding[];
+}
+
 /** Credits of a pack that could pay. */
 export interface CreditOffer {
   readonly packId: string;

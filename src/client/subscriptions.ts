@@ -52,6 +52,8 @@ export interface Subscription {
   readonly cycleAnchorAt: string | null;
   readonly provider: string | null;
   readonly externalId: string | null;
+  /** Quotas in place of the plan's, by group id; null where there are none. */
+  readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
 }
 
 /** The answer to a cancel. */

@@ -3,6 +3,8 @@
 // the decisions.
 
 import type { Realm } from "../../actors/actor.ts";
+import type { Budget } from "../../actors/budget.ts";
+import type { Directory } from "../../actors/directory.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import { type Amount, amountOf } from "../domain/amount.ts";
@@ -13,12 +15,12 @@ import { type Refusal, refusal } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import type { UserAnswer } from "../domain/usage.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
-import type { ModelServer } from "../process/features.ts";
+import type { Features, ModelServer } from "../process/features.ts";
 import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { readConsent } from "../read/consent.ts";
+import type { Database } from "../storage/database.ts";
 import { unitePeople } from "../privacy/link.ts";
-import type { Serving } from "../service/service.ts";
 import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
 import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
 import { readSource, type WireViews } from "./sources.ts";
@@ -40,10 +42,20 @@ export interface Composed {
   readonly generation: GenerateInput;
 }
 
-type World = Pick<Serving, "term" | "database" | "features">;
+/** What compose works on. */
+export interface ComposeWorld {
+  readonly term: ComposeTerm;
+  readonly database: Database;
+  readonly features: Pick<Features, "modelServer">;
+}
+
+type ComposeTerm = Pick<Term, "flush" | "spend" | "ended"> & {
+  readonly budget: Pick<Budget, "refusal" | "aiRefusal">;
+  readonly directory: Pick<Directory, "runById">;
+};
 
 /** Composes; null for a user who opted out. Refusals come in the decided order. */
-export async function compose(world: World, call: ComposeCall): Promise<Result<Composed | null>> {
+export async function compose(world: ComposeWorld, call: ComposeCall): Promise<Result<Composed | null>> {
   const { term, database, features } = world;
   const { realm, userId } = call;
   const type = realm.catalog.composeTypes.get(call.type);
@@ -56,7 +68,7 @@ export async function compose(world: World, call: ComposeCall): Promise<Result<C
 
   const missing = missingVars(type, call.vars);
   if (missing.length > 0) {
-    return refused(refusal("invalid_request", `vars: lacks ${missing.join(", ")}`, { missing }));
+    return refused(lackOf(missing));
   }
   const { modelServer } = features;
   if (modelServer === null) {
@@ -76,13 +88,19 @@ export async function compose(world: World, call: ComposeCall): Promise<Result<C
   return await generate({ term, realm, type, reader, modelServer, user: user.answer, prompt });
 }
 
+/** The refusal of a call that lacks vars: each is named. */
+function lackOf(names: readonly string[]): Refusal {
+  const details = names.map((name) => ({ path: `vars.${name}`, message: "is required" }));
+  return refusal("invalid_request", `vars: lacks ${names.join(", ")}`, details);
+}
+
 /** A source wins over a var of its name. */
 function missingVars({ prompt, dataSources = [] }: ComposeType, vars: ComposeCall["vars"]): string[] {
   return placesOf(prompt).filter((name) => !dataSources.includes(name as DataSource) && !vars.has(name));
 }
 
 async function fillPrompt(
-  world: World,
+  world: ComposeWorld,
   { realm, vars, views }: ComposeCall,
   { prompt, dataSources = [] }: ComposeType,
   user: UserAnswer,
@@ -99,7 +117,7 @@ async function fillPrompt(
 }
 
 interface Asking {
-  readonly term: Term;
+  readonly term: ComposeTerm;
   readonly realm: Realm;
   readonly type: ComposeType;
   readonly reader: OutputReader;
@@ -184,10 +202,10 @@ function failed(type: ComposeType, message: string): Refusal {
   return refusal("generation_failed", message);
 }
 
-const ends = new WeakMap<Term, AbortSignal>();
+const ends = new WeakMap<ComposeTerm, AbortSignal>();
 
 /** Aborts when the term ends: a call of a process that stops does not wait for a model. */
-function endOf(term: Term): AbortSignal {
+function endOf(term: ComposeTerm): AbortSignal {
   let end = ends.get(term);
   if (end === undefined) {
     const controller = new AbortController();

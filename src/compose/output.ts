@@ -11,22 +11,26 @@ export type JsonObject = Record<string, unknown>;
 /** Reads an answer: the object that it is, or null where it does not match. */
 export type OutputReader = (text: string) => JsonObject | null;
 
-const readers = new WeakMap<ComposeType, OutputReader | null>();
+/** What each schema compiled to: its reader, or why there is none. */
+const compiledSchemas = new WeakMap<Readonly<JsonObject>, OutputReader | string>();
 
-/** The reader of a type's answers, compiled once for each catalog in force; null for a schema that can't be used. */
-export function outputReaderOf(type: ComposeType): OutputReader | null {
-  const known = readers.get(type);
-  if (known !== undefined) return known;
-  const compiled = compileReader(type.outputSchema);
-  const reader = typeof compiled === "string" ? null : compiled;
-  readers.set(type, reader);
-  return reader;
+/** The reader of a type's answers; null for a schema that can't be used. */
+export function outputReaderOf({ outputSchema }: Pick<ComposeType, "outputSchema">): OutputReader | null {
+  const compiled = compiledOnce(outputSchema);
+  return typeof compiled === "string" ? null : compiled;
 }
 
-/** Why a schema can't be used, or null. Looking takes up to some tenths of a second. */
+/** Why a schema can't be used, or null. The first look at a schema takes up to some tenths of a second. */
 export function schemaFault(schema: Readonly<JsonObject>): string | null {
-  const compiled = compileReader(schema);
+  const compiled = compiledOnce(schema);
   return typeof compiled === "string" ? compiled : null;
+}
+
+/** Compiling is slow, so a catalog that is put in force keeps what its check compiled: the same object, looked up. */
+function compiledOnce(schema: Readonly<JsonObject>): OutputReader | string {
+  let compiled = compiledSchemas.get(schema);
+  if (compiled === undefined) compiledSchemas.set(schema, compiled = compileReader(schema));
+  return compiled;
 }
 
 /** Objects of a schema, on all its levels. */

@@ -44,7 +44,7 @@ export interface Refusal {
 
 /** A member of a call that is at fault, as `details` of an `invalid_request` list it. */
 export interface FieldFault {
-  /** Its name; dots lead into objects and lists. */
+  /** Its name; dots lead into objects and lists. "" for the body as a whole. */
   readonly path: string;
   /** What is wrong with it, such as "must be in the future". */
   readonly message: string;
@@ -53,7 +53,7 @@ export interface FieldFault {
 /** The `invalid_request` that says what is wrong with a member: message and details from one place. */
 export function invalidField(path: string, message: string): Refusal {
   const details: readonly FieldFault[] = [{ path, message }];
-  return refusal("invalid_request", `${path}: ${message}`, details);
+  return refusal("invalid_request", path === "" ? message : `${path}: ${message}`, details);
 }
 
 /** A refusal value. */

@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
-import { refusal } from "../domain/refusal.ts";
+import { invalidField } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { SCOPE_BITS } from "../domain/user.ts";
 import type { Session } from "../storage/database.ts";
@@ -40,7 +40,15 @@ export interface Identified {
 }
 
 /** Thrown to roll the transaction back when the call is refused. */
-class Refusal extends Error {}
+class Refusal extends Error {
+  /** The member at fault. */
+  readonly path: string;
+
+  constructor(path: string, message: string) {
+    super(message);
+    this.path = path;
+  }
+}
 
 /** Stores who an id is. */
 export async function identify(
@@ -61,7 +69,7 @@ export async function identify(
       standInPersonId(world.features.privacySecret ?? "", realm.realm, distinctId);
     return answered({ personId: stored, merged: anonymousId !== null });
   } catch (error) {
-    if (error instanceof Refusal) return refused(refusal("invalid_request", error.message));
+    if (error instanceof Refusal) return refused(invalidField(error.path, error.message));
     throw error;
   }
 }
@@ -95,7 +103,7 @@ async function identifyMerged(
 
 function refuseIdentified(anonymous: PersonRow): true {
   if (anonymous.identified_at_ms === null) return true;
-  throw new Refusal("mergeAnonymousId: has been identified before");
+  throw new Refusal("mergeAnonymousId", "has been identified before");
 }
 
 /** A session that opted out is linked only if its id has a person already: nothing new is stored of it. */
@@ -119,7 +127,7 @@ async function identifyOne(
   const person = await lockPerson(session, realm.realm, distinctId) as PersonRow;
   const text = JSON.stringify({ ...propertiesOnce, ...JSON.parse(person.properties), ...properties });
   if (Buffer.byteLength(text) > PEOPLE_LIMITS.personBytesMax) {
-    throw new Refusal(`properties: a person has at most ${PEOPLE_LIMITS.personBytesMax} bytes of them`);
+    throw new Refusal("properties", `a person has at most ${PEOPLE_LIMITS.personBytesMax} bytes of them`);
   }
   await saveProperties(session, person.id, text, realm.now());
   return person.id;

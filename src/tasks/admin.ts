@@ -1,6 +1,6 @@
-// `deno task admin`: a thin client of the admin API for people and programs. It decides nothing: the service does.
-// Tables for people, `--json` for programs; exit status 0 done, 1 refused by the service or faults, 2 wrong usage,
-// 3 the service cannot be reached.
+// `deno task admin`: a thin client of the admin API. It prints tables for people and, with `--json`, data for
+// programs. The service decides everything. Exit status: 0 done, 1 refused by the service, 2 wrong usage, 3 the service
+// cannot be reached.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CreatedApp, listWorkspaces, ShownKey } from "../tenant/admin.ts";
@@ -9,10 +9,19 @@ import type { Workspace } from "../tenant/registry.ts";
 import { addCatalogCommands } from "./admin_catalog.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
-import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
+import {
+  EXIT,
+  makeProgram,
+  openShell,
+  runProgram,
+  type Shell,
+  TaskError,
+  wholeNumber,
+  withExample,
+} from "./shell.ts";
 import { renderTable, safeText } from "./table.ts";
 
-/** The list adds the use of the running month. */
+/** A workspace; in the list also with what it used in the running month. */
 type WorkspaceRow = Workspace & Partial<ReturnType<typeof listWorkspaces>[number]>;
 
 interface AppRow {
@@ -64,12 +73,11 @@ function addWorkspaceCommands(program: Command, action: AdminAction): void {
       show(await client.call<WorkspaceRow[]>("GET", "/workspaces"), workspaceTable);
     }));
   withExample(list, "deno task admin workspaces list --json");
-  const create = withCaps(
-    group.command("create").description("Make a workspace.").argument("<name>", "its name"),
-  )
-    .action(action(async ({ client, show }: AdminRun, name: string, caps: object) => {
+  const create = withCaps(withName(group.command("create").description("Make a workspace.")))
+    .action(action(async ({ client, show }: AdminRun, given: string | undefined, options: NameOption) => {
+      const name = nameOf(given, options);
       show(
-        await client.call<WorkspaceRow>("POST", "/workspaces", { name, ...withoutLimit(caps) }),
+        await client.call<WorkspaceRow>("POST", "/workspaces", { ...withoutLimit(options), name }),
         (row) => workspaceTable([row]),
       );
     }));
@@ -95,10 +103,10 @@ function withCaps(command: Command): Command {
     .option("--operation-cap <n|none>", "metering operations a month in live mode", cap)
     .option("--ai-budget-cents <n|none>", "cents a month for the model server", cap)
     .option("--test-operation-cap <n|none>", "metering operations a month in test mode", cap)
-    .option("--test-credit-balance-cap <n|none>", "credits that a test user may hold", cap);
+    .option("--test-credit-balance-cap <n|none>", "credit balances that an app may issue in test mode", cap);
 }
 
-/** Commander keeps no null, so "none" stays a text until it is sent. */
+/** "none" stays a text until the request is made: commander cannot hold null as an option's value. */
 function cap(text: string): number | "none" {
   if (text === "none") return text;
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
@@ -118,12 +126,12 @@ function workspaceTable(rows: readonly WorkspaceRow[]): string {
   const titles = [
     "WORKSPACE",
     "NAME",
-    "ENDPOINTS CAP",
+    "OPERATIONS CAP",
     "AI CENTS CAP",
-    "TEST ENDPOINTS CAP",
+    "TEST OPERATIONS CAP",
     "TEST CREDITS CAP",
   ];
-  const used = ["ENDPOINTS USED", "TEST ENDPOINTS USED", "AI CENTS SPENT"];
+  const used = ["OPERATIONS USED", "TEST OPERATIONS USED", "AI CENTS SPENT"];
   return renderTable(
     isUsed ? [...titles, ...used] : titles,
     rows.map((row) => {
@@ -142,15 +150,14 @@ function addAppCommands(program: Command, action: AdminAction): void {
       show(await client.call<AppRow[]>("GET", "/apps"), appTable);
     }));
   withExample(list, "deno task admin apps list --json");
-  const create = group.command("create").description("Make an app with its four keys, which are shown once.")
-    .argument("<name>", "its name")
+  const create = withName(
+    group.command("create").description("Make an app with its four keys, which are shown once."),
+  )
     .option("--workspace <id>", "its workspace (default: the first one, made if there is none)")
     .action(
-      action(async ({ client, show }: AdminRun, name: string, { workspace }: { workspace?: string }) => {
-        show(
-          await client.call<CreatedApp>("POST", "/apps", { name, workspaceId: workspace }),
-          createdAppText,
-        );
+      action(async ({ client, show }: AdminRun, given: string | undefined, options: CreateAppOptions) => {
+        const body = { name: nameOf(given, options), workspaceId: options.workspace };
+        show(await client.call<CreatedApp>("POST", "/apps", body), createdAppText);
       }),
     );
   withExample(create, "deno task admin apps create Shop --workspace ws_1");
@@ -159,6 +166,61 @@ function addAppCommands(program: Command, action: AdminAction): void {
       show(await client.call<AppRow>("GET", `/apps/${encodeURIComponent(id)}`), (row) => appTable([row]));
     }));
   withExample(show, "deno task admin apps show app_1");
+  addRotateCommand(group, action);
+}
+
+function addRotateCommand(group: Command, action: AdminAction): void {
+  const rotate = group.command("rotate-identity-secret")
+    .description("Give an app a new identity secret, which is shown once. The old one holds for a while.")
+    .argument("<appId>", "its id")
+    .option(
+      "--keep-old-seconds <n>",
+      "how long tokens signed with the old one hold (default: a day)",
+      wholeNumber(0, KEEP_OLD_SECONDS_MAX),
+    )
+    .action(action(async ({ client, show }: AdminRun, id: string, { keepOldSeconds }: RotateOptions) => {
+      const path = `/apps/${encodeURIComponent(id)}/identity-secret`;
+      show(await client.call<RotatedSecret>("POST", path, { keepOldSeconds }), rotatedText);
+    }));
+  withExample(rotate, "deno task admin apps rotate-identity-secret app_1 --keep-old-seconds 3600");
+}
+
+const KEEP_OLD_SECONDS_MAX = 30 * 86_400;
+
+interface RotateOptions {
+  readonly keepOldSeconds?: number;
+}
+
+interface RotatedSecret {
+  readonly identitySecret: string;
+  readonly oldValidUntil: string | null;
+}
+
+function rotatedText({ identitySecret, oldValidUntil }: RotatedSecret): string {
+  const old = oldValidUntil === null ? [] : [`Tokens signed with the old secret hold until ${oldValidUntil}`];
+  return [ONCE, `Identity secret: ${identitySecret}`, ...old].join("\n");
+}
+
+interface NameOption {
+  readonly name?: string;
+}
+
+interface CreateAppOptions extends NameOption {
+  readonly workspace?: string;
+}
+
+/** Accepts the name as an argument or as an option, since people try both. */
+function withName(command: Command): Command {
+  return command.argument("[name]", "its name").option("--name <name>", "the same, as an option");
+}
+
+function nameOf(given: string | undefined, { name }: NameOption): string {
+  if (given !== undefined && name !== undefined) {
+    throw new TaskError("The name is given twice, as an argument and by --name", EXIT.usage);
+  }
+  const found = given ?? name;
+  if (found === undefined) throw new TaskError("Missing required argument 'name'", EXIT.usage);
+  return found;
 }
 
 function appTable(rows: readonly AppRow[]): string {
@@ -231,7 +293,7 @@ async function keysPath(appId: AdminRun["appId"], given: string | undefined): Pr
   return `/apps/${encodeURIComponent(await appId(given))}/keys`;
 }
 
-/** A program that forgot `--yes` must not revoke by accident, so without a terminal it is wrong usage. */
+/** Without a terminal there is nobody to ask, so a script that forgot `--yes` revokes nothing. */
 function confirmRevoke(shell: Shell, keyId: string): void {
   if (!shell.isInteractive) {
     throw new TaskError("Revoking asks on a terminal, and there is none: give --yes", EXIT.usage);
@@ -267,7 +329,7 @@ function addSweepCommand(program: Command, action: AdminAction): void {
   withExample(move, "deno task move-history");
 }
 
-/** "expiredReservations" as "expired reservations". */
+/** Turns "expiredReservations" into "expired reservations". */
 function wordsOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

@@ -1,9 +1,10 @@
-// How an admin command runs: its client, its output for people or programs, and the app that it is about. Refusals
-// become one line, or JSON where the caller is a program.
+// How an admin command runs: its client, its output for people or programs, and the app that it concerns. A refusal
+// becomes one line, or JSON with `--json`.
 
 import type { Command } from "commander";
 import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, type Shell, TaskError } from "./shell.ts";
+import { safeText } from "./table.ts";
 
 /** What a command works with. */
 export interface AdminRun {
@@ -20,7 +21,7 @@ export type AdminAction = <Args extends unknown[]>(
   work: (run: AdminRun, ...args: Args) => Promise<void>,
 ) => (...args: Args) => Promise<void>;
 
-/** Makes actions of a program; its options count wherever they stand on the line. */
+/** Makes actions of a program; the program's own options may stand anywhere on the line. */
 export function actionsOf(program: Command, shell: Shell): AdminAction {
   return (work) => async (...args) => {
     const { url, json } = program.opts<{ url?: string; json?: boolean }>();
@@ -37,13 +38,24 @@ export function actionsOf(program: Command, shell: Shell): AdminAction {
   };
 }
 
+const APPS_SHOWN_MAX = 10;
+
 async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  const apps = await client.call<{ appId: string }[]>("GET", "/apps");
+  const apps = await client.call<{ appId: string; name: string }[]>("GET", "/apps");
   const [only, ...others] = apps;
-  if (only !== undefined && others.length === 0) return only.appId;
-  const what = only === undefined ? "there is no app yet" : `there are ${apps.length} apps`;
-  throw new TaskError(`--app: is needed, since ${what} (see "deno task admin apps list")`, EXIT.usage);
+  if (only === undefined) {
+    throw new TaskError("There is no app yet: make one with `deno task admin apps create NAME`", EXIT.usage);
+  }
+  if (others.length === 0) return only.appId;
+  const shown = apps.slice(0, APPS_SHOWN_MAX).map(({ appId, name }) =>
+    `  --app ${appId}   ${safeText(name)}`
+  );
+  if (apps.length > shown.length) {
+    shown.push(`  and ${apps.length - shown.length} more: deno task admin apps list`);
+  }
+  const problem = `--app: is needed, since there are ${apps.length} apps. Say which one:`;
+  throw new TaskError([problem, ...shown].join("\n"), EXIT.usage);
 }
 
 /** The option that names an app. */

@@ -2,6 +2,7 @@
 
 import { CompileError, packClient } from "./client_package.ts";
 import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withExample } from "./shell.ts";
+import { type Tarball, writeTarball } from "./tarball.ts";
 
 /** Runs the command line to its exit status. */
 export function runClientPack(args: readonly string[], shell: Shell): Promise<number> {
@@ -12,23 +13,18 @@ export function runClientPack(args: readonly string[], shell: Shell): Promise<nu
   )
     .option("--out <folder>", "where to write it", ".")
     .action(async ({ out }: { out: string }) => {
-      shell.print(await writePackage(out));
+      shell.print(await writeTarball(out, await packOrRefuse()));
     });
   withExample(program, "deno task client:pack --out /tmp && npm install /tmp/holdfast-client-0.1.0.tgz");
   return runProgram(program, args, shell);
 }
 
-async function writePackage(folder: string): Promise<string> {
+/** A client that does not compile ends the task with the compiler's message. */
+async function packOrRefuse(): Promise<Tarball> {
   try {
-    const { fileName, bytes } = await packClient();
-    const path = `${folder.replace(/\/+$/, "")}/${fileName}`;
-    await Deno.writeFile(path, bytes);
-    return path;
+    return await packClient();
   } catch (error) {
     if (error instanceof CompileError) throw new TaskError(error.message, EXIT.refused);
-    if (error instanceof Deno.errors.NotFound) {
-      throw new TaskError(`--out: no such folder: ${folder}`, EXIT.usage);
-    }
     throw error;
   }
 }

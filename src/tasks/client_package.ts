@@ -1,9 +1,10 @@
 // The client as an npm package: its sources compiled to JavaScript and declarations, with manifest, README and license,
-// in a gzipped tar archive. The same sources give the same bytes. Only what every platform has is there to compile
-// against (the language and the web's interfaces), so a use of Deno or Node in the client does not compile.
+// in a gzipped tar archive. The same sources give the same bytes. It is compiled
+// against the language and the web's interfaces alone, so a use of Deno or Node in the client does not compile.
 
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 import manifest from "../client/npm.json" with { type: "json" };
+import { packTarball, type Tarball } from "./tarball.ts";
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);
@@ -25,29 +26,16 @@ const OPTIONS: ts.CompilerOptions = {
   newLine: ts.NewLineKind.LineFeed,
 };
 
-/** A package ready to be installed. */
-export interface ClientPackage {
-  /** As npm names such files. */
-  readonly fileName: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  /** Paths in the package, in order. */
-  readonly paths: readonly string[];
-}
-
 /** The client does not compile; the message says where. */
 export class CompileError extends Error {}
 
 /** Makes the package from the sources as they are. */
-export async function packClient(): Promise<ClientPackage> {
+export async function packClient(): Promise<Tarball> {
   const files = compile();
   files.set("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
   files.set("README.md", await Deno.readTextFile(new URL("README.md", SOURCES)));
   files.set("LICENSE", await Deno.readTextFile(new URL("LICENSE", ROOT)));
-  const paths = [...files.keys()].sort();
-  const entries = paths.map((path) => entryOf(`package/${path}`, files.get(path) as string));
-  const tar = new Blob([...entries.flat(), new Uint8Array(2 * BLOCK_BYTES)]);
-  const zipped = new Response(tar.stream().pipeThrough(new CompressionStream("gzip")));
-  return { fileName: `${manifest.name}-${manifest.version}.tgz`, bytes: await zipped.bytes(), paths };
+  return await packTarball(manifest, files);
 }
 
 /** JavaScript and declarations by file name. */
@@ -56,7 +44,7 @@ function compile(): Map<string, string> {
   const files = new Map<string, string>();
   const { diagnostics } = program.emit(undefined, (path, text) => {
     const name = path.split("/").at(-1) as string;
-    // The compiler leaves the endings in declarations as they were written.
+    // The compiler rewrites the .ts endings of imports in code, but not in declarations.
     files.set(
       name,
       name.endsWith(".d.ts") ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"') : text,
@@ -67,39 +55,11 @@ function compile(): Map<string, string> {
   return files;
 }
 
-/** What a compiler has to say, a line each. */
+/** The compiler's messages, one a line. */
 export function textOf(diagnostics: readonly ts.Diagnostic[]): string {
   return ts.formatDiagnostics(diagnostics, {
     getCanonicalFileName: (name) => name,
     getCurrentDirectory: () => ROOT.pathname,
     getNewLine: () => "\n",
   });
-}
-
-const BLOCK_BYTES = 512;
-const encoder = new TextEncoder();
-
-/** A file of a tar archive: header, content, and zeros up to a whole block. */
-function entryOf(path: string, text: string): Uint8Array<ArrayBuffer>[] {
-  const content = encoder.encode(text);
-  const rest = (BLOCK_BYTES - content.length % BLOCK_BYTES) % BLOCK_BYTES;
-  return [headerOf(path, content.length), content, new Uint8Array(rest)];
-}
-
-/** The header of a plain file that everybody may read; its time is the format's zero, so that bytes repeat. */
-function headerOf(path: string, bytes: number): Uint8Array<ArrayBuffer> {
-  const header = new Uint8Array(BLOCK_BYTES);
-  const put = (place: number, text: string) => header.set(encoder.encode(text), place);
-  const octal = (value: number, digits: number) => `${value.toString(8).padStart(digits, "0")}\0`;
-  put(0, path);
-  put(100, octal(0o644, 7));
-  put(108, octal(0, 7));
-  put(116, octal(0, 7));
-  put(124, octal(bytes, 11));
-  put(136, octal(0, 11));
-  put(148, " ".repeat(8));
-  put(156, "0");
-  put(257, "ustar\0" + "00");
-  put(148, `${octal(header.reduce((sum, byte) => sum + byte, 0), 6)} `);
-  return header;
 }

@@ -2,8 +2,8 @@
 // service with a secret key. Exit status 0 the client ended, 2 wrong usage.
 
 import { refusal } from "../domain/refusal.ts";
-import { errorBody } from "../../routes/errors.ts";
-import { callTool, TOOLS } from "../../routes/tools.ts";
+import { callTool, pathOf, TOOLS } from "../../routes/tools.ts";
+import type { ToolOutcome } from "../mcp/tool_server.ts";
 import { serveStdio } from "../mcp/stdio.ts";
 import { messageOf } from "../process/log.ts";
 import {
@@ -38,25 +38,23 @@ export function runMcp(args: readonly string[], shell: Shell): Promise<number> {
     .action(async (options: Options) => {
       const base = serviceUrl(options.url, shell);
       const key = secretKey(options.key, shell);
-      await serveStdio(
-        TOOLS,
-        (name, input) => callTool((path) => get(`${base}/api${path}`, key), name, input),
-      );
+      const call: Parameters<typeof callTool>[0] = (endpoint, members) =>
+        get(`${base}/api${pathOf(endpoint, members)}`, key);
+      await serveStdio(TOOLS, (name, input) => callTool(call, name, input));
     });
   withExample(program, "HOLDFAST_KEY=sk_live_... deno task mcp");
   return runProgram(program, args, shell);
 }
 
-/** The service's answer, or one that says that there is none. */
-async function get(url: string, key: string): Promise<Response> {
+/** The service's answer, or an error where it gives none. */
+async function get(url: string, key: string): Promise<ToolOutcome> {
   const headers = { authorization: `Bearer ${key}` };
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
-    const text = await response.text();
-    JSON.parse(text);
-    return new Response(text);
+    return await response.json();
   } catch (error) {
-    return new Response(errorBody(refusal("unavailable", `The service did not answer: ${messageOf(error)}`)));
+    const message = `The service did not answer: ${messageOf(error)}`;
+    return { ok: false, error: refusal("unavailable", message) };
   }
 }
 

@@ -27,6 +27,9 @@ const FAULTS_SHOWN_MAX = 20;
 /** With pauses of a second this outlasts a restart of the service or of its database. */
 const RETRIES_MAX = 30;
 
+const NO_PLAN = "Users without a plan were refused: give --plan to subscribe them first " +
+  "(`deno task admin catalog show` lists the plans)";
+
 interface Options {
   readonly key?: string;
   readonly url?: string;
@@ -103,6 +106,7 @@ async function replayFile(file: string, options: Options, shell: Shell, stop: Ab
   const about = { file, users: plan.users, rows, isPaced: plan.speed !== null };
   const summary = summarize(tally, about);
   shell.print(options.json === true ? JSON.stringify(summary, null, 2) : summaryText(summary));
+  if (options.plan === undefined && tally.refusedByReason.has("no_subscription")) shell.note(NO_PLAN);
   if (summary.failed > 0 || isBroken) return EXIT.refused;
   return summary.isComplete ? EXIT.ok : EXIT.interrupted;
 }

@@ -1,4 +1,4 @@
-// The administrator's operations: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
+// The administrator's work: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
 // writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
 
 import { randomText } from "../secrets/random.ts";
@@ -6,6 +6,7 @@ import type { Term } from "../../actors/term.ts";
 import { numberOf } from "../domain/amount.ts";
 import type { IdSource } from "../domain/ids.ts";
 import { compileCatalog } from "../domain/plans/catalog.ts";
+import type { Millis } from "../domain/plans/period.ts";
 import { type Refusal, refusal } from "../domain/refusal.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
@@ -16,6 +17,7 @@ import {
   packsInUse,
   plansInUse,
   saveCatalog,
+  saveIdentitySecrets,
   saveKey,
   saveWorkspace,
 } from "../storage/stores/registry_store.ts";
@@ -24,7 +26,7 @@ import { checkCatalog } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
 import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
 
-/** What the operations work on. */
+/** What the administrator works on. */
 export interface AdminWorld {
   readonly registry: Registry;
   readonly lease: Pick<StoreLease, "transaction">;
@@ -124,6 +126,7 @@ async function createAppNow(world: AdminWorld, input: AppInput): Promise<Created
     workspaceId: workspace.workspaceId,
     name: input.name,
     identitySecret: randomText(KEY_RANDOM_LENGTH),
+    oldIdentitySecrets: [],
     createdAt: clock.now(),
   };
   const made = KEY_CLASSES.flatMap((keyClass) =>
@@ -138,6 +141,38 @@ async function createAppNow(world: AdminWorld, input: AppInput): Promise<Created
   for (const { key } of made) registry.setKey(key);
   const { appId, workspaceId, identitySecret } = record;
   return { appId, workspaceId, identitySecret, keys: made.map(({ shown }) => shown) };
+}
+
+/** A new identity secret, shown once, and until when the one before it holds. */
+export interface RotatedIdentity {
+  readonly identitySecret: string;
+  readonly oldValidUntil: Millis;
+}
+
+/**
+ * Gives an app a new identity secret, which holds at once. Old ones hold until their own time, in real time.
+ *
+ * @param keepOldMs how long the present one goes on being valid
+ */
+export function rotateIdentitySecret(
+  { registry, lease, clock }: Pick<AdminWorld, "registry" | "lease" | "clock">,
+  app: App,
+  keepOldMs: Millis,
+): Promise<RotatedIdentity> {
+  return inTurn(registry, async () => {
+    const now = clock.now();
+    const oldValidUntil = now + keepOldMs;
+    const { identitySecret: secret, oldIdentitySecrets } = app.record;
+    const old = [{ secret, validUntil: oldValidUntil }, ...oldIdentitySecrets];
+    const record: AppRecord = {
+      ...app.record,
+      identitySecret: randomText(KEY_RANDOM_LENGTH),
+      oldIdentitySecrets: old.filter(({ validUntil }) => validUntil > now),
+    };
+    await lease.transaction((session) => saveIdentitySecrets(session, record));
+    app.record = record;
+    return { identitySecret: record.identitySecret, oldValidUntil };
+  });
 }
 
 /** Makes a key of an app. */
@@ -162,18 +197,30 @@ export async function revokeKey({ lease, registry, clock }: AdminWorld, key: Api
   return revoked;
 }
 
+/** How a catalog is to be put in force. */
+export interface ApplyOptions {
+  /** Says what would change, and changes nothing. */
+  readonly isDryRun: boolean;
+  /** The version that the document was made from; another one in force refuses it. Null: whatever is in force. */
+  readonly expectedVersion: number | null;
+}
+
 /** Puts a catalog document in force, or says what would change. Refused as a whole when any part is wrong. */
 export async function applyCatalog(
   world: AdminWorld,
   app: App,
   document: unknown,
-  isDryRun: boolean,
+  { isDryRun, expectedVersion }: ApplyOptions = { isDryRun: false, expectedVersion: null },
 ): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
   return await inTurn(world.registry, async () => {
     // Within the turn: units are compared with the catalog in force, which another call may be about to replace.
     const checked = await checkCatalog(document, app.applied?.document ?? null);
     if ("faults" in checked) {
       return refusal("invalid_request", "The catalog has faults", checked.faults);
+    }
+    const version = app.applied?.version ?? 0;
+    if (expectedVersion !== null && expectedVersion !== version) {
+      return movedCatalog(version, expectedVersion);
     }
     const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
     const removed = removedParts(app, checked.catalog);
@@ -183,7 +230,7 @@ export async function applyCatalog(
     try {
       const inUse = await findInUse(world, app, removed);
       if (inUse !== null) return inUse;
-      if (isDryRun || changes.length === 0) return { version: app.applied?.version ?? 0, changes };
+      if (isDryRun || changes.length === 0) return { version, changes };
       const applied = nextCatalog(app, checked.catalog);
       await world.lease.transaction((session) => saveCatalog(session, applied, world.clock.now()));
       world.registry.setCatalog(applied);
@@ -193,6 +240,11 @@ export async function applyCatalog(
       if (app.applied?.version === inForce.version) app.catalog = inForce;
     }
   });
+}
+
+function movedCatalog(version: number, expected: number): Refusal {
+  const message = `The catalog has moved: version ${version} is in force, and expectedVersion is ${expected}`;
+  return refusal("catalog_in_use", message, { version });
 }
 
 /** Ids of what a new catalog no longer has. */

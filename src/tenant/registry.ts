@@ -20,12 +20,20 @@ export interface Workspace {
   readonly testCreditBalanceCap: number | null;
 }
 
+/** An identity secret that was rotated away. */
+export interface OldIdentitySecret {
+  readonly secret: string;
+  /** Real time. */
+  readonly validUntil: Millis;
+}
+
 /** An app as its rows say. */
 export interface AppRecord {
   readonly appId: string;
   readonly workspaceId: string;
   readonly name: string;
   readonly identitySecret: string;
+  readonly oldIdentitySecrets: readonly OldIdentitySecret[];
   readonly createdAt: Millis;
 }
 
@@ -69,7 +77,7 @@ export interface RegistryRows {
 
 /** An app in memory. */
 export interface App {
-  readonly record: AppRecord;
+  record: AppRecord;
   catalog: Catalog;
   applied: AppliedCatalog | null;
   readonly realms: Record<Mode, AppRealm>;
@@ -80,6 +88,12 @@ export interface Caller {
   readonly key: ApiKey;
   readonly app: App;
   readonly realm: AppRealm;
+}
+
+/** The secrets that sign valid end-user tokens of an app at a real moment, the newest one first. */
+export function identitySecretsOf({ record }: App, nowMs: Millis): readonly string[] {
+  const old = record.oldIdentitySecrets.filter(({ validUntil }) => validUntil > nowMs);
+  return [record.identitySecret, ...old.map(({ secret }) => secret)];
 }
 
 /** One app in one mode, with its clock. */

@@ -1,13 +1,26 @@
 // Moving the test clock of an app: durable first, then in memory, then everything that became due is settled.
 // Section 3 of the decisions, "Test clock".
 
+import type { UserStore } from "../../actors/port.ts";
 import { sweepRealm } from "../../actors/sweep.ts";
+import type { Term } from "../../actors/term.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { type Refusal, refusal } from "../domain/refusal.ts";
+import { invalidField } from "../domain/refusal.ts";
+import { answered, refused, type Result } from "../domain/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
-import type { Serving } from "../service/service.ts";
+import type { StoreLease } from "../storage/journal/lease.ts";
 import { saveClockOffset } from "../storage/stores/registry_store.ts";
+
+/** What a move of the clock works on. */
+export interface ClockWorld {
+  readonly term: Term;
+  readonly store: Pick<UserStore, "listDue">;
+  readonly lease: Pick<StoreLease, "transaction">;
+}
+
+/** By how much, or to when, a clock is moved. */
+export type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
 
 /** The farthest that the clock goes: the year 9999, so that every time keeps its four digits. */
 const LATEST_MS = Date.UTC(9999, 0, 1);
@@ -15,23 +28,24 @@ const LATEST_MS = Date.UTC(9999, 0, 1);
 /**
  * Moves a realm's clock forward; answers where it stands then. Moves of one clock run one after another, each from
  * where the one before it came to.
- *
- * @param target the new time, made of the present one
  */
 export function moveTestClock(
-  serving: Serving,
+  { term, store, lease }: ClockWorld,
   realm: AppRealm,
-  target: (now: Millis) => Millis,
-): Promise<Millis | Refusal> {
+  move: ClockMove,
+): Promise<Result<Millis>> {
   return inTurn(realm, async () => {
     const from = realm.now();
-    const to = target(from);
-    if (to < from) return refusal("invalid_request", "now: must not be before the present clock");
-    if (to > LATEST_MS) return refusal("invalid_request", "The clock cannot pass the year 9998");
+    const to = "to" in move ? move.to : from + move.byMs;
+    if (to < from) return refused(invalidField("now", "must not be before the present clock"));
+    if (to > LATEST_MS) {
+      const member = "to" in move ? "now" : "advanceSeconds";
+      return refused(invalidField(member, "must not take the clock past the year 9998"));
+    }
     const offset = realm.clockOffsetMs + (to - from);
-    await serving.lease.transaction((session) => saveClockOffset(session, realm.realm, offset));
+    await lease.transaction((session) => saveClockOffset(session, realm.realm, offset));
     realm.clockOffsetMs = offset;
-    await sweepRealm(serving.term, serving.store, realm);
-    return realm.now();
+    await sweepRealm(term, store, realm);
+    return answered(realm.now());
   });
 }

@@ -2,12 +2,10 @@
 // canonical user, merges that race end in bounded time, and a merge whose batch is lost never was.
 
 import assert from "node:assert/strict";
-import { mergeUsers } from "../../actors/merge.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { ownerOf } from "../../src/domain/ids.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import { makeIdSource } from "../../src/process/id_source.ts";
-import { barrier, NOW, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
+import { barrier, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 
 const DEADLINE_MS = 5_000;
@@ -15,25 +13,13 @@ const WHOLE = 1_000_000n;
 
 /** Merges in a runtime: the report, or the code of a refusal. */
 function merge(
-  store: MemoryStore,
   runtime: Runtime,
   from: string,
   to: string,
   isDryRun = false,
 ): Promise<MergeReport | string> {
-  const { gate, budget, directory } = runtime.term;
-  const world = {
-    gate,
-    budget,
-    directory,
-    store,
-    ids: makeIdSource({ now: () => NOW }),
-    flush: () => runtime.term.flush(),
-    isValid: () => runtime.term.isServing,
-    remember: () => {},
-  };
   const { realm } = runtime;
-  return mergeUsers(world, { realm, from, to, isDryRun, analytics: "linked", record: null })
+  return runtime.term.merge({ realm, from, to, isDryRun, analytics: "linked", keeping: null })
     .then(({ result }) => result.ok ? result.answer : result.refusal.code);
 }
 
@@ -105,7 +91,7 @@ Deno.test("calls for either id wait while a merge reads, and then run on the can
   const { store, runtime, holds, end } = await withUsers("a", "b");
   const { wait, open } = barrier();
   store.beforeWhole = () => wait;
-  const merging = merge(store, runtime, "a", "b");
+  const merging = merge(runtime, "a", "b");
   await settleLoop();
   const [ofA] = holds as [string];
   const calls = [
@@ -138,15 +124,15 @@ Deno.test("what follows a merge is told only when the merge is durable, by eithe
   await runtime.term.flush();
   const { wait, open } = barrier();
   store.hooks.append = () => wait;
-  const merging = merge(store, runtime, "a", "b");
+  const merging = merge(runtime, "a", "b");
   await settleLoop();
   const [ofA] = holds as [string];
   const calls: Promise<unknown>[] = [
     runtime.count("a"),
     runtime.count("b"),
     runtime.settle("release", ofA, ownerOf("reservation", ofA) as number),
-    merge(store, runtime, "a", "b"),
-    merge(store, runtime, "a", "b", true),
+    merge(runtime, "a", "b"),
+    merge(runtime, "a", "b", true),
   ];
   for (const call of [merging, ...calls]) assert.equal(await isSettled(call), false);
   open();
@@ -161,9 +147,9 @@ Deno.test("a refusal that rests on a merge waits until the merge is durable", as
   await runtime.term.flush();
   const { wait, open } = barrier();
   store.hooks.append = () => wait;
-  const merging = merge(store, runtime, "a", "b");
+  const merging = merge(runtime, "a", "b");
   await settleLoop();
-  const [cycle, conflict] = [merge(store, runtime, "b", "a"), merge(store, runtime, "a", "c")];
+  const [cycle, conflict] = [merge(runtime, "b", "a"), merge(runtime, "a", "c")];
   assert.equal(await isSettled(merging), false);
   assert.equal(await isSettled(cycle), false, "alias_cycle tells of a merge that may yet be lost");
   assert.equal(await isSettled(conflict), false, "alias_conflict tells of a merge that may yet be lost");
@@ -178,7 +164,7 @@ Deno.test("two merges of one pair at once are one merge and one that was merged 
       const { store, runtime, end } = await withUsers(...users);
       await runtime.term.flush();
       if (isAway) runtime.passivate();
-      const both = await inTime([merge(store, runtime, "a", "b"), merge(store, runtime, "a", "b")]);
+      const both = await inTime([merge(runtime, "a", "b"), merge(runtime, "a", "b")]);
       const [first, second] = both as [MergeReport, MergeReport];
       assert.deepEqual(both.map(isMerge).sort(), [false, true]);
       assert.equal(first.mergeId, second.mergeId);
@@ -193,10 +179,10 @@ Deno.test("two merges of one pair at once are one merge and one that was merged 
 Deno.test("merges both ways at once are one merge and one cycle", async () => {
   for (const isAway of [false, true]) {
     for (const pairs of [[["a", "b"], ["b", "a"]], [["b", "a"], ["a", "b"]]] as const) {
-      const { store, runtime, end } = await withUsers("a", "b");
+      const { runtime, end } = await withUsers("a", "b");
       await runtime.term.flush();
       if (isAway) runtime.passivate();
-      const outcomes = await inTime(pairs.map(([from, to]) => merge(store, runtime, from, to)));
+      const outcomes = await inTime(pairs.map(([from, to]) => merge(runtime, from, to)));
       assert.equal(outcomes.filter(isMerge).length, 1);
       assert.equal(outcomes.filter((outcome) => outcome === "alias_cycle").length, 1);
       assert.equal(await runtime.count("a"), 3n * WHOLE);
@@ -211,11 +197,11 @@ Deno.test("merges in a circle end, whoever is first and whoever is in memory: tw
   const orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] as const;
   for (const order of orders) {
     for (const isAway of [false, true]) {
-      const { store, runtime, end } = await withUsers("a", "b", "c");
+      const { runtime, end } = await withUsers("a", "b", "c");
       await runtime.term.flush();
       if (isAway) runtime.passivate();
       const outcomes = await inTime(
-        order.map((place) => merge(store, runtime, circle[place][0], circle[place][1])),
+        order.map((place) => merge(runtime, circle[place][0], circle[place][1])),
       );
       assert.equal(outcomes.filter(isMerge).length, 2);
       assert.deepEqual(outcomes.filter((outcome) => typeof outcome === "string"), ["alias_cycle"]);
@@ -235,7 +221,7 @@ Deno.test("all merges of many users at once, with calls between, leave one user 
   await runtime.term.flush();
   runtime.passivate();
   const pairs = users.flatMap((from) => users.filter((to) => to !== from).map((to) => [from, to] as const));
-  const merges = pairs.map(([from, to]) => merge(store, runtime, from, to));
+  const merges = pairs.map(([from, to]) => merge(runtime, from, to));
   const reserves = pairs.map(([from], place) => runtime.reserve(from, place % 2 === 0 ? 0.25 : 0.5));
   const outcomes = await inTime(merges);
   const held = await inTime(reserves);
@@ -259,7 +245,7 @@ Deno.test("a merge whose append fails leaves two users, and the next term knows 
   store.hooks.append = () => {
     throw new Error("The disk is full");
   };
-  const merging = merge(store, runtime, "a", "b");
+  const merging = merge(runtime, "a", "b");
   merging.catch(() => {});
   await assert.rejects(merging, Unavailable);
   await assert.rejects(runtime.count("a"), Unavailable);
@@ -268,7 +254,7 @@ Deno.test("a merge whose append fails leaves two users, and the next term knows 
   await assertApart(next, { a: 1n, b: 2n });
   const [ofA] = holds as [string];
   assert.equal(await next.settle("release", ofA, ownerOf("reservation", ofA) as number), "ok");
-  assert.ok(isMerge(await merge(store, next, "a", "b")));
+  assert.ok(isMerge(await merge(next, "a", "b")));
   assert.equal(await next.count("a"), 2n * WHOLE);
   next.term.fail(new Error("end"));
 });
@@ -279,14 +265,14 @@ Deno.test("a merge that was appended and not told is whole in the next term", as
   store.hooks.appended = () => {
     throw new Error("The answer was lost");
   };
-  await assert.rejects(merge(store, runtime, "a", "b"), Unavailable);
+  await assert.rejects(merge(runtime, "a", "b"), Unavailable);
   delete store.hooks.appended;
   const next = await startRuntime(store);
   for (const user of ["b", "a"]) {
     assert.deepEqual(await identityOf(next, user), ["b", ["a"]]);
     assert.equal(await next.count(user), 3n * WHOLE);
   }
-  const again = await merge(store, next, "a", "b") as MergeReport;
+  const again = await merge(next, "a", "b") as MergeReport;
   assert.equal(again.alreadyMerged, true);
   for (const hold of holds) {
     assert.equal(await next.settle("release", hold, ownerOf("reservation", hold) as number), "ok");
@@ -299,7 +285,7 @@ Deno.test("a term that fails while a merge waits fails the merge and what waits 
   const { store, runtime } = await withUsers("a", "b", "c");
   const { wait, open } = barrier();
   store.hooks.drain = () => wait;
-  const calls: Promise<unknown>[] = [merge(store, runtime, "a", "b"), merge(store, runtime, "b", "c")];
+  const calls: Promise<unknown>[] = [merge(runtime, "a", "b"), merge(runtime, "b", "c")];
   await settleLoop();
   calls.push(runtime.reserve("a", 1), runtime.count("b"));
   calls.forEach((call) => call.catch(() => {}));
@@ -321,10 +307,10 @@ Deno.test("a term that fails while a merge waits fails the merge and what waits 
 Deno.test("a merge whose reads fail is unavailable, changes nothing, and works when sent again", async () => {
   const { store, runtime, end } = await withUsers("a", "b");
   store.beforeWhole = () => Promise.reject(new Error("The database is away"));
-  await assert.rejects(merge(store, runtime, "a", "b"), Unavailable);
+  await assert.rejects(merge(runtime, "a", "b"), Unavailable);
   await assertApart(runtime, { a: 1n, b: 2n });
   store.beforeWhole = null;
-  assert.ok(isMerge(await merge(store, runtime, "a", "b")));
+  assert.ok(isMerge(await merge(runtime, "a", "b")));
   end();
 });
 
@@ -340,7 +326,7 @@ Deno.test("a merge waits for the calls before it, and what they load is settled 
   const { wait, open } = barrier();
   store.hooks.loadReservation = () => wait;
   const late = runtime.settle("commit", ofA, owner);
-  const merging = merge(store, runtime, "a", "b");
+  const merging = merge(runtime, "a", "b");
   const again = runtime.settle("commit", ofA, owner);
   assert.equal(await isSettled(merging), false);
   open();
@@ -355,7 +341,7 @@ Deno.test("a user whose state broke is unavailable to merges that wait, and come
   const { store, runtime, end } = await withUsers("a", "b", "c");
   const { wait, open } = barrier();
   store.beforeWhole = () => wait;
-  const dry = merge(store, runtime, "a", "b", true);
+  const dry = merge(runtime, "a", "b", true);
   await settleLoop();
   const broken: Runtime["realm"] = {
     ...runtime.realm,
@@ -364,7 +350,7 @@ Deno.test("a user whose state broke is unavailable to merges that wait, and come
     },
   };
   const bug = runtime.term.directory.runById("a", { realm: broken, name: "usage", input: { event: null } });
-  const waiting = [merge(store, runtime, "a", "b"), merge(store, runtime, "c", "a"), runtime.count("a")];
+  const waiting = [merge(runtime, "a", "b"), merge(runtime, "c", "a"), runtime.count("a")];
   for (const call of [bug, ...waiting]) call.catch(() => {});
   open();
   assert.equal((await dry as MergeReport).dryRun, true);
@@ -376,7 +362,7 @@ Deno.test("a user whose state broke is unavailable to merges that wait, and come
   }
   await runtime.term.flush();
   await settleLoop();
-  const outcome = await merge(store, runtime, "a", "b");
+  const outcome = await merge(runtime, "a", "b");
   assert.equal(typeof outcome, "object");
   end();
 });
@@ -387,7 +373,7 @@ Deno.test("a hold that lapses while a merge reads is in its report like all othe
     runtime.advance(3_600_000);
     return Promise.resolve();
   };
-  const report = await merge(store, runtime, "from", "to") as MergeReport;
+  const report = await merge(runtime, "from", "to") as MergeReport;
   assert.equal(report.moved.reservations, 1);
   end();
 });

@@ -1,12 +1,11 @@
 // A term on a store in memory, for tests of the runtime: no server, no timer that a test would have to wait for.
 
-import type { Call, Realm } from "../../actors/actor.ts";
+import type { Call, Outcome, Realm } from "../../actors/actor.ts";
 import type { WorkspaceCaps } from "../../actors/budget.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { Term } from "../../actors/term.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import type { Result } from "../../src/domain/result.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { planOf, sizeOf } from "../domain/scene.ts";
 import type { MemoryLease, MemoryStore } from "../support/memory_store.ts";
@@ -26,7 +25,7 @@ export interface Runtime {
     name: Name,
     input: Commands[Name]["input"],
     more?: Partial<Call<Name>>,
-  ): Promise<Result<Commands[Name]["answer"]>>;
+  ): Promise<Outcome<Commands[Name]["answer"]>>;
   subscribe(userId: string): Promise<void>;
   /** Reserves; the reservation's id, or null where it was not allowed. */
   reserve(userId: string, count: number): Promise<string | null>;

@@ -8,6 +8,7 @@ import {
   type GrantInput,
   type HoldfastClient,
   HoldfastError,
+  type LimitReachedDetails,
   signEndUserToken,
 } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
@@ -115,7 +116,9 @@ async function meter({ client }: Scene): Promise<void> {
   assert.equal((await client.track("stranger", "image.x")).matchStatus, "no_subscription");
   const full = await client.track("u", "image.x", 1, {}, { count: 1000 }).catch((error) => error);
   assert.ok(full instanceof HoldfastError && full.code === "limit_reached");
-  assert.match((full.details as { eventId: string }).eventId, /^evt_/);
+  const { eventId, groups } = full.details as LimitReachedDetails;
+  assert.match(eventId, /^evt_/);
+  assert.deepEqual(groups, [{ groupId: "lg_pro_images", unit: "count", quota: 30, current: 2 }]);
 
   const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000 });
   assert.deepEqual([can.allowed, can.reasons, can.details.length], [false, ["limit_reached"], 1]);

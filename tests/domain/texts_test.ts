@@ -19,6 +19,10 @@ const TEXTS: readonly (readonly [name: string, text: string | null | undefined, 
     `a${"€".repeat(MAX / 3 + 1)}`,
     `a${"€".repeat(10_922)}${MARK}`,
   ],
+  ["four bytes a character, as long as is kept", "😀".repeat(MAX / 4), "😀".repeat(MAX / 4)],
+  ["four bytes a character, across by three", "aaa" + "😀".repeat(8192), "aaa" + "😀".repeat(8191) + MARK],
+  ["three bytes a character, as long as is kept", "aa" + "€".repeat(10_922), "aa" + "€".repeat(10_922)],
+  ["with a mark of its own", "a".repeat(32_700) + MARK, "a".repeat(32_700) + MARK],
   ["cut before a pair of surrogates", `a${"𝄞".repeat(MAX / 4)}`, `a${"𝄞".repeat(MAX / 4 - 1)}${MARK}`],
 ];
 

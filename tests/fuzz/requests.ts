@@ -38,10 +38,8 @@ function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = ADMIN_ENDPOINTS.find((each) =>
-    each.method === method && `/api/admin/v1${each.path}` === path
-  );
-  return admin?.body ?? null;
+  const admin = ADMIN_ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
+  return admin?.input ?? null;
 }
 
 /** Calls that a tight user takes part in. */

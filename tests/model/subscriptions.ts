@@ -2,7 +2,7 @@
 // Entries and promotions that follow from them are in entry.ts. (decisions.md 4.)
 
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
-import { fromNumber, type Micros } from "./decimal.ts";
+import { fromNumber, type Micros, toNumber } from "./decimal.ts";
 import { endRow, followPrimary, writeHistory } from "./entry.ts";
 import { iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
 
@@ -141,6 +141,9 @@ export function subscriptionRecord(row: SubscriptionRow) {
     cycleAnchorAt: isoOrNull(row.cycleAnchorAt),
     provider: row.provider,
     externalId: row.externalId,
+    customLimits: row.customLimits.size === 0 ? null : Object.fromEntries(
+      [...row.customLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
+    ),
   };
 }
 

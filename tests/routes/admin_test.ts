@@ -57,12 +57,14 @@ Deno.test("without an admin token configured the admin API is off, whatever is p
     for (const key of ["", "null", "undefined", ADMIN_TOKEN]) {
       assertRefused(
         await send(http, method, `/api/admin/v1${path}`, undefined, { key }),
-        401,
-        "invalid_key",
+        501,
+        "not_implemented",
         path,
       );
     }
   }
+  const answer = await send(http, "GET", "/api/admin/v1/apps", undefined, { key: ADMIN_TOKEN });
+  assert.match(answer.body.error.message, /HOLDFAST_ADMIN_TOKEN/);
 });
 
 Deno.test("unknown workspaces, apps and keys are not found, unknown paths and methods too", async () => {

@@ -1,4 +1,4 @@
-// Applying a catalog: dry runs, changes, the exact place of every fault, what is in use, and the order of plans.
+// Applying a catalog: dry runs, changes, the exact place of every fault, what is in use, the order of plans, and times.
 
 import assert from "node:assert/strict";
 import example from "../../src/tenant/demo/catalog.json" with { type: "json" };
@@ -359,4 +359,47 @@ Deno.test("parallel catalogs are applied one after another, each as a version of
   );
   assert.deepEqual(answers.map(({ body }) => body.data.version).sort(), [1, 2, 3, 4, 5]);
   assert.equal((await documentOf(app)).version, 5);
+});
+
+const MATCHES = [{ event: "*" }];
+
+function catalogOf(settings: Record<string, unknown>, pack: Record<string, unknown> = {}) {
+  return {
+    settings,
+    plans: [{
+      id: "plan_a",
+      name: "A",
+      rank: 1,
+      period: { type: "monthly", anchor: "calendar" },
+      limits: [{ id: "lg_a", label: "A", unit: "count", quota: 10, matches: MATCHES }],
+    }],
+    packs: [{ id: "cpk_a", name: "A", kind: "generic", items: [], unit: "count", matches: MATCHES, ...pack }],
+  };
+}
+
+Deno.test("holds and retention of a fraction of a millisecond are kept as whole ones", async () => {
+  const settings = {
+    promptLogging: true,
+    reservationTtlSeconds: 10.00051,
+    promptLogRetentionDays: 99.999999,
+  };
+  const app = await service.newApp(catalogOf(settings));
+  await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_a" }));
+  const hold = await dataOf(app.call("POST", "/reserve", { userId: "u", event: "x", prompt: "p" }));
+  assert.equal(Date.parse(hold.expiresAt) - service.clock.now(), 10_001);
+  await dataOf(app.call("POST", "/track", { userId: "u", event: "x", prompt: "p" }));
+  assert.equal((await dataOf(app.call("GET", "/events"))).events.length, 1);
+  await dataOf(service.admin("POST", "/sweep"));
+  assert.equal((await dataOf(app.call("GET", "/usage?userId=u"))).counters[0].count, 2);
+});
+
+Deno.test("credits of a pack that expires past the year 9999 expire at its end", async () => {
+  for (const defaultExpiryDays of [1e7, 1e12, 1e300]) {
+    const app = await service.newApp(catalogOf({}, { defaultExpiryDays }));
+    const body = { userId: "u", packId: "cpk_a", quantity: 5 };
+    const { expiresAt } = await dataOf(app.call("POST", "/credits/grant", body));
+    assert.equal(expiresAt, "9999-12-31T23:59:59.999Z");
+    const { credits } = await dataOf(app.call("GET", "/credits?userId=u&includeExpired=true"));
+    assert.deepEqual(credits.map((row: { remaining: number }) => row.remaining), [5]);
+  }
 });

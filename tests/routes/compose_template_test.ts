@@ -94,7 +94,7 @@ Deno.test("every var that a place lacks is named, and nothing is asked or stored
   ) {
     const answer = await app.call("POST", "/compose", { type: "recap", userId: "u", vars });
     const { message, details } = assertRefused(answer, 400, "invalid_request");
-    assert.deepEqual(details, { missing });
+    assert.deepEqual(details, lacking(missing));
     for (const name of missing) assert.match(message, new RegExp(`\\b${name}\\b`));
   }
   assert.equal(model.requests.length, 0);
@@ -105,7 +105,7 @@ Deno.test("a var is the caller's own member, never one that every object has", a
   const app = await appWith("{constructor} {toString} {__proto__}");
   const body = { type: "recap", userId: "u", vars: {} };
   const { details } = assertRefused(await app.call("POST", "/compose", body), 400, "invalid_request");
-  assert.deepEqual(details, { missing: ["constructor", "toString", "__proto__"] });
+  assert.deepEqual(details, lacking(["constructor", "toString", "__proto__"]));
   const text = '{"type":"recap","userId":"u","vars":{"constructor":1,"toString":2,"__proto__":3}}';
   await dataOf(app.call("POST", "/compose", text));
   assert.deepEqual(blocksOf(model.prompts()[0] as string), [
@@ -258,3 +258,8 @@ Deno.test("data of the same id in the other mode, or in another app, is another 
   await dataOf(app.call("POST", "/compose", body, { key: app.secretTest }));
   assert.deepEqual(valueIn(model.prompts()[0] as string), []);
 });
+
+/** The details of a refusal that names vars. */
+function lacking(names: readonly string[]) {
+  return names.map((name) => ({ path: `vars.${name}`, message: "is required" }));
+}

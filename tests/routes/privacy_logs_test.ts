@@ -3,17 +3,7 @@
 import assert from "node:assert/strict";
 import { applyCatalog, type Customer } from "./credits_support.ts";
 import { assertRefused, serviceOfFile } from "./support.ts";
-import {
-  askOf,
-  catalogWith,
-  feedOf,
-  newLogged,
-  optIn,
-  optOut,
-  rowsOf,
-  sweep,
-  tracesOf,
-} from "./privacy_support.ts";
+import { askOf, catalogWith, feedOf, newLogged, optOut, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
 
 const service = serviceOfFile();
 const DAY_S = 86_400;
@@ -110,33 +100,6 @@ Deno.test("of a user who opted out of prompt logging no text is written, and oth
   assert.equal((await logOf(u, others)).prompt, "mine");
 });
 
-Deno.test("opting out of analytics or personalization leaves prompt logs on", async () => {
-  const u = await newLogged(service);
-  await optOut(u, "u", "all");
-  const id = await u.hold("image.x", { prompt: "still logged" });
-  assert.equal(await promptOn(id), "still logged");
-  const { eventId } = await u.commit(id);
-  await optIn(u, "u", "all");
-  assert.equal((await logOf(u, eventId)).prompt, "still logged");
-});
-
-Deno.test("opting out between reserve and commit leaves no log; earlier ones stay readable", async () => {
-  const u = await newLogged(service);
-  const { eventId: earlier } = await u.post("/track", { event: "image.x", prompt: "earlier" });
-  const id = await u.hold("image.x", { prompt: "between-43" });
-  await optOut(u, "u", "prompt_logging");
-  const { eventId } = await u.commit(id, { response: "response-43" });
-  assert.deepEqual(await logOf(u, eventId), NO_LOG);
-  assert.equal(await promptOn(id), null);
-  assert.deepEqual(await tracesOf(service, "between-43"), {});
-  assert.deepEqual(await tracesOf(service, "response-43"), {});
-  assert.equal((await logOf(u, earlier)).prompt, "earlier");
-  await optIn(u, "u", "prompt_logging");
-  const { eventId: later } = await u.post("/track", { event: "image.x", prompt: "later" });
-  assert.equal((await logOf(u, later)).prompt, "later");
-  assert.deepEqual(await logOf(u, eventId), NO_LOG, "an opt-in brings nothing back");
-});
-
 Deno.test("a release is logged with prompt, partial response and errorCode; with neither text it has no log", async () => {
   const u = await newLogged(service);
   const full = await u.hold("image.x", { prompt: "a prompt" });
@@ -157,20 +120,6 @@ Deno.test("a release is logged with prompt, partial response and errorCode; with
   assert.equal(hasLog, false);
   assert.deepEqual(await logOf(u, id), { ...NO_LOG, errorCode: "E_BARE" });
   assert.deepEqual(await rowsOf(service, "select 1 from event_logs where event_id = $1", [id]), []);
-});
-
-Deno.test("a response alone makes a log without a preview", async () => {
-  const u = await newLogged(service);
-  const { eventId } = await u.commit(await u.hold("image.x"), { response: "only this" });
-  const { hasLog, promptPreview, prompt, response } = await logOf(u, eventId);
-  assert.deepEqual({ hasLog, promptPreview, prompt, response }, {
-    hasLog: true,
-    promptPreview: null,
-    prompt: null,
-    response: "only this",
-  });
-  const { eventId: bare } = await u.commit(await u.hold("image.x"));
-  assert.deepEqual(await logOf(u, bare), NO_LOG);
 });
 
 Deno.test("track logs whatever the match status", async () => {
@@ -298,4 +247,68 @@ Deno.test("a prompt that is no text is refused without being quoted", async () =
   const answer = await askOf(u, "/reserve", { userId: "u", event: "image.x", prompt: ["quoted-47"] });
   assertRefused(answer, 400, "invalid_request");
   assert.doesNotMatch(JSON.stringify(answer.body), /quoted-47/);
+});
+
+const BYTES_MAX = 32_768;
+const SUFFIX = "…[truncated]";
+const encoder = new TextEncoder();
+
+/** Texts around the bound with what is stored of them; more of them are in tests/domain/texts_test.ts. */
+const TEXTS: readonly (readonly [name: string, text: string, stored: string])[] = [
+  ["at the bound", "😀".repeat(8192), "😀".repeat(8192)],
+  ["across the bound by one", "a" + "😀".repeat(8192), "a" + "😀".repeat(8191) + SUFFIX],
+];
+
+/** The log of an event: prompt and response. */
+async function textsOf(customer: Customer, eventId: string): Promise<[string | null, string | null]> {
+  const { prompt, response } = await customer.event(eventId);
+  return [prompt, response];
+}
+
+for (const [name, text, stored] of TEXTS) {
+  Deno.test(`a text is cut between characters and marked: ${name}`, async () => {
+    const u = await newLogged(service);
+    const kept = stored.endsWith(SUFFIX) && stored !== text ? stored.slice(0, -SUFFIX.length) : stored;
+    assert.ok(encoder.encode(kept).length <= BYTES_MAX);
+    const tracked = await u.post("/track", { event: "image.x", prompt: text, response: text });
+    assert.deepEqual(await textsOf(u, tracked.eventId), [stored, stored]);
+    const held = await u.hold("image.x", { prompt: text });
+    const committed = await u.commit(held, { response: text });
+    assert.deepEqual(await textsOf(u, committed.eventId), [stored, stored]);
+    const open = await u.hold("image.x", { prompt: text });
+    await u.post("/release", { reservationId: open, response: text });
+    const [released] = await feedOf(u);
+    assert.deepEqual(await textsOf(u, released.id), [stored, stored]);
+  });
+}
+
+Deno.test("a preview is the first 200 characters of the stored text, whatever their size", async () => {
+  const u = await newLogged(service);
+  const cases = [
+    ["", ""],
+    ["a".repeat(200), "a".repeat(200)],
+    ["a".repeat(201), "a".repeat(200)],
+    ["😀".repeat(200), "😀".repeat(200)],
+    ["😀".repeat(201), "😀".repeat(200)],
+    ["a" + "😀".repeat(200), "a" + "😀".repeat(199)],
+    ["\u{feff}  \n" + "é".repeat(300), "\u{feff}  \n" + "é".repeat(196)],
+    ["😀".repeat(10_000), "😀".repeat(200)],
+  ];
+  for (const [prompt, preview] of cases) {
+    const { eventId } = await u.post("/track", { event: "chat.x", inputTokens: 1, prompt });
+    const detail = await u.event(eventId);
+    const [listed] = await feedOf(u);
+    assert.deepEqual([listed.id, listed.hasLog, listed.promptPreview], [eventId, true, preview]);
+    assert.deepEqual([detail.hasLog, detail.promptPreview], [true, preview]);
+    assert.ok(detail.prompt.startsWith(preview));
+  }
+});
+
+Deno.test("reason and errorCode of a release are cut by characters", async () => {
+  const u = await newLogged(service);
+  const reservationId = await u.hold("image.x");
+  await u.post("/release", { reservationId, reason: "😀".repeat(501), errorCode: "€".repeat(101) });
+  const [{ id }] = await feedOf(u) as [{ id: string }];
+  const { reason, errorCode } = await u.event(id);
+  assert.deepEqual([reason, errorCode], ["😀".repeat(500), "€".repeat(100)]);
 });

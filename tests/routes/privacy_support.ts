@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import type { Database, Param } from "../../src/storage/database.ts";
-import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import type { Answer, TestApp, TestService } from "../support/test_service.ts";
 import { CREDIT_CATALOG, Customer } from "./credits_support.ts";
-import { dataOf } from "./support.ts";
+import { dataOf, serviceOfFile } from "./support.ts";
 
 /** Plans and packs of the credit tests in an app that logs prompts, with other settings as told. */
 export function catalogWith(settings: Record<string, unknown> = {}): object {
@@ -262,12 +262,29 @@ export async function makeZebra(app: TestApp): Promise<Zebra> {
 /** Every id of that user. */
 export const ZEBRA_IDS = ["", "-old", "-older", "-batch", "-device"].map((end) => MARK + end);
 
-/** Runs a test on a service of its own, for those that look at whole tables. */
-export async function withService(work: (service: TestService) => Promise<void>): Promise<void> {
-  const service = await startTestService();
-  try {
+/** Tables of apps and of the process: what is left of them when a test begins. */
+const KEPT_TABLES = [
+  "apps",
+  "catalogs",
+  "keys",
+  "lease",
+  "migrations",
+  "realms",
+  "schema_migrations",
+  "workspaces",
+];
+
+/**
+ * A service of the file for tests that look at whole tables: each begins with none of the rows that others made of
+ * users. To be called once, at the top of the file.
+ */
+export function emptiedServiceOfFile(): (work: (service: TestService) => Promise<void>) => Promise<void> {
+  const service = serviceOfFile();
+  return async (work) => {
+    await service.serving().term.flush();
+    const tables = (await tablesOf(service)).filter((name) => !KEPT_TABLES.includes(name));
+    await service.store.database.query(`truncate ${tables.map((name) => `"${name}"`).join(", ")}`);
+    await service.restart();
     await work(service);
-  } finally {
-    await service.close();
-  }
+  };
 }

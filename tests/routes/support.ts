@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
+import type { Features } from "../../src/process/features.ts";
 import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 
 /** One plan of every unit, one group that everybody fills soon, and a second plan beside it. */
@@ -45,10 +46,10 @@ export const CATALOG = {
 };
 
 /** A service that lives as long as the tests of a file; to be called once, at the top of the file. */
-export function serviceOfFile(): TestService {
+export function serviceOfFile(features: Partial<Features> = {}): TestService {
   let service: TestService | null = null;
   Deno.test.beforeAll(async () => {
-    service = await startTestService();
+    service = await startTestService(undefined, features);
   });
   Deno.test.afterAll(async () => {
     await service?.close();

@@ -29,6 +29,7 @@ export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: 
     workspaceId: "ws_1",
     name: "Simulated",
     identitySecret: "identity-secret",
+    oldIdentitySecrets: "[]",
     createdAt,
   });
   tables.put("keys", "key_1", {

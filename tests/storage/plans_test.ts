@@ -57,7 +57,7 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
     const ledger = { userKey: HEAVY, balanceId: null, limit: 20 };
-    const after = { at: ROWS / 2, id: "cle_" };
+    const after = { at: ROWS / 2, id: "cle_", userKey: HEAVY };
     await few("ledger", () => listLedger(database, { ...ledger, after: null }));
     await few("ledger from a cursor on", () => listLedger(database, { ...ledger, after }));
     await few("size of a history", () => countHistory(database, [HEAVY, ALIAS], 100));

@@ -54,6 +54,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/rows/",
     "src/tenant/registry.ts",
   ],
+  "src/merging/": [
+    "src/domain/",
+    "src/domain/merging/",
+    "actors/",
+    "src/housekeeping/",
+    "src/privacy/",
+    "src/process/",
+  ],
   "src/service/": [
     "src/domain/",
     "actors/",
@@ -75,7 +83,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/secrets/",
-    "src/service/",
     "src/tenant/catalog/",
     "src/storage/journal/",
     "src/storage/stores/",
@@ -101,7 +108,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "actors/",
     "src/process/",
     "src/read/",
-    "src/service/",
     "src/storage/",
     "src/privacy/",
     "src/storage/stores/",
@@ -149,6 +155,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/doctor/",
     "src/housekeeping/",
     "src/mcp/",
+    "src/merging/",
     "src/observability/",
     "src/privacy/",
     "src/process/",
@@ -188,6 +195,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/tenant/",
     "src/tenant/catalog/",
     "src/storage/embedded/",
+    "src/operations/package/npm.json",
   ],
 };
 
@@ -202,6 +210,6 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
-  typescript: ["src/tasks/"],
+  "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/catalog/"],
 };

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import type { z } from "zod";
 import { SURFACE } from "../../routes/app.ts";
 import { STATUS } from "../../routes/errors.ts";
-import { adminErrorsOf, errorsOf } from "../../routes/reference/errors.ts";
+import { errorsOf } from "../../routes/reference/errors.ts";
 import type { RefusalCode } from "../../src/domain/refusal.ts";
 
 /** An operation as the reference knows it. */
@@ -21,17 +21,14 @@ export interface Documented {
   readonly isRaw: boolean;
 }
 
-const { operations, admin, pages } = SURFACE;
+const { endpoints, pages } = SURFACE;
 
 /** Every operation of the reference. */
 export const DOCUMENTED: readonly Documented[] = [
-  ...operations.map((operation) => ({
-    ...common(operation.method, `/api${operation.path}`, operation.doc),
-    errors: errorsOf(operation),
-  })),
-  ...admin.map(({ method, path, doc }) => ({
-    ...common(method, `/api/admin/v1${path}`, doc),
-    errors: adminErrorsOf(method, doc.errors),
+  ...endpoints.map((endpoint) => ({
+    ...common(endpoint.method, `/api${endpoint.path}`, endpoint.doc),
+    errors: errorsOf(endpoint),
+    isRaw: "mediaType" in endpoint,
   })),
   ...pages.map(({ path, doc, mediaType }) => ({
     ...common("GET", path, doc),

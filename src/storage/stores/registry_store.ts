@@ -1,5 +1,5 @@
-// The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
-// the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
+// The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. They are read at the start
+// of a term. Writes run on the writer's own session, so that they fail once the lease is lost.
 
 import type { AiSpendRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/amount.ts";
@@ -26,9 +26,9 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
        test_credit_balance_cap as "testCreditBalanceCap"
      from workspaces order by created_at_ms, id`,
   );
-  const apps = await reader.query<AppRecord>(
+  const apps = await reader.query<Omit<AppRecord, "oldIdentitySecrets"> & { oldIdentitySecrets: string }>(
     `select id as "appId", workspace_id as "workspaceId", name, identity_secret as "identitySecret",
-       created_at_ms as "createdAt"
+       old_identity_secrets as "oldIdentitySecrets", created_at_ms as "createdAt"
      from apps order by created_at_ms, id`,
   );
   const keys = await reader.query<ApiKey>(
@@ -46,7 +46,7 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
   );
   return {
     workspaces: workspaces.map(readWorkspace),
-    apps,
+    apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
     keys,
     realms,
     catalogs: catalogs.map((row) => ({
@@ -69,7 +69,6 @@ function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
   };
 }
 
-/** Operations of one UTC month. */
 /** Credit balances issued so far, by realm. */
 export function loadIssues(reader: Reader): Promise<IssuesRow[]> {
   return reader.query<IssuesRow>("select realm, issued from credit_issues");
@@ -132,6 +131,14 @@ export async function insertApp(session: Session, app: AppRecord): Promise<Realm
   return realms;
 }
 
+/** Writes an app's identity secret and the old ones that still hold. */
+export async function saveIdentitySecrets(session: Session, app: AppRecord): Promise<void> {
+  await session.query(
+    "update apps set identity_secret = $2, old_identity_secrets = $3 where id = $1",
+    [app.appId, app.identitySecret, JSON.stringify(app.oldIdentitySecrets)],
+  );
+}
+
 /** Writes a key, new or revoked. */
 export async function saveKey(session: Session, key: ApiKey): Promise<void> {
   await session.query(
@@ -153,7 +160,7 @@ export async function saveCatalog(session: Session, applied: AppliedCatalog, at:
   );
 }
 
-/** Moves a realm's clock, never back. */
+/** Moves a realm's clock forward; an earlier offset changes nothing. */
 export async function saveClockOffset(session: Session, realm: number, offsetMs: number): Promise<void> {
   await session.query(
     "update realms set clock_offset_ms = greatest(clock_offset_ms, $2::bigint) where realm = $1::int",
@@ -164,7 +171,7 @@ export async function saveClockOffset(session: Session, realm: number, offsetMs:
   );
 }
 
-/** Those of the plans that have an active subscription in one of the realms. */
+/** Which of the plans have an active subscription in one of the realms. */
 export async function plansInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -181,7 +188,7 @@ export async function plansInUse(
   return rows.map(({ planId }) => planId);
 }
 
-/** Those of the packs of which somebody in the realms has a balance that can still be spent or given back to. */
+/** Which of the packs have a balance in the realms that can still be spent, or get a refund. */
 export async function packsInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -199,7 +206,7 @@ export async function packsInUse(
   return rows.map(({ packId }) => packId);
 }
 
-/** A realm with the moment on its clock. */
+/** A realm with the time of its clock. */
 export interface RealmMoment {
   readonly realm: number;
   readonly now: Millis;

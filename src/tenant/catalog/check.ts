@@ -25,7 +25,9 @@ export async function checkCatalog(
   for (const fault of [...crossFaults(bare), ...unitFaults(bare, inForce)]) {
     if (!known.has(fault.path)) faults.push(fault);
   }
-  for (const [index, { outputSchema }] of listOf(looseOf(bare), "composeTypes").entries()) {
+  // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.
+  const types = listOf(looseOf(parsed.data ?? bare), "composeTypes");
+  for (const [index, { outputSchema }] of types.entries()) {
     const path = `composeTypes[${index}].outputSchema`;
     if (known.has(path) || !isObject(outputSchema)) continue;
     await yieldToLoop();

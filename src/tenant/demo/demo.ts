@@ -5,7 +5,7 @@ import { applyCatalog, createApp, createWorkspace, type ShownKey } from "../admi
 import catalog from "./catalog.json" with { type: "json" };
 import type { Serving } from "../../service/service.ts";
 
-/** What the demo shows, as it is kept in the data folder. */
+/** What is shown of the demo, and kept in the data folder. */
 export interface Demo {
   readonly appId: string;
   readonly identitySecret: string;
@@ -18,8 +18,8 @@ const DEMO_USER = "user_demo";
 const DEMO_PLAN = "plan_pro";
 
 /**
- * Makes the demo where the store has no workspace of anybody's yet; null where it has. A first start that was
- * killed may have left a demo workspace that nobody has the keys of: it gets an app of its own again.
+ * Makes the demo in a store without workspaces; null where somebody has made one. A first start that was killed may
+ * have left a demo workspace whose keys nobody saw, so such a workspace gets a new app.
  */
 export async function makeDemo(serving: Serving): Promise<Demo | null> {
   const known = [...serving.registry.workspaces.values()];
@@ -28,7 +28,7 @@ export async function makeDemo(serving: Serving): Promise<Demo | null> {
   const created = await createApp(serving, { name: "Demo app", workspaceId: workspace.workspaceId });
   const app = created === null ? undefined : serving.registry.apps.get(created.appId);
   if (created === null || app === undefined) throw new Error("The demo app was not made");
-  const applied = await applyCatalog(serving, app, catalog, false);
+  const applied = await applyCatalog(serving, app, catalog);
   if ("code" in applied) throw new Error(`The demo catalog has faults: ${JSON.stringify(applied.details)}`);
   for (const realm of Object.values(app.realms)) {
     await serving.term.directory.runById(DEMO_USER, {

@@ -142,4 +142,5 @@ Deno.test("a revoke takes what is left, a second one writes a row of 0, and an u
   const row = scene.state.balances.get(id);
   assert.deepEqual([row?.remaining, row?.revokedAmount, row?.revokedAt], [0n, 3_000_000n, at]);
   assert.equal(scene.revoke("crb_7_00000000000000000099"), "credit_balance_not_found");
+  assert.equal(scene.operations, 1, "the tracked event: neither grant nor revoke is a metering operation");
 });

@@ -2,7 +2,7 @@
 // calls and answers of a tour through every operation.
 
 import assert from "node:assert/strict";
-import { Validator } from "@seriousme/openapi-schema-validator";
+import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
 import { makeApp, SURFACE } from "../../../routes/app.ts";
 import { STATUS } from "../../../routes/errors.ts";
@@ -120,7 +120,8 @@ const BEYOND_SCHEMAS = new Set([
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;
-  for (const { doc, path, input } of SURFACE.operations) {
+  for (const { doc, path, input, access } of SURFACE.endpoints) {
+    if (input === null || access === "admin") continue;
     const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
     const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
@@ -130,7 +131,7 @@ Deno.test("the document takes and refuses the bodies that the service takes and 
       for (const value of [undefined, ...VALUES]) {
         const changed: Record<string, unknown> = { ...body, [name]: value };
         if (value === undefined) delete changed[name];
-        const takes = input.safeParse(changed).success;
+        const takes: boolean = input.safeParse(changed).success;
         assert.equal(validate(changed), takes, `${doc.id} with ${name}: ${JSON.stringify(value)}`);
         compared += 1;
       }

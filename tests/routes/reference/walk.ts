@@ -152,6 +152,7 @@ export async function walkAdministration({ record, refuse, app }: Tour): Promise
   const made = await record("createKey", { parameters: { appId }, body: { class: "public", mode: "test" } });
   await record("revokeKey", { parameters: { appId, keyId: made.keyId } });
   await record("listKeys", { parameters: { appId } });
+  await record("rotateIdentitySecret", { parameters: { appId }, body: { keepOldSeconds: 3600 } });
   const faulty = { ...SMALL_CATALOG, plans: [{ ...SMALL_CATALOG.plans[0], rank: "best" }] };
   await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
   await record("applyCatalog", { parameters: { appId, dryRun: "false" }, body: SMALL_CATALOG });
@@ -159,6 +160,7 @@ export async function walkAdministration({ record, refuse, app }: Tour): Promise
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
+  await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
 }

@@ -4,7 +4,12 @@
 import { Actor } from "../../../actors/actor.ts";
 import { Budget } from "../../../actors/budget.ts";
 import { Gate } from "../../../actors/gate.ts";
-import { Idempotency, type WireAnswer } from "../../../actors/idempotency.ts";
+import {
+  Idempotency,
+  type IdempotentCall,
+  type IdempotentOutcome,
+  type WireAnswer,
+} from "../../../actors/idempotency.ts";
 import { Mailbox } from "../../../actors/mailbox.ts";
 import type { RowChange } from "../../../actors/port.ts";
 import { Term } from "../../../actors/term.ts";
@@ -130,10 +135,14 @@ export const PLANTED: readonly PlantedBug[] = [
     plant() {
       const known = new Map<string, WireAnswer>();
       return replace(Idempotency.prototype, "run", (run) =>
-        async function (this: Idempotency, call, first) {
+        async function <First extends WireAnswer>(
+          this: Idempotency,
+          call: IdempotentCall,
+          first: () => Promise<First>,
+        ): Promise<IdempotentOutcome<First>> {
           const answer = known.get(call.key);
           if (answer !== undefined) return { kind: "replayed", answer };
-          const outcome = await run.call(this, call, first);
+          const outcome = await run.call(this, call, first) as IdempotentOutcome<First>;
           if (outcome.kind === "first" && outcome.answer.status === 200) known.set(call.key, outcome.answer);
           return outcome;
         });

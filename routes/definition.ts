@@ -1,0 +1,22 @@
+// What an endpoint is, whoever may call it: where it answers, what it takes, and what the reference says of it.
+
+import type { z } from "zod";
+import type { EndpointDoc } from "./reference/doc.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** What an endpoint of any kind is. */
+export interface Definition {
+  readonly method: Method;
+  /** Under `/api`, with `:name` for path members. */
+  readonly path: string;
+  /** Members of path, query and body in one object; null for a call that takes none. */
+  readonly input: z.ZodType | null;
+  /** Members that come in the query of a call with a body. */
+  readonly inQuery?: readonly string[];
+  /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
+  readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
+  /** Whether a nested `options` object may hold members of the body. */
+  readonly hasOptions?: boolean;
+  readonly doc: EndpointDoc;
+}

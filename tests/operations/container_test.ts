@@ -1,0 +1,55 @@
+// The container file and the compose file, as far as they can be proved without a container engine: what they copy and
+// cache is there, the program runs with the start task's flags, and every variable is one that the program knows.
+
+import assert from "node:assert/strict";
+import manifest from "../../src/operations/package/npm.json" with { type: "json" };
+import { SETTING_NAMES } from "../../src/process/settings.ts";
+import { startArguments } from "../crash/program.ts";
+import { WORKERS } from "./workers.ts";
+
+const ROOT = new URL("../..", import.meta.url);
+const FOLDER = new URL("src/operations/", ROOT);
+const containerfile = await Deno.readTextFile(new URL("Containerfile", FOLDER));
+const compose = await Deno.readTextFile(new URL("compose.yaml", FOLDER));
+
+/** The arguments of an instruction, one entry a line of the file. */
+function instructions(name: string): string[] {
+  const lines = containerfile.replaceAll("\\\n", " ").split("\n");
+  return lines.filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1));
+}
+
+async function assertThere(path: string): Promise<void> {
+  assert.ok(await Deno.stat(new URL(path, ROOT)).then(() => true, () => false), path);
+}
+
+Deno.test("the image copies and caches what is there, the program's workers among it", async () => {
+  const copied = instructions("COPY").filter((line) => !line.startsWith("--from"))
+    .flatMap((line) => line.split(" ").slice(0, -1));
+  assert.ok(
+    ["src", "actors", "routes", "sql", "deno.json", "deno.lock"].every((path) => copied.includes(path)),
+  );
+  const cached = instructions("RUN").flatMap((line) => line.split(" ")).filter((word) =>
+    word.endsWith(".ts")
+  );
+  for (const path of ["src/main.ts", ...WORKERS]) assert.ok(cached.includes(path), path);
+  for (const path of [...copied, ...cached]) await assertThere(path);
+});
+
+Deno.test("the image runs the program with the flags of the start task, by the runtime that the package has", () => {
+  const [entry = "[]"] = instructions("ENTRYPOINT");
+  const [, ...args] = JSON.parse(entry) as string[];
+  const expected = startArguments().map((arg) => arg === "src/main.ts" ? "/holdfast/src/main.ts" : arg);
+  assert.deepEqual(args.filter((arg) => !["--cached-only", "--frozen"].includes(arg)), expected);
+  assert.ok(containerfile.includes(` deno@${manifest.dependencies.deno} `));
+});
+
+Deno.test("the compose file builds that image and sets variables that the program knows", async () => {
+  const [, context = "", path = ""] = /context: (\S+)\n\s+dockerfile: (\S+)/.exec(compose) ?? [];
+  assert.equal(new URL(`${context}/`, FOLDER).href, ROOT.href);
+  await assertThere(path);
+  const [, service = ""] = compose.split("\n  holdfast:\n");
+  const [, environment = ""] = /environment:\n((?: {6}.*\n)+)/.exec(service) ?? [];
+  const names = [...environment.matchAll(/^ {6}(\w+):/gm)].map(([, name]) => name as string);
+  assert.ok(names.includes("DATABASE_URL") && names.includes("HOLDFAST_ADMIN_TOKEN"));
+  assert.deepEqual(names.filter((name) => !SETTING_NAMES.includes(name)), []);
+});
