@@ -1,4 +1,4 @@
-// The parts of the API reference that its operations share: the texts at its head, key classes as security schemes,
+// The parts of the API reference that its endpoints share: the texts at its head, key classes as security schemes,
 // parameters and headers of every call, and the shape of errors.
 
 import { REFUSAL_CODES } from "../../src/domain/refusal.ts";
@@ -73,7 +73,7 @@ export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requi
   open: [],
 };
 
-/** Header parameters that many operations take. */
+/** Header parameters that many endpoints take. */
 export const PARAMETERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",

@@ -1,5 +1,5 @@
 // What the API reference says of an endpoint, beside what routing needs of it anyway: plain data that stands in the
-// operation's own record, so that neither can change without the other in sight.
+// endpoint's own record, so that neither can change without the other in sight.
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/refusal.ts";
@@ -22,9 +22,9 @@ export const TAGS = {
 
 export type Tag = keyof typeof TAGS;
 
-/** What the reference says of an operation. */
+/** What the reference says of an endpoint. */
 export interface EndpointDoc {
-  /** The operation's name in generated clients. */
+  /** The endpoint's name in generated clients. */
   readonly id: string;
   readonly tag: Tag;
   readonly summary: string;

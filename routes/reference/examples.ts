@@ -12,13 +12,13 @@ export interface Example {
   readonly answer: unknown;
 }
 
-/** What was recorded of an operation: a success, and refusals by their code. */
+/** What was recorded of an endpoint: a success, and refusals by their code. */
 export interface Recorded {
   readonly success?: Example;
   readonly refusals?: Readonly<Partial<Record<RefusalCode, unknown>>>;
 }
 
-/** The examples of an operation. */
+/** The examples of an endpoint. */
 export function examplesOf(operationId: string): Recorded {
   return (recorded as Readonly<Record<string, Recorded>>)[operationId] ?? {};
 }

@@ -1,4 +1,4 @@
-// The `data` of each operation's 200 answer, as schemas of the records in `records.ts`. Handlers do not run them; the
+// The `data` of each endpoint's 200 answer, as schemas of the records in `records.ts`. Handlers do not run them; the
 // tests hold every answer that they see against them, and the API reference is made of them.
 
 import { z } from "zod";

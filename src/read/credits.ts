@@ -5,7 +5,8 @@ import { type CreditFilter, listBalances, packNameOf } from "../domain/credits/c
 import type { UserKey } from "../domain/ids.ts";
 import type { Catalog } from "../domain/plans/catalog.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { type BalanceRecord, decodeBalance } from "../storage/rows/credit_rows.ts";
+import type { StoredRow } from "../storage/rows/columns.ts";
+import { CREDIT_BALANCES } from "../storage/rows/credit_rows.ts";
 import type { Database } from "../storage/database.ts";
 import { readOfUser } from "./user_keys.ts";
 
@@ -21,11 +22,11 @@ export async function listAllBalances(
     database,
     userKey,
     (owners) =>
-      database.query<BalanceRecord>(
+      database.query<StoredRow>(
         "select * from credit_balances where user_key = any($1::text::bigint[])",
         [owners],
       ),
   );
-  const rows = listBalances(records.map(decodeBalance), filter, now);
+  const rows = listBalances(records.map(CREDIT_BALANCES.read), filter, now);
   return rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
 }

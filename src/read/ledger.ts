@@ -1,11 +1,12 @@
-// The credit ledger, newest first, page by page. A cursor is a place between entries, so that entries which arrive
-// later can neither repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
+// The credit ledger, newest first, page by page. A cursor is a place between entries, so entries that arrive later neither
+// repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
 
 import { Buffer } from "node:buffer";
 import { numberOf } from "../domain/amount.ts";
 import type { LedgerEntry } from "../domain/credits/credit.ts";
 import type { UserKey } from "../domain/ids.ts";
-import { decodeLedgerEntry, type LedgerRecord } from "../storage/rows/credit_rows.ts";
+import type { StoredRow } from "../storage/rows/columns.ts";
+import { CREDIT_LEDGER } from "../storage/rows/credit_rows.ts";
 import { newestOf, queryInOrder, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
 
@@ -67,7 +68,7 @@ export async function hasBalance(database: Database, userKey: UserKey, balanceId
 export async function listLedger(database: Database, query: LedgerQuery) {
   const { limit } = query;
   const records = await readOfUser(database, query.userKey, (owners) => pageOf(database, query, owners));
-  const entries = records.slice(0, limit).map(decodeLedgerEntry);
+  const entries = records.slice(0, limit).map(CREDIT_LEDGER.read);
   const last = entries.at(-1);
   const { userKey } = query;
   const nextCursor = records.length > limit && last !== undefined
@@ -81,7 +82,7 @@ function pageOf(
   database: Database,
   { balanceId, after, limit }: LedgerQuery,
   owners: string,
-): Promise<LedgerRecord[]> {
+): Promise<StoredRow[]> {
   const params: Param[] = [owners, limit + 1];
   const place = after === null ? null : `$${params.push(after.at)}::bigint, $${params.push(after.id)}::text`;
   let rows = newestOf(place === null ? OF_USER : { ...OF_USER, after: place });
@@ -90,7 +91,7 @@ function pageOf(
       where balance_id = $${params.push(balanceId)} and user_key = any($1::text::bigint[])
       ${place === null ? "" : `and (at_ms, id) < (${place})`}`;
   }
-  return queryInOrder<LedgerRecord>(database, `${rows} order by at_ms desc, id desc limit $2::int`, params);
+  return queryInOrder<StoredRow>(database, `${rows} order by at_ms desc, id desc limit $2::int`, params);
 }
 
 const OF_USER = {

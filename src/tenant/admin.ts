@@ -1,4 +1,4 @@
-// The administrator's operations: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
+// The administrator's work: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
 // writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
 
 import { randomText } from "../secrets/random.ts";
@@ -26,7 +26,7 @@ import { checkCatalog } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
 import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
 
-/** What the operations work on. */
+/** What the administrator works on. */
 export interface AdminWorld {
   readonly registry: Registry;
   readonly lease: Pick<StoreLease, "transaction">;

@@ -19,7 +19,7 @@ import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
-import { encodeChange } from "../../src/storage/rows/rows.ts";
+import { encodeChange } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 import { answerAlias } from "./alias_calls.ts";

@@ -1,7 +1,7 @@
 // What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
 // each had been written at once. A checker that finds something says so by throwing.
 
-import { encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/rows.ts";
+import { encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument } from "../model/document.ts";
 import { SimTables } from "./database/tables.ts";
 import type { Server } from "./database/server.ts";

@@ -1,13 +1,13 @@
 // Rows through the encoding of the journal and back, as they were.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/metering/counter.ts";
 import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/credits/credit.ts";
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import type { User } from "../../src/domain/user.ts";
-import { encodeChange, withLaterCells } from "../../src/storage/rows/rows.ts";
+import { encodeChange, withLaterCells } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 

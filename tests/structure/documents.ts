@@ -44,6 +44,18 @@ Deno.test("a README of the sources names every file of its folder", async () => 
   assert.deepEqual(faults, []);
 });
 
+Deno.test("the map of the sources leads to every folder, and the list of decisions to every file", async () => {
+  const [map, list] = await Promise.all(["src/README.md", "src/decisions/README.md"].map(textOf));
+  const missing: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(`${ROOT}src`)) {
+    if (isDirectory && !map?.includes(`](${name}/README.md)`)) missing.push(`src/${name}`);
+  }
+  for await (const { name } of Deno.readDir(`${ROOT}src/decisions`)) {
+    if (name !== "README.md" && !list?.includes(`](${name})`)) missing.push(`src/decisions/${name}`);
+  }
+  assert.deepEqual(missing, []);
+});
+
 Deno.test("every task that a document names is there", async () => {
   const { tasks } = JSON.parse(await textOf("deno.json")) as { tasks: Record<string, string> };
   const faults: string[] = [];

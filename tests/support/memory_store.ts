@@ -27,32 +27,12 @@ import type { Millis } from "../../src/domain/plans/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
-import {
-  decodeCredits,
-  decodeLines,
-  decodeReservation,
-  type ReservationRecord,
-} from "../../src/storage/rows/metering_rows.ts";
-import {
-  APPENDED,
-  CHANGE_HEAD,
-  type CounterRecord,
-  decodeCounter,
-  decodeSubscription,
-  decodeUser,
-  encodeChange,
-  FIRST_TABLE,
-  type SubscriptionRecord,
-  TABLES,
-  type UserRecord,
-} from "../../src/storage/rows/rows.ts";
+import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
+import { APPENDED, CHANGE_HEAD, encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/amount.ts";
-import {
-  type BalanceRecord,
-  decodeBalance,
-  decodeLedgerEntry,
-  type LedgerRecord,
-} from "../../src/storage/rows/credit_rows.ts";
+import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
 import type { Cell } from "../../src/storage/database.ts";
 import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
@@ -110,36 +90,35 @@ export class MemoryTables {
   }
 
   users(): User[] {
-    return this.list("users").map((row) => decodeUser(row as unknown as UserRecord));
+    return this.list("users").map((row) => USERS.read(row));
   }
 
   subscriptions(user: UserKey): Subscription[] {
-    return this.#of(user, "subscriptions").map((row) =>
-      decodeSubscription(row as unknown as SubscriptionRecord)
-    );
+    return this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
   }
 
   counters(user: UserKey): Counter[] {
-    return this.#of(user, "counters").map((row) => decodeCounter(row as unknown as CounterRecord));
+    return this.#of(user, "counters").map((row) => COUNTERS.read(row));
   }
 
   reservations(user: UserKey): Reservation[] {
-    return this.#of(user, "reservations").map((row) =>
-      decodeReservation(row as unknown as ReservationRecord)
-    );
+    return this.#of(user, "reservations").map((row) => RESERVATIONS.read(row));
   }
 
   balances(user: UserKey): CreditBalance[] {
-    return this.#of(user, "credit_balances").map((row) => decodeBalance(row as unknown as BalanceRecord));
+    return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
   }
 
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
-    return this.#of(user, "credit_ledger").map((row) => decodeLedgerEntry(row as unknown as LedgerRecord));
+    return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
   }
 
   issues(): IssuesRow[] {
-    return this.list("credit_issues").map(({ realm, issued }) => ({ realm, issued }) as IssuesRow);
+    return this.list("credit_issues").map((row) => ({
+      realm: row.realm as number,
+      issued: row.issued as number,
+    }));
   }
 
   aiSpend(): AiSpendRow[] {

@@ -1,37 +1,48 @@
-// Credit balances and their ledger, rows to domain and back, side by side.
+// Credit balances and their ledger. Every movement of credits writes both, so their lines are written out.
 
-import { decimalOf, parseAmount } from "../../domain/amount.ts";
-import type { CreditBalance, CreditSource, LedgerEntry, LedgerReason } from "../../domain/credits/credit.ts";
+import { decimalOf } from "../../domain/amount.ts";
+import type { CreditBalance, LedgerEntry } from "../../domain/credits/credit.ts";
 import type { MatchRule } from "../../domain/match.ts";
-import type { PackKind } from "../../domain/plans/catalog.ts";
-import type { Unit } from "../../domain/plans/plan.ts";
-import type { Cell } from "../database.ts";
+import { copyText, NULL } from "../database.ts";
+import { amount, column, mapped, table } from "./columns.ts";
 
-export interface BalanceRecord {
-  id: string;
-  user_key: number;
-  realm: number;
-  pack_id: string;
-  pack_name: string;
-  pack_item_id: string | null;
-  kind: PackKind;
-  unit: Unit;
-  matches: string;
-  priority: number;
-  initial: string;
-  granted_at_ms: number;
-  expires_at_ms: number | null;
-  external_ref: string | null;
-  source: CreditSource;
-  notes: string | null;
-  remaining: string;
-  held: string;
-  revoked_amount: string;
-  revoked_at_ms: number | null;
-  overage: string;
+export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
+  id: column("id"),
+  userKey: column("user_key", { mutable: true }),
+  realm: column("realm"),
+  packId: column("pack_id"),
+  packName: column("pack_name"),
+  packItemId: column("pack_item_id"),
+  kind: column("kind"),
+  unit: column("unit"),
+  matches: mapped("matches", textOfRules, (cell) => JSON.parse(cell as string)),
+  priority: column("priority"),
+  initial: amount("initial"),
+  grantedAt: column("granted_at_ms"),
+  expiresAt: column("expires_at_ms"),
+  externalRef: column("external_ref", { mutable: true }),
+  source: column("source"),
+  notes: column("notes"),
+  remaining: amount("remaining", { mutable: true }),
+  held: amount("held", { mutable: true }),
+  revokedAmount: amount("revoked_amount", { mutable: true }),
+  revokedAt: column("revoked_at_ms", { mutable: true }),
+  overage: amount("overage", { mutable: true, later: { since: 3, value: 0 } }),
+}, lineOfBalance);
+
+function lineOfBalance(row: CreditBalance): string {
+  return `${copyText(row.id)}\t${row.userKey}\t${row.realm}\t${copyText(row.packId)}\t${
+    copyText(row.packName)
+  }\t${copyText(row.packItemId)}\t${row.kind}\t${row.unit}\t${
+    copyText(textOfRules(row.matches))
+  }\t${row.priority}\t${decimalOf(row.initial)}\t${row.grantedAt}\t${row.expiresAt ?? NULL}\t${
+    copyText(row.externalRef)
+  }\t${row.source}\t${copyText(row.notes)}\t${decimalOf(row.remaining)}\t${decimalOf(row.held)}\t${
+    decimalOf(row.revokedAmount)
+  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}`;
 }
 
-/** Rules as JSON text. Rows never change theirs, and a balance is written at every movement. */
+/** The JSON text of each balance's rules: they never change, and every movement writes the balance. */
 const rulesText = new WeakMap<readonly MatchRule[], string>();
 
 function textOfRules(rules: readonly MatchRule[]): string {
@@ -40,97 +51,23 @@ function textOfRules(rules: readonly MatchRule[]): string {
   return text;
 }
 
-export function encodeBalance(row: CreditBalance): Cell[] {
-  return [
-    row.id,
-    row.userKey,
-    row.realm,
-    row.packId,
-    row.packName,
-    row.packItemId,
-    row.kind,
-    row.unit,
-    textOfRules(row.matches),
-    row.priority,
-    decimalOf(row.initial),
-    row.grantedAt,
-    row.expiresAt,
-    row.externalRef,
-    row.source,
-    row.notes,
-    decimalOf(row.remaining),
-    decimalOf(row.held),
-    decimalOf(row.revokedAmount),
-    row.revokedAt,
-    decimalOf(row.overage),
-  ];
-}
+export const CREDIT_LEDGER = table<LedgerEntry>("credit_ledger", 1, {
+  id: column("id"),
+  userKey: column("user_key"),
+  balanceId: column("balance_id"),
+  packId: column("pack_id"),
+  delta: amount("delta"),
+  reason: column("reason"),
+  eventId: column("event_id"),
+  reservationId: column("reservation_id"),
+  notes: column("notes"),
+  at: column("at_ms"),
+}, lineOfEntry);
 
-export function decodeBalance(record: BalanceRecord): CreditBalance {
-  return {
-    id: record.id,
-    userKey: record.user_key,
-    realm: record.realm,
-    packId: record.pack_id,
-    packName: record.pack_name,
-    packItemId: record.pack_item_id,
-    kind: record.kind,
-    unit: record.unit,
-    matches: JSON.parse(record.matches) as MatchRule[],
-    priority: record.priority,
-    initial: parseAmount(record.initial),
-    grantedAt: record.granted_at_ms,
-    expiresAt: record.expires_at_ms,
-    externalRef: record.external_ref,
-    source: record.source,
-    notes: record.notes,
-    remaining: parseAmount(record.remaining),
-    held: parseAmount(record.held),
-    revokedAmount: parseAmount(record.revoked_amount),
-    revokedAt: record.revoked_at_ms,
-    overage: parseAmount(record.overage),
-  };
-}
-
-export interface LedgerRecord {
-  id: string;
-  user_key: number;
-  balance_id: string;
-  pack_id: string;
-  delta: string;
-  reason: LedgerReason;
-  event_id: string | null;
-  reservation_id: string | null;
-  notes: string | null;
-  at_ms: number;
-}
-
-export function encodeLedgerEntry(row: LedgerEntry): Cell[] {
-  return [
-    row.id,
-    row.userKey,
-    row.balanceId,
-    row.packId,
-    decimalOf(row.delta),
-    row.reason,
-    row.eventId,
-    row.reservationId,
-    row.notes,
-    row.at,
-  ];
-}
-
-export function decodeLedgerEntry(record: LedgerRecord): LedgerEntry {
-  return {
-    id: record.id,
-    userKey: record.user_key,
-    balanceId: record.balance_id,
-    packId: record.pack_id,
-    delta: parseAmount(record.delta),
-    reason: record.reason,
-    eventId: record.event_id,
-    reservationId: record.reservation_id,
-    notes: record.notes,
-    at: record.at_ms,
-  };
+function lineOfEntry(row: LedgerEntry): string {
+  return `${copyText(row.id)}\t${row.userKey}\t${copyText(row.balanceId)}\t${copyText(row.packId)}\t${
+    decimalOf(row.delta)
+  }\t${row.reason}\t${copyText(row.eventId)}\t${copyText(row.reservationId)}\t${
+    copyText(row.notes)
+  }\t${row.at}`;
 }

@@ -1,79 +1,145 @@
-// Reservations and metering events, rows to domain and back, side by side.
+// Counters, reservations, metering events and what belongs to events. Every reserve writes a counter and a reservation,
+// and every commit an event, so the lines of these three are written out in one piece.
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
-import type { CounterRef } from "../../domain/metering/counter.ts";
+import { type Counter, counterKey, type CounterRef } from "../../domain/metering/counter.ts";
 import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
 import type { Generation } from "../../domain/metering/generation.ts";
-import type { HoldLine, Reservation, ReservationStatus } from "../../domain/metering/reservation.ts";
+import type { HoldLine, Reservation } from "../../domain/metering/reservation.ts";
 import type { Window } from "../../domain/plans/period.ts";
 import type { Unit } from "../../domain/plans/plan.ts";
-import { type Cell, copyText, NULL } from "../database.ts";
+import { copyText, NULL } from "../database.ts";
+import { amount, column, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
-export interface ReservationRecord {
-  id: string;
-  user_key: number;
-  status: ReservationStatus;
-  event: string;
-  metadata: string | null;
-  quantity: string | null;
-  count: string | null;
-  amounts: string;
-  per_unit: boolean;
-  lines: string;
-  created_at_ms: number;
-  expires_at_ms: number;
-  settled_at_ms: number | null;
-  credits: string;
-  prompt: string | null;
+export const COUNTERS: Table<Counter> = {
+  name: "counters",
+  keyColumns: 4,
+  columns: [
+    "user_key",
+    "plan_id",
+    "group_id",
+    "window_start_ms",
+    "window_end_ms",
+    "count",
+    "adjusted",
+    "cost_cents",
+  ],
+  mutable: ["window_end_ms", "count", "adjusted", "cost_cents"],
+  later: [],
+  encode: encodeCounter,
+  read: readCounter,
+};
+
+function encodeCounter(row: Counter): string {
+  return `${row.userKey}\t${copyText(row.planId)}\t${copyText(row.groupId)}\t${row.windowStart}\t${
+    row.windowEnd ?? NULL
+  }\t${decimalOf(row.count)}\t${decimalOf(row.adjusted)}\t${decimalOf(row.costCents)}`;
 }
 
-/** The line of a reservation. It is built in one piece: every reserve writes one. */
-export function encodeReservation(row: Reservation): string {
-  const { count, tokens, seconds, cents } = row.amounts;
+function readCounter(stored: StoredRow): Counter {
+  const [planId, groupId] = [stored.plan_id as string, stored.group_id as string];
+  const windowStart = stored.window_start_ms as number;
+  return {
+    key: counterKey(planId, groupId, windowStart),
+    userKey: stored.user_key as number,
+    planId,
+    groupId,
+    windowStart,
+    windowEnd: stored.window_end_ms as number | null,
+    count: parseAmount(stored.count as string),
+    adjusted: parseAmount(stored.adjusted as string),
+    costCents: parseAmount(stored.cost_cents as string),
+  };
+}
+
+export const RESERVATIONS = table<Reservation>("reservations", 1, {
+  id: column("id"),
+  userKey: column("user_key", { mutable: true }),
+  status: column("status", { mutable: true }),
+  event: column("event"),
+  metadata: column("metadata"),
+  quantity: optionalAmount("quantity"),
+  count: optionalAmount("count"),
+  amounts: mapped("amounts", textOfAmounts, (cell) => amountsOf(cell as string)),
+  perUnit: column("per_unit"),
+  lines: mapped<readonly HoldLine[]>("lines", encodeLines, (cell) => decodeLines(cell as string), {
+    mutable: true,
+  }),
+  createdAt: column("created_at_ms"),
+  expiresAt: column("expires_at_ms"),
+  settledAt: column("settled_at_ms", { mutable: true }),
+  credits: mapped<readonly CreditLine[]>("credits", encodeCredits, (cell) => decodeCredits(cell as string), {
+    mutable: true,
+    later: { since: 2, value: "[]" },
+  }),
+  prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
+}, lineOfReservation);
+
+function optionalAmount(name: string) {
+  return mapped<Amount | null>(
+    name,
+    (value) => value === null ? null : decimalOf(value),
+    (cell) => cell === null ? null : parseAmount(cell as string),
+  );
+}
+
+/** Amounts of a reservation as JSON: [count,tokens,seconds,cents]. */
+function textOfAmounts({ count, tokens, seconds, cents }: Reservation["amounts"]): string {
+  return `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`;
+}
+
+function amountsOf(text: string): Reservation["amounts"] {
+  const [count = "0", tokens = "0", seconds = "0", cents = "0"] = text.slice(1, -1).split(",");
+  return {
+    count: parseAmount(count),
+    tokens: parseAmount(tokens),
+    seconds: parseAmount(seconds),
+    cents: parseAmount(cents),
+  };
+}
+
+function lineOfReservation(row: Reservation): string {
   return `${copyText(row.id)}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${
     copyText(row.metadata)
-  }\t${amountCell(row.quantity)}\t${amountCell(row.count)}\t[${decimalOf(count)},${decimalOf(tokens)},${
-    decimalOf(seconds)
-  },${decimalOf(cents)}]\t${row.perUnit ? "t" : "f"}\t${
-    copyText(encodeLines(row.lines))
-  }\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${copyText(encodeCredits(row.credits))}\t${
-    copyText(row.prompt)
-  }`;
+  }\t${amountCell(row.quantity)}\t${amountCell(row.count)}\t${textOfAmounts(row.amounts)}\t${
+    row.perUnit ? "t" : "f"
+  }\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${
+    copyText(encodeCredits(row.credits))
+  }\t${copyText(row.prompt)}`;
 }
 
 function amountCell(amount: Amount | null): string {
   return amount === null ? NULL : decimalOf(amount);
 }
 
-export function decodeReservation(record: ReservationRecord): Reservation {
-  const [count = "0", tokens = "0", seconds = "0", cents = "0"] = record.amounts.slice(1, -1).split(",");
-  return {
-    id: record.id,
-    userKey: record.user_key,
-    status: record.status,
-    event: record.event,
-    metadata: record.metadata,
-    quantity: record.quantity === null ? null : parseAmount(record.quantity),
-    count: record.count === null ? null : parseAmount(record.count),
-    amounts: {
-      count: parseAmount(count),
-      tokens: parseAmount(tokens),
-      seconds: parseAmount(seconds),
-      cents: parseAmount(cents),
-    },
-    perUnit: record.per_unit,
-    lines: decodeLines(record.lines),
-    credits: decodeCredits(record.credits),
-    prompt: record.prompt,
-    createdAt: record.created_at_ms,
-    expiresAt: record.expires_at_ms,
-    settledAt: record.settled_at_ms,
-  };
-}
+/** Events are appended by decisions and shown by queries of `src/read`; no actor reads one back. */
+export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
+  name: "events",
+  keyColumns: 1,
+  columns: [
+    "id",
+    "user_key",
+    "realm",
+    "type",
+    "quantity",
+    "cost_cents",
+    "match_status",
+    "created_at_ms",
+    "metadata",
+    "reservation_id",
+    "reason",
+    "error_code",
+    "lines",
+    "uncovered",
+    "credits",
+  ],
+  mutable: [],
+  later: ["[]"],
+  encode: encodeEvent,
+};
 
-/** The line of a metering event. */
-export function encodeEvent(row: MeteringEvent): string {
+function encodeEvent(row: MeteringEvent): string {
   return `${copyText(row.id)}\t${row.userKey}\t${row.realm}\t${copyText(row.type)}\t${
     decimalOf(row.quantity)
   }\t${decimalOf(row.costCents)}\t${row.matchStatus}\t${row.createdAt}\t${copyText(row.metadata)}\t${
@@ -91,24 +157,27 @@ function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {
   return `[${text}]`;
 }
 
-export function encodeEventLog(row: EventLog): Cell[] {
-  return [row.eventId, row.userKey, row.realm, row.prompt, row.response, row.at];
-}
+export const EVENT_LOGS = table<EventLog>("event_logs", 1, {
+  eventId: column("event_id"),
+  userKey: column("user_key"),
+  realm: column("realm"),
+  prompt: column("prompt"),
+  response: column("response"),
+  at: column("at_ms"),
+});
 
-export function encodeGeneration(row: Generation): Cell[] {
-  return [
-    row.id,
-    row.userKey,
-    row.realm,
-    row.type,
-    row.model,
-    decimalOf(row.inputTokens),
-    decimalOf(row.outputTokens),
-    decimalOf(row.costCents),
-    row.eventId,
-    row.at,
-  ];
-}
+export const GENERATIONS = table<Generation>("generations", 1, {
+  id: column("id"),
+  userKey: column("user_key"),
+  realm: column("realm"),
+  type: column("type"),
+  model: column("model"),
+  inputTokens: amount("input_tokens"),
+  outputTokens: amount("output_tokens"),
+  costCents: amount("cost_cents"),
+  eventId: column("event_id"),
+  at: column("at_ms"),
+});
 
 /**
  * Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line of a hold that left counters

@@ -5,22 +5,27 @@ import type { StoredMerge } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/ids.ts";
 import type { HistoryCounts } from "../../domain/merging/merge_report.ts";
 import type { OlderRows } from "../../domain/user.ts";
-import { type BalanceRecord, decodeBalance } from "../rows/credit_rows.ts";
+import type { StoredRow } from "../rows/columns.ts";
+import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
+import { COUNTERS } from "../rows/metering_rows.ts";
 import { arrayText, type Session } from "../database.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
-import { type CounterRecord, decodeCounter } from "../rows/rows.ts";
 
 type Reader = Pick<Session, "query">;
 
 /** All counters and balances of a user. */
 export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRows> {
   const [counters, balances] = await Promise.all([
-    reader.query<CounterRecord>("select * from counters where user_key = $1::bigint", [owner]),
-    reader.query<BalanceRecord>("select * from credit_balances where user_key = $1::bigint order by id", [
+    reader.query<StoredRow>("select * from counters where user_key = $1::bigint", [owner]),
+    reader.query<StoredRow>("select * from credit_balances where user_key = $1::bigint order by id", [
       owner,
     ]),
   ]);
-  return { counters: counters.map(decodeCounter), reservations: [], balances: balances.map(decodeBalance) };
+  return {
+    counters: counters.map(COUNTERS.read),
+    reservations: [],
+    balances: balances.map(CREDIT_BALANCES.read),
+  };
 }
 
 /** Counts the history of some users; null where it has more rows than a limit. */

@@ -1,6 +1,6 @@
-// Reads of users' rows: many users in one query, live rows only, and older rows when a command names them. Every
-// answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
-// loaded.
+// Loads users for the actors: the live rows of many users in one query, and older rows when a command names them. An answer
+// shows what was drained before the call. That is enough, since an actor with changes that are not drained stays in memory
+// and is never loaded.
 
 import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/ids.ts";
@@ -10,28 +10,14 @@ import type { Millis } from "../../domain/plans/period.ts";
 import { countersOf, type Reservation } from "../../domain/metering/reservation.ts";
 import type { Subscription } from "../../domain/plans/subscription.ts";
 import type { Alias, OlderRows, User } from "../../domain/user.ts";
-import { type BalanceRecord, decodeBalance } from "../rows/credit_rows.ts";
+import type { StoredRow } from "../rows/columns.ts";
+import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
-import { decodeReservation, type ReservationRecord } from "../rows/metering_rows.ts";
-import {
-  type CounterRecord,
-  decodeCounter,
-  decodeSubscription,
-  decodeUser,
-  type SubscriptionRecord,
-  type UserRecord,
-} from "../rows/rows.ts";
-
-interface IdempotencyRecord {
-  realm: number;
-  key: string;
-  request_hash: string;
-  status: number;
-  body: string;
-  user_key: number | null;
-  at_ms: number;
-}
+import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
+import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
+import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
+import { USERS } from "../rows/user_rows.ts";
 
 /** A user store on a SQL database. */
 export function openUserStore(database: Database): UserStore {
@@ -66,7 +52,7 @@ async function load(
   const asked = await loadUsers(database, refs);
   const users = new Map(asked.map(({ user }) => [user.key, user]));
   if (users.size === 0) return refs.map(() => null);
-  // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
+  // A decision settles first what fell due, as of that moment, so windows are needed from the earliest such moment on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
   const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
@@ -74,22 +60,22 @@ async function load(
       "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
       [keyText],
     ),
-    database.query<SubscriptionRecord>(
+    database.query<StoredRow>(
       "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
       [keyText],
     ),
-    database.query<CounterRecord>(
+    database.query<StoredRow>(
       `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from reservations
          where user_key = any($1::text::bigint[]) and status = 'held')))`,
       [keyText, from],
     ),
-    database.query<ReservationRecord>(
+    database.query<StoredRow>(
       `select * from reservations where user_key = any($1::text::bigint[]) and status = 'held'
        order by id`,
       [keyText],
     ),
-    database.query<BalanceRecord>(
+    database.query<StoredRow>(
       `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms > $2::bigint)) order by id`,
       [keyText, from],
@@ -97,14 +83,22 @@ async function load(
   ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
-  for (const record of subscriptions) {
-    loaded.get(record.user_key)?.subscriptions.push(decodeSubscription(record));
+  for (const stored of subscriptions) {
+    const row = SUBSCRIPTIONS.read(stored);
+    loaded.get(row.userKey)?.subscriptions.push(row);
   }
-  for (const record of counters) loaded.get(record.user_key)?.counters.push(decodeCounter(record));
-  for (const record of reservations) {
-    loaded.get(record.user_key)?.reservations.push(decodeReservation(record));
+  for (const stored of counters) {
+    const row = COUNTERS.read(stored);
+    loaded.get(row.userKey)?.counters.push(row);
   }
-  for (const record of balances) loaded.get(record.user_key)?.balances.push(decodeBalance(record));
+  for (const stored of reservations) {
+    const row = RESERVATIONS.read(stored);
+    loaded.get(row.userKey)?.reservations.push(row);
+  }
+  for (const stored of balances) {
+    const row = CREDIT_BALANCES.read(stored);
+    loaded.get(row.userKey)?.balances.push(row);
+  }
   const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
     const key = byName.get(nameOf(ref));
@@ -112,7 +106,7 @@ async function load(
   });
 }
 
-/** A user that was asked for by a name, which may be an alias's. */
+/** A user with the name that it was asked for by, which may be the name of an alias. */
 interface AskedUser {
   readonly name: string;
   readonly user: User;
@@ -133,23 +127,23 @@ async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<
       ids.push(ref.id);
     }
   }
-  const byKey = keys.length === 0 ? [] : await database.query<UserRecord & { asked: number }>(
+  const byKey = keys.length === 0 ? [] : await database.query<StoredRow & { asked: number }>(
     `select c.*, u.key as asked from users u join users c on c.key = coalesce(u.merged_into, u.key)
      where u.key = any($1::text::bigint[])`,
     [arrayText(keys)],
   );
-  const byId = ids.length === 0 ? [] : await database.query<UserRecord & { asked: string }>(
+  const byId = ids.length === 0 ? [] : await database.query<StoredRow & { asked: string }>(
     `select c.*, r.id as asked from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
      join users u on u.realm = r.realm and u.id = r.id
      join users c on c.key = coalesce(u.merged_into, u.key)`,
     [arrayText(realms), arrayText(ids)],
   );
   return [
-    ...byKey.map((record) => ({ name: nameOf({ key: record.asked }), user: decodeUser(record) })),
-    ...byId.map((record) => ({
-      name: nameOf({ realm: record.realm, id: record.asked }),
-      user: decodeUser(record),
-    })),
+    ...byKey.map((record) => ({ name: nameOf({ key: record.asked }), user: USERS.read(record) })),
+    ...byId.map((record) => {
+      const user = USERS.read(record);
+      return { name: nameOf({ realm: user.realm, id: record.asked }), user };
+    }),
   ];
 }
 
@@ -172,51 +166,40 @@ async function loadReservation(
   id: string,
 ): Promise<OlderRows> {
   const [canonical] = owners as [UserKey];
-  const [record] = await database.query<ReservationRecord>(
+  const [record] = await database.query<StoredRow>(
     "select * from reservations where id = $1 and user_key = any($2::text::bigint[])",
     [id, arrayText(owners)],
   );
   if (record === undefined) return { counters: [], reservations: [], balances: [] };
-  const reservation = { ...decodeReservation(record), userKey: canonical };
+  const reservation = { ...RESERVATIONS.read(record), userKey: canonical };
   const starts = countersOf(reservation).map(({ window }) => window.start);
-  const counters = starts.length === 0 ? [] : await database.query<CounterRecord>(
+  const counters = starts.length === 0 ? [] : await database.query<StoredRow>(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
     [canonical, arrayText(starts)],
   );
-  return { counters: counters.map(decodeCounter), reservations: [reservation], balances: [] };
+  return { counters: counters.map(COUNTERS.read), reservations: [reservation], balances: [] };
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
   const [column, value] = "balanceId" in which
     ? ["id", which.balanceId]
     : ["external_ref", which.externalRef];
-  const records = await database.query<BalanceRecord>(
+  const records = await database.query<StoredRow>(
     `select * from credit_balances where user_key = $1::bigint and ${column} = $2 order by id`,
     [owner, value],
   );
-  return { counters: [], reservations: [], balances: records.map(decodeBalance) };
+  return { counters: [], reservations: [], balances: records.map(CREDIT_BALANCES.read) };
 }
 
 async function loadIdempotency(
   database: Database,
   keys: readonly { realm: number; key: string }[],
 ): Promise<(IdempotencyRow | null)[]> {
-  const records = await database.query<IdempotencyRecord>(
+  const records = await database.query<StoredRow>(
     `select i.* from unnest($1::text::int[], $2::text::text[]) as r(realm, key)
      join idempotency i on i.realm = r.realm and i.key = r.key`,
     [arrayText(keys.map(({ realm }) => realm)), arrayText(keys.map(({ key }) => key))],
   );
-  const found = new Map(records.map((record) => [`${record.realm}/${record.key}`, record]));
-  return keys.map(({ realm, key }) => {
-    const record = found.get(`${realm}/${key}`);
-    return record === undefined ? null : {
-      realm,
-      key,
-      requestHash: record.request_hash,
-      status: record.status,
-      body: record.body,
-      userKey: record.user_key,
-      at: record.at_ms,
-    };
-  });
+  const found = new Map(records.map(IDEMPOTENCY.read).map((row) => [`${row.realm}/${row.key}`, row]));
+  return keys.map(({ realm, key }) => found.get(`${realm}/${key}`) ?? null);
 }

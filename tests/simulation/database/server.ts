@@ -9,7 +9,7 @@ import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import { SimTables } from "./tables.ts";
 import { type Effect, statementOf } from "./statements.ts";
-import { TABLES } from "../../../src/storage/rows/rows.ts";
+import { TABLES } from "../../../src/storage/rows/tables.ts";
 import { type VirtualTime, WORLD } from "../time.ts";
 
 /** What a connection sends. */

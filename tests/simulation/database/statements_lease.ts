@@ -1,7 +1,8 @@
 // Statements of the writer's lease, of its journal and of the drain.
 
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
-import { TABLES, type TableSpec } from "../../../src/storage/rows/rows.ts";
+import type { TableSpec } from "../../../src/storage/rows/columns.ts";
+import { TABLES } from "../../../src/storage/rows/tables.ts";
 import { numbersOf } from "./params.ts";
 import type { Statement } from "./statements.ts";
 

@@ -3,7 +3,8 @@
 
 import { type Fields, MemoryTables } from "../../support/memory_store.ts";
 import { ownerOf } from "../../../src/domain/ids.ts";
-import { APPENDED, FIRST_TABLE, TABLES, type TableSpec } from "../../../src/storage/rows/rows.ts";
+import type { TableSpec } from "../../../src/storage/rows/columns.ts";
+import { APPENDED, FIRST_TABLE, TABLES } from "../../../src/storage/rows/tables.ts";
 
 /** Tables beside those that the journal reaches. */
 const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs"];

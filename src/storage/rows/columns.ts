@@ -1,0 +1,135 @@
+// How a table's columns are described, once for everything: the encoding for journal and COPY, the upsert, and the way
+// from a stored row back to the domain's. A table names a field for each member of its row, in the order of its columns,
+// so the compiler reports a member that has no column.
+
+import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
+import { type Cell, copyText } from "../database.ts";
+
+/** A row as a query answers it, by column. */
+export type StoredRow = Readonly<Record<string, Cell>>;
+
+/** A table as the journal and the drain see it. */
+export interface TableSpec {
+  readonly name: string;
+  readonly columns: readonly string[];
+  /** How many leading columns are the primary key. */
+  readonly keyColumns: number;
+  /** The columns that a put may change. */
+  readonly mutable: readonly string[];
+  /** Encoded cells of the last columns, which journals of older versions lack. */
+  readonly later: readonly string[];
+}
+
+/** A table with its encoding. */
+export interface Table<Row> extends TableSpec {
+  /** The row in COPY's text format, without a line feed. */
+  encode(row: Row): string;
+  read(stored: StoredRow): Row;
+}
+
+/** A column that was added after the first version of its table. */
+export interface Later {
+  /** The number of the migration that added it. Such columns follow all others, in the order of their migrations. */
+  readonly since: number;
+  /** Its value in rows that an older version wrote into the journal. */
+  readonly value: Cell;
+}
+
+interface Options {
+  /** Whether a put may change the column. */
+  readonly mutable?: boolean;
+  readonly later?: Later;
+}
+
+interface Column<Value> extends Options {
+  readonly name: string;
+  /** The cell in COPY's text format. */
+  readonly encode: (value: Value) => string;
+}
+
+/** One member of a row, with the columns that hold it. */
+export interface Field<Value> {
+  readonly columns: readonly Column<Value>[];
+  readonly read: (stored: StoredRow) => Value;
+}
+
+/** A member that is stored as it is. */
+export function column<Value extends Cell>(name: string, options: Options = {}): Field<Value> {
+  return single({ ...options, name, encode: copyText }, (cell) => cell as Value);
+}
+
+/** An amount, as its exact decimal. */
+export function amount(name: string, options: Options = {}): Field<Amount> {
+  return single({ ...options, name, encode: decimalOf }, (cell) => parseAmount(cell as string));
+}
+
+/** A member that one column holds in another form. */
+export function mapped<Value>(
+  name: string,
+  toCell: (value: Value) => Cell,
+  fromCell: (cell: Cell) => Value,
+  options: Options = {},
+): Field<Value> {
+  return single({ ...options, name, encode: (value) => copyText(toCell(value)) }, fromCell);
+}
+
+function single<Value>(column: Column<Value>, fromCell: (cell: Cell) => Value): Field<Value> {
+  return { columns: [column], read: (stored) => fromCell(stored[column.name] as Cell) };
+}
+
+/** A member that several columns hold, by name; a put may change them all. */
+export function spread<Value>(
+  columns: Readonly<Record<string, { readonly of: (value: Value) => Cell; readonly later?: Later }>>,
+  read: (stored: StoredRow) => Value,
+): Field<Value> {
+  return {
+    columns: Object.entries(columns).map(([name, { of, ...options }]) => ({
+      ...options,
+      name,
+      mutable: true,
+      encode: (value) => copyText(of(value)),
+    })),
+    read,
+  };
+}
+
+/**
+ * A table of fields. Its columns stand in the order of the members, those that were added later behind them.
+ *
+ * @param encodeLine the encoding written out in one piece, for rows that are written so often that a call for each column
+ * would be felt
+ */
+export function table<Row>(
+  name: string,
+  keyColumns: number,
+  fields: { readonly [Member in keyof Row]-?: Field<Row[Member]> },
+  encodeLine?: (row: Row) => string,
+): Table<Row> {
+  const members = Object.keys(fields) as (keyof Row)[];
+  const columns = members.flatMap((member) => {
+    const own = fields[member].columns as readonly Column<unknown>[];
+    return own.map((column) => ({ ...column, member }));
+  });
+  columns.sort((a, b) => (a.later?.since ?? 0) - (b.later?.since ?? 0));
+  return {
+    name,
+    keyColumns,
+    columns: columns.map((column) => column.name),
+    mutable: columns.filter(({ mutable }) => mutable === true).map((column) => column.name),
+    later: columns.flatMap(({ later }) => later === undefined ? [] : [copyText(later.value)]),
+    encode: encodeLine ?? ((row) => {
+      let line = "";
+      for (let place = 0; place < columns.length; place++) {
+        const { member, encode } = columns[place] as (typeof columns)[number];
+        if (place > 0) line += "\t";
+        line += encode(row[member]);
+      }
+      return line;
+    }),
+    read(stored) {
+      const row: Partial<Row> = {};
+      for (const member of members) row[member] = fields[member].read(stored);
+      return row as Row;
+    },
+  };
+}

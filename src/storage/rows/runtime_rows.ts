@@ -1,0 +1,32 @@
+// Rows of the runtime itself: first answers and what is counted for workspaces and realms.
+
+import type { AiSpendRow, IdempotencyRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
+import { amount, column, table } from "./columns.ts";
+
+export const IDEMPOTENCY = table<IdempotencyRow>("idempotency", 2, {
+  realm: column("realm"),
+  key: column("key"),
+  requestHash: column("request_hash", { mutable: true }),
+  status: column("status", { mutable: true }),
+  body: column("body", { mutable: true }),
+  userKey: column("user_key", { mutable: true }),
+  at: column("at_ms", { mutable: true }),
+});
+
+export const OPERATIONS = table<OperationsRow>("operations", 3, {
+  workspaceId: column("workspace_id"),
+  mode: column("mode"),
+  month: column("month"),
+  used: column("used", { mutable: true }),
+});
+
+export const CREDIT_ISSUES = table<IssuesRow>("credit_issues", 1, {
+  realm: column("realm"),
+  issued: column("issued", { mutable: true }),
+});
+
+export const AI_SPEND = table<AiSpendRow>("ai_spend", 2, {
+  workspaceId: column("workspace_id"),
+  month: column("month"),
+  cents: amount("cents", { mutable: true }),
+});
