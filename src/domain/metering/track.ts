@@ -18,13 +18,16 @@ import { assess, type Assessment, countsCents } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../texts.ts";
 
+/** Section 5 of the decisions, "Track". */
 export interface TrackInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
+  /** The event's cost; null derives it from the model's price. */
   readonly costCents: Amount | null;
   /** What the model server reported; in place of `inputTokens`, `inputCostCents` and `costCents`. */
   readonly usage?: Usage | null;
+  /** Texts come uncut and are kept only where they are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
 }
@@ -32,6 +35,7 @@ export interface TrackInput {
 export interface TrackAnswer {
   readonly eventId: string;
   readonly matchStatus: MatchStatus;
+  /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
   readonly cost: Cost;
   readonly warnings: readonly Warning[];
