@@ -3,6 +3,7 @@
 
 import { numberOf } from "../src/domain/amount.ts";
 import type { CommitAnswer, Correction } from "../src/domain/metering/commit.ts";
+import type { Cost } from "../src/domain/pricing/cost.ts";
 import type { CallSize } from "../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
 import type { GroupReading } from "../src/domain/metering/room.ts";
@@ -16,12 +17,29 @@ import { showCounter } from "./wire.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
+const HOLD_SLIPS = {
+  outputTokens: "maxOutputTokens for the longest answer",
+  tokens: "inputTokens, and maxOutputTokens for the longest answer",
+  cost: "inputCostCents",
+};
+const COMMIT_SLIPS = {
+  outputTokens: "usage.outputTokens, or extra.outputTokens",
+  tokens: "usage, or actual.tokens",
+  cost: "costCents",
+};
+const TRACK_SLIPS = {
+  outputTokens: "usage.outputTokens",
+  tokens: "inputTokens, or usage",
+  cost: "costCents",
+};
+
 /** `POST /v1/reserve`: hold quota before the work. */
 const reserve = endpoint({
   method: "POST",
   path: "/v1/reserve",
   access: "secret",
   input: reserveInput,
+  slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
     id: "reserve",
@@ -55,6 +73,7 @@ const commit = endpoint({
   path: "/v1/commit",
   access: "secret",
   input: commitInput,
+  slips: COMMIT_SLIPS,
   hasOptions: true,
   doc: {
     id: "commit",
@@ -67,7 +86,7 @@ const commit = endpoint({
     errors: ["not_found", "reservation_not_pending"],
   },
   handle: (request) => {
-    const { reservationId, extra, actual, costCents, response } = request.input;
+    const { reservationId, extra, actual, costCents, usage, providerUsage, response } = request.input;
     const command = {
       reservationId,
       costCents: amountOrNull(costCents),
@@ -78,6 +97,7 @@ const commit = endpoint({
         seconds: extra?.seconds,
       }),
       actual: correctionOf(actual ?? {}),
+      usage: usage ?? providerUsage ?? null,
       response: response ?? null,
     };
     return runTurn(request, { reservationId }, { name: "commit", input: command }, showCommit);
@@ -118,6 +138,7 @@ const track = endpoint({
   path: "/v1/track",
   access: "secret",
   input: trackInput,
+  slips: TRACK_SLIPS,
   hasOptions: true,
   doc: {
     id: "track",
@@ -138,6 +159,7 @@ const track = endpoint({
       metadata: input.metadata ?? null,
       size: sizeOf(input),
       costCents,
+      usage: input.usage ?? input.providerUsage ?? null,
       prompt: input.prompt ?? null,
       response: input.response ?? null,
     };
@@ -151,6 +173,7 @@ const canUse = endpoint({
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
+  slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
     id: "canUse",
@@ -177,6 +200,7 @@ function sizeOf(input: WireSize): CallSize {
     count: amountOrNull(input.count),
     inputTokens: amountOrNull(input.inputTokens),
     inputCostCents: amountOrNull(input.inputCostCents),
+    maxOutputTokens: amountOrNull(input.maxOutputTokens),
   };
 }
 
@@ -210,7 +234,7 @@ function showGroup({ group, quota, counter, gate }: GroupReading) {
   };
 }
 
-function showCommit({ eventId, recharged, groups }: CommitAnswer) {
+function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer) {
   return {
     eventId,
     groups: groups.map((group) => ({
@@ -219,15 +243,23 @@ function showCommit({ eventId, recharged, groups }: CommitAnswer) {
       current: numberOf(group.current),
     })),
     recharged,
+    cost: showCost(cost),
+    warnings: warnings.length === 0 ? undefined : warnings,
   };
 }
 
-function showTrack({ eventId, matchStatus, counters }: TrackAnswer) {
+function showCost({ cents, priced, model }: Cost) {
+  return { cents: numberOf(cents), priced, model };
+}
+
+function showTrack({ eventId, matchStatus, counters, cost, warnings }: TrackAnswer) {
   return {
     eventId,
     matchStatus,
     matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
     counters: counters.map(showCounter),
+    cost: showCost(cost),
+    warnings: warnings.length === 0 ? undefined : warnings,
   };
 }
 

@@ -7,7 +7,7 @@ import type { Budget } from "../../actors/budget.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
-import { type Amount, amountOf } from "../domain/amount.ts";
+import type { Amount } from "../domain/amount.ts";
 import type { GenerateInput } from "../domain/metering/generate.ts";
 import { centsOf } from "../domain/pricing/usage.ts";
 import { readProviderUsage } from "../domain/pricing/provider_usage.ts";
