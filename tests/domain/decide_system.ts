@@ -16,6 +16,8 @@ import type { GroupReading } from "../../src/domain/metering/room.ts";
 import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
+import type { Cost } from "../../src/domain/pricing/cost.ts";
+import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
@@ -34,6 +36,7 @@ import {
   subscribeOf,
   textOrNull,
   timeOrNull,
+  usageOf,
   userOf,
 } from "./wire_input.ts";
 
@@ -66,7 +69,7 @@ export function countedIds(user: number): IdSource {
 
 /** Users behind `decide`. */
 export class DecideSystem {
-  readonly catalog: Catalog;
+  catalog: Catalog;
   readonly tables = new MemoryTables();
   readonly auditor = new Auditor();
   readonly states = new Map<string, UserState>();
@@ -79,12 +82,22 @@ export class DecideSystem {
   readonly #names = new Map<number, string>();
   readonly aliases = new Map<string, string>();
   readonly #sharedIds = countedIds(0);
+  /** Every price row there ever was. */
+  #priced: readonly ModelDocument[];
   #calls = 0;
   #lastKey = 0;
 
   constructor(options: DecideOptions) {
     this.#options = options;
+    this.#priced = options.catalog.models ?? [];
     this.catalog = compileCatalog({ ...options.catalog, composeTypes: [] }, 1);
+  }
+
+  /** Puts another catalog in force; holds go on naming the price rows that they were made under. */
+  apply(document: CatalogDocument): void {
+    this.#priced = withPriceRows(this.#priced, document.models ?? []);
+    const { version } = this.catalog;
+    this.catalog = compileCatalog({ ...document, composeTypes: [] }, version + 1, this.#priced);
   }
 
   /** Answers a request at a moment. */
@@ -268,24 +281,35 @@ export class DecideSystem {
         );
       case "track": {
         const costCents = amountOrNull(input["costCents"]);
-        const command = { ...callOf(input), costCents, prompt: null, response: null };
-        return this.ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
-          eventId,
-          matchStatus,
-          matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
-          counters: counters.map(showCounter),
+        const usage = usageOf(input);
+        const command = { ...callOf(input), costCents, usage, prompt: null, response: null };
+        return this.ask(userOf(input), "track", command, now, (answer) => ({
+          eventId: answer.eventId,
+          matchStatus: answer.matchStatus,
+          matchedGroupIds: answer.matchStatus === "matched"
+            ? answer.counters.map(({ group }) => group.id)
+            : [],
+          counters: answer.counters.map(showCounter),
+          ...showCost(answer),
         }));
       }
       case "commit":
-        return this.#settle(input, "commit", commitOf(input), now, ({ eventId, groups, recharged }) => ({
-          eventId,
-          groups: groups.map((group) => ({
-            ...group,
-            quota: numberOf(group.quota),
-            current: numberOf(group.current),
-          })),
-          recharged,
-        }));
+        return this.#settle(
+          input,
+          "commit",
+          commitOf(input),
+          now,
+          ({ eventId, groups, recharged, ...priced }) => ({
+            ...showCost(priced),
+            eventId,
+            groups: groups.map((group) => ({
+              ...group,
+              quota: numberOf(group.quota),
+              current: numberOf(group.current),
+            })),
+            recharged,
+          }),
+        );
       case "release": {
         const cut = (value: unknown, length: number) =>
           typeof value === "string" ? [...value].slice(0, length).join("") : null;
@@ -423,6 +447,10 @@ export class DecideSystem {
       };
     });
   }
+}
+
+function showCost({ cost, warnings }: { cost: Cost; warnings: readonly string[] }): WireData {
+  return { cost: { ...cost, cents: numberOf(cost.cents) }, warnings };
 }
 
 function throwawayIds(): IdSource {
