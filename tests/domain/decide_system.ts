@@ -11,12 +11,10 @@ import { decide } from "../../src/domain/decide.ts";
 import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
 import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
-import type { GroupReading } from "../../src/domain/metering/room.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
-import type { Cost } from "../../src/domain/pricing/cost.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
@@ -28,6 +26,7 @@ import { answerAlias } from "./alias_calls.ts";
 import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
+import { showCost, showEvent, showGroup, showListed } from "./wire_answer.ts";
 import {
   amountOrNull,
   callOf,
@@ -391,7 +390,8 @@ export class DecideSystem {
       (userId === undefined || this.#names.get(event.userKey) === this.canonicalOf(userId)) &&
       (eventType === undefined || event.type === eventType)
     );
-    const events = wanted.slice(offset, offset + limit).map((event) => this.#listed(event));
+    const events = wanted.slice(offset, offset + limit)
+      .map((event) => showListed(event, this.#names.get(event.userKey)));
     return { status: 200, data: { events, limit, offset, logPromptsEnabled: this.catalog.promptLogging } };
   }
 
@@ -400,34 +400,7 @@ export class DecideSystem {
     if (event === undefined) return { status: 404, code: "not_found" };
     return {
       status: 200,
-      data: {
-        ...this.#listed(event),
-        metadata: event.metadata === null ? null : JSON.parse(event.metadata),
-        matchedGroupIds: matchedGroupIds(event),
-        amounts: chargedAmounts(event).map((each) => ({ ...each, amount: numberOf(each.amount) })),
-        prompt: null,
-        response: null,
-        errorCode: this.catalog.promptLogging ? event.errorCode : null,
-        reservationId: event.reservationId,
-        reason: event.reason,
-        uncovered: Object.fromEntries(
-          Object.entries(event.uncovered).map(([unit, amount]) => [unit, numberOf(amount)]),
-        ),
-      },
-    };
-  }
-
-  #listed(event: MeteringEvent): WireData {
-    return {
-      id: event.id,
-      endUserId: this.#names.get(event.userKey),
-      eventType: event.type,
-      quantity: numberOf(event.quantity),
-      costCents: numberOf(event.costCents),
-      matchStatus: event.matchStatus,
-      createdAt: new Date(event.createdAt).toISOString(),
-      hasLog: false,
-      promptPreview: null,
+      data: showEvent(event, this.#names.get(event.userKey), this.catalog.promptLogging),
     };
   }
 
@@ -449,20 +422,6 @@ export class DecideSystem {
   }
 }
 
-function showCost({ cost, warnings }: { cost: Cost; warnings: readonly string[] }): WireData {
-  return { cost: { ...cost, cents: numberOf(cost.cents) }, warnings };
-}
-
 function throwawayIds(): IdSource {
   return countedIds(0);
-}
-
-function showGroup({ group, quota, counter, gate }: GroupReading): WireData {
-  return {
-    groupId: group.id,
-    unit: group.unit,
-    quota: numberOf(quota),
-    current: numberOf(counter.count),
-    ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
-  };
 }
