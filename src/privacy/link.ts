@@ -20,6 +20,7 @@ import {
   readStanding,
 } from "../storage/stores/people_store.ts";
 import { addOptOuts } from "./consents.ts";
+import { drainLinks, linksDrained } from "./drained_links.ts";
 import { makePerson } from "./people.ts";
 import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -34,9 +35,14 @@ export async function linkPeople(
   from: string,
   into: string,
 ): Promise<void> {
+  const { term, database } = world;
+  await recordLinks(database, realm.realm, [from, into]);
+  const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
+  const drained = drainLinks(term);
+  // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
+  if (sides.every(({ personId, isSplit }) => personId === null && !isSplit)) return;
   // The tables must have the merge, and what the merged user opted out of.
-  await world.term.flush();
-  await recordLinks(world.database, realm.realm, [from, into]);
+  await drained;
   await unitePeople(world, realm, into);
 }
 
@@ -50,6 +56,7 @@ export async function unitePeople(
   realm: Realm,
   distinctId: string,
 ): Promise<void> {
+  await linksDrained(world);
   const { isSplit, isErasing } = await readStanding(world.database, realm.realm, distinctId);
   if (!isSplit || isErasing) return;
   const ids = await listLinkedIds(world.database, realm.realm, distinctId);
