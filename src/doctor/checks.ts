@@ -1,5 +1,5 @@
-// The doctor's verdicts: facts in, checks out, nothing asked and nothing awaited. Each check says what it found, and
-// what to do about it where something is to be done.
+// The doctor's verdicts: pure functions from facts to checks. Each check says what it found, and what to do about it where
+// something is to be done.
 
 import type { BacklogFacts } from "../read/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
@@ -31,9 +31,9 @@ const SERVER_MAJOR_MIN = 15;
 const EVERYTHING = "Run deno task reconcile, which proves everything and names each drift";
 
 /**
- * Every check of a store, in the order in which troubles cause one another.
+ * Every check of a store. A check whose trouble would cause that of another one comes first.
  *
- * @param term null where it is not the writer that looks
+ * @param term null where another process than the writer asks
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, holder, skewMs, backlog, drift } = facts;
@@ -70,7 +70,7 @@ function unread(name: string): Check {
   return warn(name, "not looked at: the tables are not all there", "Apply the migrations first");
 }
 
-/** Which optional features are on. Erasure is a duty wherever people are known, so without it there is a warning. */
+/** Which optional features are on. Whoever stores people must be able to erase them, so a missing secret is a warning. */
 export function checkFeatures(
   features: Pick<Features, "privacySecret" | "exportSecret" | "modelServer">,
 ): Check {

@@ -1,4 +1,4 @@
-// The running service's look at itself, for the admin API: what its store says and what its term knows, as checks.
+// Examines the running service for the admin API: the facts of its store and of its term, as checks.
 
 import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "./checks.ts";
 import { storeFacts } from "./facts.ts";

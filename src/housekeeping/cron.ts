@@ -1,4 +1,4 @@
-// Registers the sweeps with Deno.cron. Correctness never waits for them: every decision settles what is due first.
+// Registers the sweeps with Deno.cron. Answers are right without them, since every decision settles first what is due.
 
 import { log, messageOf } from "../process/log.ts";
 import type { SweepName } from "../observability/counts.ts";

@@ -1,5 +1,5 @@
-// Rows of several places as one list, newest first, page by page. Each place is read by its own index in bounded runs,
-// so that nothing is read twice and memory does not grow with the rows.
+// Merges rows of several sources into one list, newest first, page by page. Each source is read in bounded runs in the
+// order of an index, so nothing is read twice and memory does not grow with the rows.
 
 import type { Place } from "../read/person_export.ts";
 

@@ -1,5 +1,5 @@
-// What an id has opted out of, as the tables have it. An opt-out is drained before it is answered, so a read here
-// sees every one that was acknowledged. Section 9 of the decisions.
+// What an id has opted out of, from the tables. An opt-out is drained before its call is answered, so a read sees every
+// acknowledged one. Section 9 of the decisions.
 
 import type { Session } from "../storage/database.ts";
 

@@ -1,5 +1,5 @@
-// The feed of metering events: queries to wire-ready values, no rules. Callers wait for the drain first, so that
-// every acknowledged event is there. Specification, "Events feed"; section 5 of the decisions.
+// The feed of metering events. Callers wait for the drain first, so that every acknowledged event is there. Specification,
+// "Events feed"; section 5 of the decisions.
 
 import { numberOf, parseAmount } from "../domain/amount.ts";
 import { chargedAmounts, matchedGroupIds, type MatchStatus } from "../domain/metering/event.ts";
@@ -10,7 +10,7 @@ import { newestOf, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../storage/database.ts";
 import { decodeCredits, decodeLines } from "../storage/rows/metering_rows.ts";
 
-/** Which logs a reader may see: none while logging is off, and none older than they are kept. */
+/** Which prompt logs a reader may see: none while logging is off, and none that are past their retention. */
 export interface LogView {
   readonly isOn: boolean;
   readonly keptFrom: Millis;
@@ -92,7 +92,7 @@ function pageOfRealm(
 ): Promise<EventRecord[]> {
   const params: Param[] = [limit, offset, realm];
   const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
-  // Row by row, not as a join: the planner takes what few are hidden for nearly all, and would join whole tables.
+  // Checked row by row: as a join, the planner expects it to hide nearly all rows, and would join whole tables.
   const isShown = `(select ${SHOWN} from users u join users c on c.key = coalesce(u.merged_into, u.key)
      where u.key = e.user_key)`;
   return readPage(
@@ -121,8 +121,8 @@ function pageOfUser(
 }
 
 /**
- * Reads the page of those ids: the limit is $1, the offset $2. What is passed over for a deep offset is ids alone, and
- * those of one user stand in an index. An array, so that nothing is joined before the page is known.
+ * Reads the page of those ids; the limit is $1, the offset $2. A deep offset passes over ids alone, and an index holds
+ * those of one user. The ids become an array, so that nothing is joined before the page is known.
  */
 function readPage(database: Database, ids: string, params: readonly Param[]): Promise<EventRecord[]> {
   const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;

@@ -1,5 +1,5 @@
-// The credit ledger, newest first, page by page. A cursor is a place between entries, so that entries which arrive
-// later can neither repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
+// The credit ledger, newest first, page by page. A cursor is a place between entries, so entries that arrive later neither
+// repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
 
 import { Buffer } from "node:buffer";
 import { numberOf } from "../domain/amount.ts";

@@ -1,8 +1,8 @@
-// The proof that the books add up, over every canonical user: each counter against its holds, events and adjustments,
-// each credit balance against its ledger and holds, and no open hold or balance without a user. It reads one
-// snapshot, walks the users by key in steps and leaves the sums to SQL: memory holds a page of drifts and no rows.
+// Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
+// balance is the sum of its ledger and holds, and that no open hold or balance is without a user. It reads one snapshot,
+// walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
 //
-// counters.cost_cents is left out: a plan change moves or clears cost (domain/standing.ts) and nothing records by
+// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.
 
 import type { Database, Session } from "../storage/database.ts";
@@ -10,7 +10,7 @@ import { RECONCILE_LIMITS } from "../process/limits.ts";
 
 export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user";
 
-/** A place where the books do not add up. */
+/** A sum that is wrong. */
 export interface Drift {
   readonly kind: DriftKind;
   readonly userKey: number;
@@ -28,16 +28,16 @@ export interface ReconcileSummary {
   /** Open ones. */
   readonly holds: number;
   readonly events: number;
-  /** Batches whose changes are no part of the tables yet, and so no part of the proof. */
+  /** Journal batches, which are not in the tables yet and so not part of the proof. */
   readonly undrainedBatches: number;
   readonly drifts: number;
 }
 
-/** Rows without a user may have any key, so the first step starts and the last one ends at the bounds. */
+/** Rows without a user may have any key, so the steps cover all keys from the lowest to the highest. */
 const KEY_MIN = Number.MIN_SAFE_INTEGER;
 const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Proves the books of the whole database; tells each drift as it is found, in order of users within a step. */
+/** Proves the whole database. Reports each drift when it is found, in the order of users within a step. */
 export function reconcile(
   database: Database,
   onDrift: (drift: Drift) => void,
@@ -53,7 +53,7 @@ export interface SampleSummary extends ReconcileSummary {
 }
 
 /**
- * Proves the books of a bounded number of users that stand beside each other; of everything where there are no more.
+ * Proves a bounded number of users with neighbouring keys; everything, where there are no more users than that.
  *
  * @param place from 0 to below 1: where among the keys of users the sample starts
  */
@@ -73,7 +73,7 @@ export async function reconcileSample(
   return { ...summary, isWhole };
 }
 
-/** The keys of a sample, or null where it holds everybody. */
+/** The keys of a sample, or null where it covers all users. */
 async function sampleRange(session: Session, place: number, usersMax: number): Promise<KeyRange | null> {
   const [bounds] = await session.query<{ first: number | null; last: number | null; more: number }>(
     `select min(key) as first, max(key) as last,
@@ -151,7 +151,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
 }
 
-/** Runs a query that answers drifts, in pages: where the books add up, that is one query without a row. */
+/** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
 async function eachRow<Row>(
   session: Session,
   sql: string,
@@ -176,7 +176,7 @@ function inRange(column: string): string {
 }
 
 /**
- * Rows of the canonical users in range: their own, and those that are still filed under an alias of theirs.
+ * Rows of the canonical users in a range: their own, and those that are still under the number of an alias.
  *
  * @param columns without user_key, which comes first
  */
@@ -204,7 +204,7 @@ interface OwnedRow {
   readonly user_id: string | null;
 }
 
-// Open holds and balances of a user that is not there
+// Open holds and balances of a user that does not exist
 
 interface OwnerlessRow {
   readonly user_key: number;
@@ -231,8 +231,8 @@ function ownerlessDrift({ user_key: userKey, what, id }: OwnerlessRow): Drift {
   };
 }
 
-// Counters: count = open holds + events + adjusted. Adding up all parts by counter needs no join, and finds lines
-// of a counter without a row as well: those must come to zero.
+// Counters: count = open holds + events + adjusted. Summing up all parts by counter needs no join, and also finds lines of a
+// counter that has no row; those must come to zero.
 
 interface CounterSums extends OwnedRow {
   readonly plan_id: string;
@@ -284,8 +284,8 @@ function counterDrift(row: CounterSums): Drift {
   return { kind: "count", ...ownerOf(row), text };
 }
 
-// Balances: remaining = the ledger, held = what open holds took. The same adding up finds entries and credit lines
-// of a balance that is not there.
+// Balances: remaining = the ledger, held = what open holds took. The same way of summing finds entries and credit lines of a
+// balance that does not exist.
 
 interface BalanceSums extends OwnedRow {
   readonly balance_id: string;

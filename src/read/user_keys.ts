@@ -1,14 +1,14 @@
-// The numbers under which history rows of a user may be filed: its own, and those of aliases whose rows are still to
-// be moved. Reads look at all of them, so they are complete at every moment of a move.
+// The user numbers under which a user's history rows may be: its own, and those of aliases whose rows have not moved yet.
+// Reads look under all of them, so they are complete at every moment of a move.
 
 import type { UserKey } from "../domain/ids.ts";
 import { arrayText, type Database, type Param } from "../storage/database.ts";
 
 /**
- * Reads rows of a user, again where the user was merged into another one while it was being read: the rows may then
- * have gone to that one between two statements.
+ * Reads rows of a user. It reads again where the user was merged into another one meanwhile, since rows may have moved to
+ * that one between two statements.
  *
- * @param read is told the numbers as the text of an array
+ * @param read gets the numbers as the text of an array
  */
 export async function readOfUser<T>(
   database: Database,
@@ -44,16 +44,17 @@ export interface Newest {
   readonly owners: string;
   /** SQL of how many rows. */
   readonly limit: string;
-  /** A further condition on rows. */
+  /** SQL of a further condition on rows. */
   readonly where?: string;
-  /** SQL of time and id of the row after which to begin; such a text is for `queryInOrder`. */
+  /** SQL of the time and id of the row after which to begin; run such a statement with `queryInOrder`. */
   readonly after?: string;
 }
 
 /**
- * SQL of the newest rows of some users, so many of each and in no order. The planner takes any user for an average one:
- * it would fetch all rows of one who has a million, and sort them. For a range of users, of which it knows nothing, it
- * takes the order of the index; the index cannot begin at a place within a range, so there `queryInOrder` has to do.
+ * SQL of the newest rows of some users: up to a limit for each, in no order. The planner assumes that a user has an average
+ * number of rows. For a user with a million it would fetch them all and sort them. For a range of users it has no estimate
+ * and reads in the order of the index, so each user is asked for as a range. An index scan of a range cannot start at a
+ * place within it, so a page that follows another one needs `queryInOrder` instead.
  */
 export function newestOf({ table, time, columns, owners, limit, where = "true", after }: Newest): string {
   const rows = after === undefined
@@ -65,7 +66,7 @@ export function newestOf({ table, time, columns, owners, limit, where = "true", 
     ) as found`;
 }
 
-/** Reads rows in the order of an index, whatever the planner thinks of a sort. */
+/** Reads rows in the order of an index, even where the planner would prefer a sort. */
 export function queryInOrder<Row>(
   database: Database,
   text: string,

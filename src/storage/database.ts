@@ -1,6 +1,5 @@
-// The one small interface to SQL. Two stores stand behind it, a PostgreSQL server and the embedded PGlite, and
-// every statement in this code base runs on both. int8 comes back as a number (every bigint column holds values
-// below 2^53), numeric as its exact text.
+// The interface to SQL. A PostgreSQL server and the embedded PGlite implement it, and every statement of the project runs on
+// both. int8 is read as a number, since every bigint column holds values below 2^53, and numeric as its exact text.
 
 /** A value that can be bound to a statement; arrays go as text (`arrayText`) and are cast. */
 export type Param = string | number | boolean | null;
@@ -13,7 +12,7 @@ export interface Session {
   copy(table: string, columns: readonly string[], chunks: Iterable<string>): Promise<void>;
 }
 
-/** A connection of its own that is never silently replaced: session state (locks, settings) lives as long as it does. */
+/** A connection that is never silently replaced, so session state (locks, settings) lives as long as the session. */
 export interface PinnedSession extends Session {
   /** Runs statements in one transaction on this connection; rolled back when the work throws. */
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
@@ -23,13 +22,13 @@ export interface PinnedSession extends Session {
 /** A database: short statements from a pool, transactions, and pinned sessions. */
 export interface Database {
   readonly kind: "postgres" | "embedded";
-  /** Where another thread can open the same database; null where only this one can. */
+  /** The address under which another thread can open the same database; null on the embedded store. */
   readonly url: string | null;
   query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Opens a pinned session; `onClose` is called when its connection is gone, for whatever reason. */
   pin(onClose: () => void): Promise<PinnedSession>;
-  /** What a server does by itself and the embedded store needs to be told: checkpoints and vacuum, when due. */
+  /** Checkpoints and vacuums the embedded store when that is due. A server does this by itself. */
   maintain(): Promise<void>;
   /** Runs a script of several statements without parameters. */
   script(text: string): Promise<void>;
@@ -76,10 +75,10 @@ function quoteElement(value: string): string {
 const PLAIN_ELEMENT = /^[^"\\]*$/;
 const QUOTED_CHARS = /["\\]/g;
 
-/** Lets other work of the event loop run: long encodings are cut into pieces around it. */
+/** Lets other work of the event loop run. Long encodings call it between pieces. */
 export function yieldToLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** PostgreSQL type numbers that both stores must read the same way. */
+/** Numbers of the PostgreSQL types that both stores must read in the same way. */
 export const TYPE_OID = { int8: 20, numeric: 1700 } as const;

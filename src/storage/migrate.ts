@@ -1,5 +1,5 @@
-// Migrations: each once, in order, under a lock, with the checksum of its text kept. A text that changed after it
-// was applied stops the start, since the tables are then not what the code believes.
+// Applies migrations once each, in order and under a lock, and keeps the checksum of each text. A migration whose text
+// changed after it was applied stops the start, since the tables may then differ from what the code expects.
 
 import { createHash } from "node:crypto";
 import type { Migration } from "../../sql/migrations.ts";
@@ -26,9 +26,9 @@ export async function migrate(database: Database, migrations: readonly Migration
   return applied;
 }
 
-/** How the tables of a database stand to a program's migrations, by name. */
+/** How a database compares with the program's migrations, by their names. */
 export interface MigrationState {
-  /** Those of the program that are applied as they are. */
+  /** Applied with the same text. */
   readonly applied: readonly string[];
   readonly missing: readonly string[];
   /** Applied with another text. */
@@ -37,7 +37,7 @@ export interface MigrationState {
   readonly unknown: readonly string[];
 }
 
-/** Compares without changing anything; a database without any tables lacks every migration. */
+/** Compares a database with the program's migrations and changes nothing. */
 export async function migrationState(
   reader: Pick<Session, "query">,
   migrations: readonly Migration[],
@@ -88,7 +88,7 @@ async function refuseUnknown(database: Database, migrations: readonly Migration[
   throw new MigrationError(`Cannot use this database: a newer program applied migration "${unknown.name}"`);
 }
 
-/** The statements of a migration: our files hold no semicolon inside a literal or a comment's line. */
+/** The statements of a migration. Our files have no semicolon at the end of a line within a literal. */
 function statementsOf(sql: string): string[] {
   const bare = sql.split("\n").filter((line) => !line.startsWith("--")).join("\n");
   return bare.split(/;\s*$/m).map((text) => text.trim()).filter((text) => text !== "");

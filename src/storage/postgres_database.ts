@@ -1,6 +1,6 @@
-// The database interface over a PostgreSQL server, with postgres.js. Connections of the pool come and go; a
-// pinned session is one client with one connection that is never renewed by age, and whoever holds it is told
-// when it closes.
+// The database interface on a PostgreSQL server, with postgres.js. The pool opens and closes connections as it needs them.
+// A pinned session is a client with exactly one connection that no age limit renews, and its holder is told when the
+// connection closes.
 
 import postgres from "postgres";
 import { Buffer } from "node:buffer";
@@ -26,10 +26,11 @@ const CONNECT_TIMEOUT_S = 5;
 const COPY_STALL_MS = 8_000;
 
 /**
- * Opens a pool to a server. Nothing is connected until the first statement. postgres.js brings a closed connection
- * back under a transaction that still runs on it: what is left of the transaction would go on without its begin,
- * or be written to a socket that is gone, which ends the process. So a client that lost a connection is never used
- * again: it is ended, which refuses what still runs on it, and the next statement makes another.
+ * Opens a pool to a server. Nothing connects before the first statement.
+ *
+ * A client that lost a connection is ended and never used again, and the next statement makes another client. The reason:
+ * postgres.js reopens a closed connection under a transaction that still runs on it. The rest of the transaction would then
+ * run without its `begin`, or be written to a closed socket, which ends the process.
  */
 export function openPostgres(url: string, poolConnectionsMax: number): Database {
   let current: Client | null = null;
@@ -71,7 +72,7 @@ async function pin(url: string, onClose: () => void): Promise<PinnedSession> {
   };
 }
 
-/** A client whose connections live until one of them is lost; it then ends, with time for statements on the others. */
+/** A client that ends when one of its connections is lost, after some time for statements on the others. */
 function connect(
   url: string,
   options: postgres.Options<Record<string, postgres.PostgresType>>,
@@ -82,10 +83,10 @@ function connect(
     idle_timeout: 0,
     max_lifetime: null,
     onnotice: () => {},
-    // The driver would ask for the array types first, in a promise that nobody holds: a connection lost right then would
-    // end the process. Arrays are bound as text and cast, so nobody misses the types.
+    // We disable the query for array types: its promise is never awaited, and a connection that was lost meanwhile crashed
+    // the process. Arrays are bound as text and cast, so the types are not needed.
     fetch_types: false,
-    // An option that the driver has and its types lack.
+    // The driver has this option, but its types lack it.
     ...{ socket: openSocket },
     types: { int8: { to: TYPE_OID.int8, from: [TYPE_OID.int8], serialize: String, parse: Number } },
     ...options,
@@ -97,7 +98,7 @@ function connect(
   return client;
 }
 
-/** Where postgres.js wants to connect: a path, or the hosts to try in order. */
+/** What postgres.js asks to connect to: a path, or hosts to try in order. */
 interface SocketTarget {
   readonly path: string | false;
   readonly host: readonly string[];
@@ -105,8 +106,8 @@ interface SocketTarget {
 }
 
 /**
- * Connects without Nagle's algorithm, which would hold a statement back until the server has acknowledged the one
- * before it: appends in flight together, and the end of a COPY, would each wait for nothing.
+ * Connects without Nagle's algorithm. It would hold a statement back until the server has acknowledged the one before it,
+ * so appends in flight together, and the end of a COPY, would wait for no reason.
  */
 async function openSocket({ path, host, port }: SocketTarget): Promise<Socket> {
   const targets = path
@@ -138,9 +139,9 @@ function connectSocket(target: NetConnectOpts): Promise<Socket> {
 }
 
 /**
- * Runs a transaction. When its connection is lost, postgres.js would still write the next statement, the rollback
- * or the commit to the socket that is gone, which ends the process. So the work stands still from then on; `begin`
- * rejects by itself.
+ * Runs a transaction. When its connection is lost, postgres.js would still write the next statement, the rollback or the
+ * commit to the closed socket, which ends the process. So from then on no call of the work settles; `begin` rejects by
+ * itself.
  */
 async function transact<T>(client: Client, work: (session: Session) => Promise<T>): Promise<T> {
   let isLost = false;
@@ -172,19 +173,19 @@ function isFarewell(error: unknown): boolean {
   return origin.severity === "FATAL" || origin.severity === "PANIC";
 }
 
-/** A lost connection, or a server that is away, as the fault that it is; other errors as they are. */
+/** An `Unavailable` for a lost connection or a server that cannot answer; any other error as it is. */
 export function faultOf(error: unknown): unknown {
   if (error instanceof Unavailable) return error;
   const isAway = error instanceof postgres.PostgresError ? AWAY.test(error.code) : isLoss(error);
   return isAway ? new Unavailable("The database could not answer", { cause: error }) : error;
 }
 
-/** Whether an error is the driver's or the socket's own: those have a code, such as CONNECTION_CLOSED or EPIPE. */
+/** Whether an error comes from the driver or the socket. Those have a code, such as CONNECTION_CLOSED or EPIPE. */
 function isLoss(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }
 
-/** SQLSTATEs of a server that is away, ends sessions, or has no room. */
+/** SQLSTATEs of a server that cannot be reached, ends sessions, or has no room. */
 const AWAY = /^(08...|53...|57...|58...|55000|25P0[34])$/;
 
 function sessionOf(client: Client | Transaction): Session {
@@ -193,7 +194,7 @@ function sessionOf(client: Client | Transaction): Session {
     async copy(table, columns, chunks) {
       const stream = await client.unsafe(`copy ${table} (${columns.join(", ")}) from stdin`).writable();
       const done = finished(stream);
-      // It may fail while the next chunk is being made, before anybody waits for it.
+      // It may fail while the next chunk is made, before we await it.
       done.catch(() => {});
       for (const chunk of chunks) {
         stream.write(Buffer.from(chunk));
@@ -206,8 +207,8 @@ function sessionOf(client: Client | Transaction): Session {
 }
 
 /**
- * Rejects after a while. The driver's stream never hears that the server refused a COPY, and the connection takes no
- * other statement meanwhile; so a COPY that does not end is given up, and with it the session.
+ * Rejects after a while. The driver's stream is not told when the server refuses a COPY, and the connection accepts no
+ * other statement meanwhile. So a COPY that does not end is given up, and with it the session.
  */
 function stalled(table: string): Promise<never> {
   return new Promise((_, reject) => {

@@ -1,9 +1,9 @@
-// Makes a fresh embedded store, in a worker of its own: initdb needs several hundred megabytes that a process would
-// keep, and a worker gives them back when it ends.
+// Makes a fresh embedded store in a worker. initdb needs several hundred megabytes; a process would keep them, but a worker
+// gives them back when it ends.
 
 import { openLite } from "./durable_files.ts";
 
-/** What the worker answers: null when the store is made, else what went wrong. */
+/** The worker's answer: null when the store is made, else what went wrong. */
 export type CreateAnswer = { readonly error: string | null };
 
 const worker = self as unknown as {

@@ -1,9 +1,9 @@
-// Makes the embedded store keep what it acknowledges. PGlite starts PostgreSQL with fsync off, and even with it on
-// its file layer answers fsync and fdatasync without doing them. This file system passes both on to the host, so
-// that PostgreSQL's own care holds: the log at each commit, data files, control file and folders at each checkpoint.
+// Makes acknowledged writes of the embedded store durable. PGlite starts PostgreSQL with fsync off, and with fsync on its
+// file layer still ignores fsync and fdatasync. This file system passes both on to the host. PostgreSQL then syncs as
+// usual: the log at each commit, and data files, control file and folders at each checkpoint.
 //
-// It reaches into PGlite's file layer, so the package's version is pinned, and the store checks at each start
-// that a commit really synced (embedded_folder.ts).
+// It reaches into PGlite's file layer, so the package's version is pinned, and each start checks that a commit really
+// synced (embedded_folder.ts).
 
 import { PGlite, type PGliteOptions } from "@electric-sql/pglite";
 import { NodeFS } from "@electric-sql/pglite/nodefs";
@@ -12,7 +12,7 @@ import { closeSync, fdatasyncSync, fsyncSync, lstatSync, openSync, readdirSync }
 const EIO = 29;
 const EBADF = 8;
 
-/** Start parameters that ask PostgreSQL for its full durability, with a memory that suits one connection. */
+/** Start parameters for full durability, with as much memory as one connection needs. */
 const DURABLE_PARAMS: readonly string[] = [
   ...PGlite.defaultStartParams.filter((param) => param !== "-F"),
   ...[
@@ -25,7 +25,7 @@ const DURABLE_PARAMS: readonly string[] = [
 ];
 
 interface HostStream {
-  /** The host's file descriptor; absent for streams that are no host files. */
+  /** The host's file descriptor; absent for streams that are not files of the host. */
   readonly nfd?: number;
 }
 
@@ -93,7 +93,7 @@ export class DurableFiles extends NodeFS {
   }
 }
 
-/** Opens the store in a folder, or makes it, with its full durability. */
+/** Opens the store in a folder with full durability; makes it where there is none. */
 export async function openLite(
   folder: string,
   onFault: (error: Error) => void,

@@ -1,5 +1,5 @@
-// The embedded PostgreSQL's own files as modules, so that they are inside a compiled binary and no folder beside the
-// data folder is read. PGlite would look for them in its package. Loaded by who opens a folder, and by nobody else.
+// The embedded PostgreSQL's own files as modules, so that a compiled binary contains them and reads no folder but the data
+// folder. PGlite would look for them in its package. Only opening a folder loads this module.
 
 import data from "@electric-sql/pglite/pglite.data" with { type: "bytes" };
 import initdb from "@electric-sql/pglite/initdb.wasm" with { type: "bytes" };

@@ -1,12 +1,12 @@
-// The database interface over the embedded PostgreSQL (PGlite) in a folder, or in memory for tests. One process
-// has one connection; statements run one after another and a transaction keeps all others out while it runs.
+// The database interface on the embedded PostgreSQL (PGlite), in a folder, or in memory for tests. There is one connection.
+// Statements run one after another, and a transaction keeps all others out while it runs.
 
 import { PGlite } from "@electric-sql/pglite";
 import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
 
 /**
- * PGlite reads each value with a decoder of its own, and a decoder drops U+FEFF at the start of a text unless it is
- * told not to: two ids that differ would become one. It offers no way to tell, so the default is turned round here.
+ * A TextDecoder drops U+FEFF at the start of a text by default. PGlite decodes each value with one and has no option for
+ * it, so two different ids could become one. We change the default instead.
  */
 class WholeTextDecoder extends TextDecoder {
   constructor(label?: string, options?: TextDecoderOptions) {
@@ -15,7 +15,7 @@ class WholeTextDecoder extends TextDecoder {
 }
 globalThis.TextDecoder = WholeTextDecoder;
 
-/** Log written since the last maintenance that makes the next one due. */
+/** How much write-ahead log makes the next maintenance due. */
 const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
 
 /** The part of PGlite that both the database and a transaction offer. */

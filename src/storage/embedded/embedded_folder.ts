@@ -1,5 +1,5 @@
-// The embedded store's folder: locked against a second process, created whole or not at all, and opened so that an
-// acknowledged write survives the process and the machine.
+// The embedded store's folder. A lock keeps a second process out, a store is created as a whole or not at all, and an
+// acknowledged write survives a crash of the process and of the machine.
 
 import type { PGlite } from "@electric-sql/pglite";
 import { existsSync } from "node:fs";
@@ -30,7 +30,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
   return embeddedDatabase(lite, () => lock.close());
 }
 
-/** A half-made store never has the name of a whole one, and what initdb wrote is synced before it gets it. */
+/** Makes a store under another name, syncs it, and then renames it, so that no half-made store has the real name. */
 async function createStore(folder: string, data: string): Promise<void> {
   log("info", "Making the embedded store", { folder });
   const fresh = `${data}.new`;
@@ -58,13 +58,13 @@ async function runCreateWorker(folder: string): Promise<string | null> {
   }
 }
 
-/** The embedded PostgreSQL would go on after a failed sync; stopping keeps "acknowledged" true. */
+/** The embedded PostgreSQL would continue after a failed sync and acknowledge writes that are lost. So we stop. */
 function stopAtFault(error: Error): void {
   log("error", "The disk could not sync; stopping", { error: messageOf(error) });
   Deno.exit(EXIT_IO_ERROR);
 }
 
-/** A commit must reach the host's disk, whatever a later version of the package does. */
+/** Checks that a commit reaches the disk: a later version of the package might change that. */
 async function checkDurable(lite: PGlite, files: DurableFiles): Promise<void> {
   const before = files.syncs;
   await lite.exec("create table if not exists durable_check (at timestamptz); truncate durable_check");

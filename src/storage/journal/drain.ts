@@ -1,9 +1,9 @@
-// The drain's SQL: appended batches into the tables, each row once with its last value, and their journal rows
-// away, in one transaction. Exactly once, whatever crashes: the rows are deleted first and counted, so a batch
-// that another process has already replayed stops this transaction before it writes anything.
+// The drain's SQL: one transaction writes appended batches into the tables, each row once with its last value, and deletes
+// their journal rows. A batch reaches the tables exactly once, whatever crashes: the journal rows are deleted first and
+// counted, so a batch that another process has already replayed stops the transaction before it writes anything.
 //
-// It works on the journal's own text. A row that is new in these batches is copied straight into its table; a new
-// value of an older row goes through a staging table of the session into an upsert.
+// The drain works on the text that is in the journal. Rows that are new in these batches are copied straight into their
+// table. New values of older rows go through a temporary table into an upsert.
 
 import { arrayText, type Session, yieldToLoop } from "../database.ts";
 import type { TableSpec } from "../rows/columns.ts";
@@ -22,10 +22,10 @@ interface TableWork {
   readonly puts: string[];
 }
 
-/** Lines that are handled before other work of the event loop gets its turn. */
+/** Lines that are handled at a time; then other work of the event loop gets its turn. */
 const SLICE_LINES = 1000;
 
-/** Makes the staging tables of a session that will drain. */
+/** Makes the temporary tables of a session that will drain. */
 export async function prepareDrain(session: Session): Promise<void> {
   for (const { name, mutable } of TABLES) {
     if (mutable.length === 0) continue;
@@ -35,7 +35,7 @@ export async function prepareDrain(session: Session): Promise<void> {
   }
 }
 
-/** Writes batches, in order of seq, into the tables and removes them from the journal; inside a transaction. */
+/** Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction. */
 export async function drainBatches(session: Session, batches: readonly DrainBatch[]): Promise<void> {
   const work = await coalesce(batches);
   const removed = await session.query(
@@ -51,7 +51,7 @@ export async function drainBatches(session: Session, batches: readonly DrainBatc
   }
 }
 
-/** Keeps the last value of each row. A row that is new in these batches stays new, whatever came after. */
+/** Keeps the last value of each row. A row that is new in these batches stays an append, whatever came after. */
 async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
   const appends = TABLES.map(() => new Map<string, string>());
   const puts = TABLES.map(() => new Map<string, string>());
@@ -77,7 +77,7 @@ async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
   }));
 }
 
-/** The text of the leading columns that are the row's key. */
+/** The text of the row's key: its leading columns. */
 function keyOf({ keyColumns }: TableSpec, body: string): string {
   let end = -1;
   for (let column = 0; column < keyColumns; column++) end = body.indexOf("\t", end + 1);

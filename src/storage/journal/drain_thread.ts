@@ -1,25 +1,25 @@
-// A drainer in a thread of its own, as the thread that asks it sees it: messages there, answers back, in order. When
-// the thread fails, every call that waits for it fails, and so does every later one.
+// A drainer in a thread of its own, seen from the thread that uses it. Messages go there and replies come back, in order.
+// When the drain's thread fails, every call that waits for it fails, and so does every later one.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 
-/** What the thread is asked. It answers each of `open`, `drain` and `close`, in order. */
+/** Messages to the thread. It replies to each `open`, `drain` and `close`, in order. */
 export type DrainRequest =
   | { readonly kind: "open"; readonly url: string }
   | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
   | { readonly kind: "drain"; readonly seqs: readonly number[] }
   | { readonly kind: "close" };
 
-/** What it answers: null when the work is done, else what went wrong. */
+/** Its reply: null when the work is done, else what went wrong. */
 export type DrainReply = { readonly error: string | null };
 
 /** How long a thread may take to close its session before it is ended. */
 const CLOSE_MS = 2_000;
 /**
- * Batches that are handed over together. Each message wakes the thread, which then wants the core that another one
- * works on; nobody waits for a batch to be there before it is to be drained.
+ * Batches that are sent in one message. Each message wakes the thread, which then competes with the answering thread for a
+ * core, and nobody needs a batch to be there before it is drained.
  */
 const MESSAGE_BATCHES = 32;
 
@@ -91,7 +91,7 @@ class DrainThread implements Drainer {
     this.#fail(new Unavailable("The drain's thread has ended"));
   }
 
-  /** Hands over what is kept here. */
+  /** Sends the batches that were not sent yet. */
   #send(): void {
     const batches = this.#unsent;
     if (batches.length === 0) return;

@@ -1,4 +1,4 @@
-// The thread of a drainer: opens a session of its own, then does what it is told, one thing at a time and in order.
+// The thread of a drainer: opens a session of its own, then handles one message after another.
 
 import { messageOf } from "../../process/log.ts";
 import type { DrainReply, DrainRequest } from "./drain_thread.ts";

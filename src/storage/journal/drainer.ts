@@ -1,10 +1,9 @@
-// Who drains: a pinned session that keeps appended batches until they are to be written into the tables, and that
-// replays at its start what the last writer left in the journal. On a server it works in a thread of its own
-// (drain_thread.ts), so that the thread that answers calls is not held up by it; the embedded store has one
-// connection, and drains where it is.
+// The drainer: a session that keeps appended batches in memory until they are to be moved into the tables. At its start it
+// replays what the last writer left in the journal. On a server it runs in a thread of its own (drain_thread.ts), so that
+// it does not hold up the thread that answers calls. The embedded store has one connection, so it drains on that one.
 //
-// Where it works changes nothing: a drain deletes its journal rows first and counts them, so whoever drains them
-// twice fails, and what is kept here is only what the journal has already.
+// Both ways are equally safe. A drain deletes its journal rows first and counts them, so draining a batch twice fails, and
+// whatever is kept here is in the journal too.
 
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import type { Database, PinnedSession, Session } from "../database.ts";
@@ -12,7 +11,7 @@ import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
 import { withLaterCells } from "../rows/tables.ts";
 
 const REPLAY_BATCHES = 200;
-/** SQLSTATE of a lock that was not to be had in time. */
+/** SQLSTATE of a lock that could not be taken in time. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Writes batches of the journal into the tables. */
@@ -24,7 +23,7 @@ export interface Drainer {
   close(): Promise<void>;
 }
 
-/** Starts a drainer on a session of this thread; the journal is empty when it is there. The caller has the lease. */
+/** Starts a drainer on a session of this thread. When it resolves the journal is empty. The caller has the lease. */
 export async function openSessionDrainer(database: Database): Promise<Drainer> {
   const session = await database.pin(() => {});
   try {
@@ -67,8 +66,8 @@ class SessionDrainer implements Drainer {
 }
 
 /**
- * Drains what is left in the journal. Waits for a drain of the last writer that is still at work, but not for one
- * that stands still: a stopped process, or one behind a broken line, would keep its rows locked for good.
+ * Drains what is left in the journal. It waits for a drain of the last writer that is still running, but ends one that
+ * makes no progress: a stopped process, or one behind a broken connection, would keep its rows locked for good.
  */
 async function replay(drainSession: PinnedSession): Promise<void> {
   while (true) {
@@ -98,7 +97,7 @@ async function replaySome(session: Session): Promise<number> {
   return rows.length;
 }
 
-/** Ends the sessions that still have a transaction on the journal. None of them is the writer's any more. */
+/** Ends the sessions that still have a transaction on the journal. None of them belongs to the writer any more. */
 async function endStaleDrains(session: Session): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_locks

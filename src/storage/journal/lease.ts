@@ -1,10 +1,12 @@
-// The writer's lease and its journal. On a server the lease is a session-level advisory lock on the very
-// connection that appends: when that session dies, the lock and the ability to write go together. postgres.js
-// would open a new connection unasked, so each append also proves that its session is the one that took the
-// lock: the seq of the last append is a setting of that session and of no other, and an append writes only where
-// it finds the seq before its own. The same chain keeps appends that are in flight together a prefix: one that
-// fails takes all later ones with it. On the embedded store the folder's lock has already kept other processes
-// out, and the same statements run.
+// The writer's lease and its journal.
+//
+// On a server the lease is a session-level advisory lock on the connection that appends. When that session dies, the lock
+// and the ability to write end together. postgres.js would open a new connection unasked, so each append also proves that
+// its session is the one that took the lock: the session keeps the seq of its last append in a setting, and an append
+// writes only where it finds the seq before its own. The same check keeps appends that are in flight together in order:
+// when one fails, all later ones fail too.
+//
+// On the embedded store the folder's lock keeps other processes out, and the same statements run.
 
 import {
   type AppendedBatch,
@@ -21,18 +23,18 @@ import { MIGRATION_LOCK } from "../migrate.ts";
 import { encodeChange } from "../rows/tables.ts";
 
 const LEASE_LOCK = MIGRATION_LOCK + 1;
-/** Batches that one term can append; the terms share the numbers below 2^53. */
+/** How many batches one term can append. All terms share the numbers below 2^53. */
 const SEQ_PER_TERM = 2 ** 33;
 
-/** A lease on a SQL store, with the fenced transactions of the admin side. */
+/** A lease on a SQL store, with transactions that only the writer can make. */
 export interface StoreLease extends Lease {
-  /** How long ago the writer's session last showed life, in seconds; 0 on the embedded store, which has no session to lose. */
+  /** Seconds since the writer's session last answered; 0 on the embedded store, which has no session to lose. */
   readonly silentSeconds: number;
   /** Runs statements on the writer's own session: they fail once the lease is lost. */
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
-/** Tries once to become the writer; null while another process is. What the last writer left is replayed first. */
+/** Tries once to become the writer: null while another process is. Replays what the last writer left in the journal. */
 export async function tryLease(database: Database, session: PinnedSession): Promise<StoreLease | null> {
   const [lock] = await session.query<{ locked: boolean }>(
     "select pg_try_advisory_lock($1::bigint) as locked",
@@ -55,9 +57,9 @@ export async function tryLease(database: Database, session: PinnedSession): Prom
 }
 
 /**
- * A server that starts again has ended every session at once. Whoever was the writer and has not heard of it, paused or
- * cut off, may answer from memory for as long as its last sign of life is valid; until then nobody else becomes the
- * writer. A process that ends by itself frees the lock as its last act, and needs no such wait.
+ * Waits until the last writer can no longer believe that it has the lease. A restart of the server ends every session at
+ * once. A writer that was paused or cut off may not have noticed, and answers from memory for as long as its last sign of
+ * life is valid. A process that ends by itself frees the lock as its last act and needs no such wait.
  */
 async function outwaitRestart(session: Pick<Session, "query">): Promise<void> {
   const [row] = await session.query<{ up_ms: number }>(
@@ -75,7 +77,7 @@ export interface LeaseHolder {
   readonly since: string | null;
 }
 
-/** Who holds the lease of a server's database, seen from any session; null while nobody does. */
+/** The session that holds the lease of a server's database; null while none does. Any session may ask. */
 export async function leaseHolder(reader: Pick<Session, "query">): Promise<LeaseHolder | null> {
   const [row] = await reader.query<LeaseHolder>(
     `select l.pid, host(a.client_addr) as address,
@@ -179,7 +181,7 @@ class ValidLease implements StoreLease, Journal {
     if (!row?.seq) throw this.#fail();
   }
 
-  /** Shows that the session lives. An answer that comes late counts from when the question was asked. */
+  /** Proves that the session lives. The proof counts from the moment of the question, however late its answer comes. */
   async #prove(): Promise<void> {
     const askedAt = performance.now();
     const silentMs = askedAt - this.#provenAt;

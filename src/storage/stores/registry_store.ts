@@ -1,5 +1,5 @@
-// The registry's rows: workspaces, apps, keys, catalogs, realms, and the operations of the running month. Reads at
-// the start of a term; writes on the writer's own session, so that they too fail once the lease is lost.
+// The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. They are read at the start
+// of a term. Writes run on the writer's own session, so that they fail once the lease is lost.
 
 import type { AiSpendRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/amount.ts";
@@ -160,7 +160,7 @@ export async function saveCatalog(session: Session, applied: AppliedCatalog, at:
   );
 }
 
-/** Moves a realm's clock, never back. */
+/** Moves a realm's clock forward; an earlier offset changes nothing. */
 export async function saveClockOffset(session: Session, realm: number, offsetMs: number): Promise<void> {
   await session.query(
     "update realms set clock_offset_ms = greatest(clock_offset_ms, $2::bigint) where realm = $1::int",
@@ -171,7 +171,7 @@ export async function saveClockOffset(session: Session, realm: number, offsetMs:
   );
 }
 
-/** Those of the plans that have an active subscription in one of the realms. */
+/** Which of the plans have an active subscription in one of the realms. */
 export async function plansInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -188,7 +188,7 @@ export async function plansInUse(
   return rows.map(({ planId }) => planId);
 }
 
-/** Those of the packs of which somebody in the realms has a balance that can still be spent or given back to. */
+/** Which of the packs have a balance in the realms that can still be spent, or get a refund. */
 export async function packsInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -206,7 +206,7 @@ export async function packsInUse(
   return rows.map(({ packId }) => packId);
 }
 
-/** A realm with the moment on its clock. */
+/** A realm with the time of its clock. */
 export interface RealmMoment {
   readonly realm: number;
   readonly now: Millis;

@@ -1,6 +1,6 @@
-// Reads of users' rows: many users in one query, live rows only, and older rows when a command names them. Every
-// answer reflects what was drained before the call; an actor that has undrained changes is in memory and is never
-// loaded.
+// Loads users for the actors: the live rows of many users in one query, and older rows when a command names them. An answer
+// shows what was drained before the call. That is enough, since an actor with changes that are not drained stays in memory
+// and is never loaded.
 
 import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/ids.ts";
@@ -52,7 +52,7 @@ async function load(
   const asked = await loadUsers(database, refs);
   const users = new Map(asked.map(({ user }) => [user.key, user]));
   if (users.size === 0) return refs.map(() => null);
-  // Windows are needed from the moment at which something of these users first fell due, or a hold was taken.
+  // A decision settles first what fell due, as of that moment, so windows are needed from the earliest such moment on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
   const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
@@ -106,7 +106,7 @@ async function load(
   });
 }
 
-/** A user that was asked for by a name, which may be an alias's. */
+/** A user with the name that it was asked for by, which may be the name of an alias. */
 interface AskedUser {
   readonly name: string;
   readonly user: User;

@@ -5,7 +5,7 @@ import { applyCatalog, createApp, createWorkspace, type ShownKey } from "../admi
 import catalog from "./catalog.json" with { type: "json" };
 import type { Serving } from "../../service/service.ts";
 
-/** What the demo shows, as it is kept in the data folder. */
+/** What is shown of the demo, and kept in the data folder. */
 export interface Demo {
   readonly appId: string;
   readonly identitySecret: string;
@@ -18,8 +18,8 @@ const DEMO_USER = "user_demo";
 const DEMO_PLAN = "plan_pro";
 
 /**
- * Makes the demo where the store has no workspace of anybody's yet; null where it has. A first start that was
- * killed may have left a demo workspace that nobody has the keys of: it gets an app of its own again.
+ * Makes the demo in a store without workspaces; null where somebody has made one. A first start that was killed may
+ * have left a demo workspace whose keys nobody saw, so such a workspace gets a new app.
  */
 export async function makeDemo(serving: Serving): Promise<Demo | null> {
   const known = [...serving.registry.workspaces.values()];
