@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
 import { PEOPLE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
-import { listLinkedIds, recordLinks } from "../storage/stores/linked_ids.ts";
+import { listLinkedIds, recordLink } from "../storage/stores/linked_ids.ts";
 import {
   attachId,
   idsOfPeople,
@@ -33,10 +33,12 @@ export async function linkPeople(
   realm: Realm,
   from: string,
   into: string,
+  isRepeated: boolean,
 ): Promise<void> {
   // The tables must have the merge, and what the merged user opted out of.
   await world.term.flush();
-  await recordLinks(world.database, realm.realm, [from, into]);
+  // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
+  if (isRepeated) await recordLink(world.database, realm.realm, from);
   await unitePeople(world, realm, into);
 }
 
