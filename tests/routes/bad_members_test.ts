@@ -294,7 +294,7 @@ Deno.test("options may be nested or flat, and the same member in both places is 
   assert.equal(canUse.allowed, false);
 });
 
-Deno.test("a start or anchor at the first moment of 1970 and an end in the last year are kept and metered by", async () => {
+Deno.test("a start and anchor in 1970 and an end in the year 9999 are kept and metered by; earlier ones are refused", async () => {
   const app = await appWithUser(service);
   for (const planId of ["plan_pro", "plan_team"]) {
     const row = {
@@ -312,21 +312,10 @@ Deno.test("a start or anchor at the first moment of 1970 and an end in the last 
     ]);
     const { counters } = await dataOf(app.call("POST", "/track", { userId: planId, event: "image.x" }));
     assert.equal(counters[0].count, 1);
-  }
-});
-
-Deno.test("a start or anchor before 1970 is refused, and the refusal names it", async () => {
-  const app = await appWithUser(service);
-  for (const path of ["startsAt", "cycleStart"]) {
-    for (const time of ["0001-01-01", "1969-12-31T23:59:59.999Z"]) {
-      const body = { userId: "u", planId: "plan_pro", [path]: time };
-      const { message, details } = assertRefused(
-        await app.call("POST", "/subscriptions", body),
-        400,
-        "invalid_request",
-      );
-      assert.equal(message, `${path}: must not be before 1970-01-01`);
-      assert.deepEqual(details, [{ path, message: "must not be before 1970-01-01" }]);
+    for (const member of ["startsAt", "cycleStart"]) {
+      const early = { ...row, [member]: "1969-12-31T23:59:59.999Z" };
+      const error = assertRefused(await app.call("POST", "/subscriptions", early), 400, "invalid_request");
+      assert.equal(error.details[0].path, member);
     }
   }
 });
