@@ -125,7 +125,7 @@ const track = endpoint({
     summary: "Count work done without a reservation",
     description:
       "The same decision as reserve and commit in one. At the limit a blocked event is recorded, nothing " +
-      "is counted, and details.eventId names it.",
+      "is counted; details.eventId names it, and details.groups the groups without room, with quota and current.",
     answer: trackAnswer,
     errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
   },

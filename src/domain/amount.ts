@@ -1,6 +1,6 @@
-// Exact amounts. An amount is a whole number of millionths (six decimal places) held in a bigint, so that
-// 0.1 added ten times is 1 and a sum never drifts, however large it grows. This file alone knows the factor;
-// everything else adds, compares and takes minima of plain bigints.
+// Exact amounts. An amount is a whole number of millionths (six decimal places) in a bigint, so that 0.1 added ten
+// times is 1 and no sum drifts, however large it grows. Only this file knows the factor; all other code adds and
+// compares plain bigints.
 
 /** A quantity of any unit (count, tokens, seconds, cents) in millionths. Section 1 of the decisions, "Numbers". */
 export type Amount = bigint;
@@ -11,7 +11,7 @@ export const ONE: Amount = 1_000_000n;
 const DECIMALS = 6;
 const SAFE_WHOLE_MAX = 9_000_000_000;
 const EXACT_DOUBLE_MAX = 9_007_199_254_740_991n;
-/** Up to here doubles lie closer together than millionths, so the shortest text of the quotient is exact. */
+/** Up to here doubles are closer together than millionths, so the shortest text of the quotient is exact. */
 const PRINTS_EXACTLY_MAX = 2n ** 50n;
 const DECIMAL_FORM = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i;
 

@@ -1,5 +1,5 @@
-// Consent: what a user opted out of, on the user's own row, so that every decision sees it. Specification, "Opt-out
-// scopes"; section 9 of the decisions.
+// Consent: what a user opted out of. It is kept on the user's own row, so that every decision sees it. Specification,
+// "Opt-out scopes"; section 9 of the decisions.
 
 import type { UserKey } from "./ids.ts";
 import type { ConsentEntry } from "./user.ts";
@@ -7,9 +7,11 @@ import type { Context } from "./context.ts";
 import type { Draft } from "./draft.ts";
 import { answered, type Result } from "./result.ts";
 
-/** Scopes to opt out of or back in to, as a sum of SCOPE_BITS. */
+/** A change of consent. Scopes are sums of SCOPE_BITS. */
 export interface ConsentInput {
+  /** Scopes to opt out of. */
   readonly add: number;
+  /** Scopes to opt back in to; wins over `add`. */
   readonly remove: number;
   /** The audit entry of a change; null for none. */
   readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
@@ -18,9 +20,12 @@ export interface ConsentInput {
 }
 
 export interface ConsentAnswer {
+  /** The canonical user's. */
   readonly userId: string;
   readonly userKey: UserKey;
+  /** The scopes that the user is opted out of now, as a sum of SCOPE_BITS. */
   readonly optedOut: number;
+  /** Whether the call changed them. */
   readonly hasChanged: boolean;
 }
 

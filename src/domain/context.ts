@@ -1,11 +1,13 @@
-// The context of a decision: everything that it knows beside the user's state.
+// The context of a decision: everything that it knows beside the user's state, so that the same state and context
+// always give the same decision.
 
 import type { IdSource } from "./ids.ts";
 import type { Catalog } from "./plans/catalog.ts";
 import type { Millis } from "./plans/period.ts";
 
-/** What a decision knows beside the user's state: one moment, one catalog, new ids. */
+/** What a decision knows beside the user's state. */
 export interface Context {
+  /** The one moment at which the decision is made. */
   readonly now: Millis;
   readonly catalog: Catalog;
   readonly ids: IdSource;

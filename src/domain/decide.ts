@@ -1,7 +1,12 @@
-// Decide: one command against one user's state, at one moment. First everything that is due is settled in the
-// order of its time, so that a lazy settlement equals an eager one; then the command runs; then the row that
-// says when this user is due next is brought up to date. Pure: the state is read, never written; the same
-// inputs give the same decision.
+// Decide: the way into the domain. It puts one command to one user's state, at one moment:
+//
+//  1. what time has already decided (lapsed holds, ended subscriptions) is settled, each as of its own time;
+//  2. the command's own function runs: it reads and writes a draft, which is laid over the state;
+//  3. the mark that says when this user is due next is brought up to date;
+//  4. the draft's changes go back to the caller, who makes them durable, applies them and then tells the result.
+//
+// It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
+// every command, so it makes no difference whether a sweep has run.
 
 import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
@@ -30,7 +35,7 @@ type Handlers = {
   ) => Result<Commands[Name]["answer"]>;
 };
 
-/** One function a command; a command without one would not compile. */
+/** Each command's function. A command without one does not compile. */
 const HANDLERS: Handlers = {
   reserve,
   commit,
@@ -49,7 +54,11 @@ const HANDLERS: Handlers = {
   settle: () => answered({ holds: 0, subscriptions: 0 }),
 };
 
-/** Decides a command. The changes are not applied to the state. */
+/**
+ * Decides a command. The changes are not applied to the state.
+ *
+ * @param state the user's state, with all rows in memory that the command needs
+ */
 export function decide<Name extends CommandName>(
   state: UserState,
   name: Name,

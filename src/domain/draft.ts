@@ -1,6 +1,6 @@
-// A draft: one user's state with the changes of a decision laid over it. Decisions read and write drafts; the
-// state below stays as it is until the draft's changes are applied, or is left alone when they are dropped (a
-// dry run). Each row appears once in the changes, with its last value.
+// A draft: one user's state with the changes of a decision laid over it. Decisions read and write drafts. The state
+// below changes only when the draft's changes are applied; a dry run drops them. Each row appears once in the
+// changes, with its last value.
 
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "./metering/counter.ts";
 import type { CreditBalance, LedgerEntry } from "./credits/credit.ts";
@@ -55,8 +55,8 @@ export class Draft {
   }
 
   /**
-   * The counter of a group and window; an empty one where nothing was counted yet. Windows with one start share a
-   * counter, whose end is the latest of theirs: it is loaded as long as any of them runs.
+   * The counter of a group and window; an empty one where nothing was counted yet. Windows that start at the same time
+   * share a counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
    */
   counter(ref: CounterRef): Counter {
     const key = counterKey(ref.planId, ref.groupId, ref.window.start);
@@ -95,7 +95,7 @@ export class Draft {
     }
   }
 
-  /** The open ones of them. */
+  /** The reservations in memory that are open. */
   *openHolds(): Iterable<Reservation> {
     for (const row of this.reservations()) {
       if (row.status === "held") yield row;

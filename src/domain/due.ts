@@ -1,5 +1,5 @@
-// What is due: lapsed holds and ended subscriptions, settled before every decision, each at its own moment, so that a
-// lazy settlement equals an eager one; and the mark that says when a user is due next.
+// What is due: lapsed holds and ended subscriptions. They are settled before every decision, each as of its own time,
+// so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
 
 import type { Context } from "./context.ts";
 import type { Draft } from "./draft.ts";
@@ -9,7 +9,7 @@ import type { Millis } from "./plans/period.ts";
 import { refreshEntitlement } from "./plans/standing.ts";
 import { historyRow, type Subscription } from "./plans/subscription.ts";
 
-/** What fell due and was settled. */
+/** How much fell due and was settled. */
 export interface SettleAnswer {
   readonly holds: number;
   readonly subscriptions: number;
@@ -58,13 +58,14 @@ function endSubscription(draft: Draft, id: string, context: Context): void {
   const row: Subscription = { ...draft.subscription(id) as Subscription, ended: true };
   draft.putSubscription(row);
   draft.appendSubscriptionEvent(historyRow(row, "ended", context));
-  // The end of another row changes nothing; the held one may end at this very moment, and its end is then to be seen.
+  // The end of a row that is not primary changes nothing. Where the primary ends at the same moment, it must not be
+  // replaced before its own end is settled, or no promotion would be written.
   if (draft.user.entitlement?.subscriptionId === id) refreshEntitlement(draft, context, context.now, id);
 }
 
 /**
- * Keeps `dueAt` not later than what is due next. It moves earlier at once, and later only when its moment has
- * passed: an early `dueAt` costs one idle look, and most turns then write no user row at all.
+ * Keeps `dueAt` not later than what is due next. It moves earlier at once, but later only when its moment has passed.
+ * A mark that is too early costs one look that finds nothing; in return most turns write no user row at all.
  */
 export function updateDueAt(draft: Draft, now: Millis): void {
   const { dueAt } = draft.user;

@@ -1,7 +1,6 @@
-// The forms of the ids that Holdfast gives out. Ids grow with time, so that new rows land at the end of their
-// index, and the id of a reservation or a credit balance names its owner, so that a call that brings only the id
-// finds its user without a lookup table.
-// Where ids come from (clock, counter, process) is the composition root's affair: see src/process/id_source.ts.
+// The forms of the ids that we give out. Ids grow with time, so that new rows go to the end of their index. The id of
+// a reservation or a credit balance also names its owner: a call that brings only such an id then finds its user
+// without a lookup table. The ids themselves are made in src/process/id_source.ts, from clock and counter.
 
 /** Every kind of id with its prefix. Section 1 of the decisions, "Ids". */
 export const ID_PREFIX = {
@@ -27,7 +26,7 @@ export type IdKind = keyof typeof ID_PREFIX;
 /** The kinds whose ids name the user that they belong to. */
 export type OwnedKind = "reservation" | "creditBalance";
 
-/** One of the four doors through which nondeterminism enters: unique, ever growing ids. */
+/** Gives out unique ids that grow with time. Tests pass one whose ids they know. */
 export interface IdSource {
   /** A new id of a kind that names no owner. */
   next(kind: Exclude<IdKind, OwnedKind>): string;

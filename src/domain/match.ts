@@ -1,14 +1,13 @@
-// Match rules: which events a limit group or a credit balance covers. Names are exact and
-// case-sensitive; a pattern is a name, a prefix with one final "*", or "*". Section 1 of the decisions, "Event
-// name" and "Metadata".
+// Match rules: which events a limit group or a credit balance covers. A pattern is a name, a prefix with one final
+// "*", or "*"; names are compared exactly, with case. Section 1 of the decisions, "Event name" and "Metadata".
 
-/** A free-form JSON object that an app passes with an event: its text is what rows keep, its members match. */
+/** A free-form JSON object that an app passes with an event: rows keep its text, rules read its members. */
 export interface Metadata {
   readonly text: string;
   readonly members: Readonly<Record<string, unknown>>;
 }
 
-/** The metadata that a row keeps as text; its members are read only where a rule asks for them. */
+/** The metadata of a row, which keeps it as text; the text is parsed only when a rule asks for a member. */
 export function metadataOf(text: string | null): Metadata | null {
   if (text === null) return null;
   let members: Metadata["members"] | null = null;

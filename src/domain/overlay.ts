@@ -1,5 +1,5 @@
-// Rows laid over others by key. Most decisions touch two or three rows, so a few entries are kept in plain arrays;
-// a map is made only when there are many, as when a thousand holds lapse at once.
+// New rows laid over old ones, by key. Most decisions touch two or three rows, so a few are kept in plain arrays, which
+// is fastest. A map is made only when there are many, as when a thousand holds lapse at once.
 
 const LISTED_MAX = 8;
 

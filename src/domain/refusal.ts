@@ -1,7 +1,7 @@
-// Refusals: business answers that are errors on the wire. A decision returns them as values, it never throws
-// them. The list is in order of precedence; what a route refuses before a decision comes first.
+// Refusals: answers with an error code. A decision returns them as values and never throws them. The codes are listed
+// in the order in which they are tested: where two apply, the first one is the answer.
 
-/** Every error code, in order of precedence. Specification, "Errors"; section 1 of the decisions. */
+/** Every error code, in the order in which they are tested. Specification, "Errors"; section 1 of the decisions. */
 export const REFUSAL_CODES = [
   "unavailable",
   "invalid_key",

@@ -1,5 +1,5 @@
-// Usage and the user's view: pure reads of what decisions go by. Section 4 of the decisions, "GET /v1/usage" and
-// "GET /v1/users/{userId}".
+// The commands that only read: a user's usage, and the user as one record. Section 4 of the decisions, "GET /v1/usage"
+// and "GET /v1/users/{userId}".
 
 import type { Window } from "./plans/period.ts";
 import type { CounterReading } from "./metering/counter.ts";
@@ -18,7 +18,9 @@ export interface UsageInput {
 }
 
 export interface UsageAnswer {
+  /** The canonical user's. */
   readonly userId: string;
+  /** The primary plan's running window; null without a plan. */
   readonly period: Window | null;
   readonly counters: readonly CounterReading[];
   /** Active and depleted balances. */
@@ -26,6 +28,7 @@ export interface UsageAnswer {
   readonly duplicates: Duplicates | null;
 }
 
+/** Usage, with what else is known of the user. */
 export interface UserAnswer extends UsageAnswer {
   readonly userKey: number;
   readonly aliases: readonly Alias[];

@@ -1,5 +1,5 @@
-// One end user's live state, and `apply`, the only way it changes. A decision reads this state and never writes
-// it; what it decided comes back as changes, here and to the journal alike, so memory and tables can't part.
+// One end user: the row, the state in memory, and `apply`, the only way it changes. A decision reads the state and
+// never writes it. Its changes go both to `apply` and to the journal, so memory and tables cannot differ.
 
 import { compareBalances, type CreditBalance, type LedgerEntry } from "./credits/credit.ts";
 import type { UserKey } from "./ids.ts";
@@ -130,7 +130,7 @@ export interface UserRows {
 /** Rows that a command names and that need not be live. */
 export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances">;
 
-/** A user's live rows in memory. Read by decisions; changed by `apply`, `admit` and `forget` only. */
+/** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
 export class UserState {
   user: User;
   /** Whether the user's row exists; the first change writes it. */

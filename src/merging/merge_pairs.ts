@@ -50,7 +50,7 @@ export async function mergePair(
   // Reads of the tables must know, before this is answered, what either side opted out of.
   if (result.answer.analytics === "skipped_consent_required") await world.term.flush();
   // A repeated call links too: the process may have ended between the merge and the link.
-  else await linkPeople(world, realm, from, to);
+  else await linkPeople(world, realm, from, to, result.answer.alreadyMerged);
   if (alias !== null && !result.answer.historyPending) await moveAlias(world, alias);
   return result;
 }

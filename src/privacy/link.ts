@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
 import { PEOPLE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
-import { listLinkedIds, recordLinks } from "../storage/stores/linked_ids.ts";
+import { listLinkedIds, recordLink } from "../storage/stores/linked_ids.ts";
 import {
   attachId,
   idsOfPeople,
@@ -34,16 +34,18 @@ export async function linkPeople(
   realm: Realm,
   from: string,
   into: string,
+  isRepeated: boolean,
 ): Promise<void> {
   const { term, database } = world;
-  await recordLinks(database, realm.realm, [from, into]);
+  // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
+  if (isRepeated) await recordLink(database, realm.realm, from);
   const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
   const drained = drainLinks(term);
   // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
   if (sides.every(({ personId, isSplit }) => personId === null && !isSplit)) return;
   // The tables must have the merge, and what the merged user opted out of.
   await drained;
-  await unitePeople(world, realm, into);
+  await unitePeople(world, realm, from);
 }
 
 /**

@@ -1,5 +1,5 @@
-// The clock: one of the four doors of nondeterminism. Real time in whole milliseconds that never goes back while
-// the process lives, whatever the machine's clock does.
+// Real time in whole milliseconds. It never goes back while the process lives, even when the machine's clock is set
+// back. Tests put a clock of their own in its place.
 
 import type { Millis } from "../domain/plans/period.ts";
 
@@ -8,7 +8,7 @@ export interface Clock {
   now(): Millis;
 }
 
-/** The machine's clock, held where it was when it is set back. */
+/** The machine's clock; while that is behind an earlier reading, the earlier reading. */
 export function systemClock(): Clock {
   let last = 0;
   return {

@@ -1,4 +1,4 @@
-// What the operator's settings make possible beyond metering; a feature whose setting is missing answers
+// Features that need a setting: erasure, export, compose. Where the setting is missing, their endpoints answer
 // `not_implemented`. Section 3 of the decisions.
 
 /** An OpenAI-compatible model server. */
@@ -6,7 +6,7 @@ export interface ModelServer {
   readonly apiKey: string;
   /** null for the client's default. */
   readonly baseUrl: string | null;
-  /** How long one compose may take; COMPOSE_LIMITS says it where this is left out. */
+  /** How long one compose may take; default: COMPOSE_LIMITS. */
   readonly deadlineMs?: number;
 }
 

@@ -1,13 +1,12 @@
-// The id source: one of the four doors of nondeterminism. Unique parts are 20 characters: ten of time, four of a
-// running number within the millisecond, six of the process, so that ids grow with time and two processes never
-// make the same one.
+// Makes the unique part of ids, 20 characters: ten of the time, four of a running number within the millisecond, six
+// of the process. So ids grow with time, which keeps indexes local, and two processes never make the same one.
 
 import { ID_PREFIX, type IdSource, ownedId } from "../domain/ids.ts";
 import type { Clock } from "./clock.ts";
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuv";
 const RUN_MAX = 32 ** 4;
-/** Every number of two digits. */
+/** Every two-digit number. */
 const PAIRS = Array.from({ length: 32 ** 2 }, (_, value) => base32(value, 2));
 
 /** Ids from a clock and six random characters that stand for this process. */

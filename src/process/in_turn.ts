@@ -1,5 +1,5 @@
-// Work that rests on what is there, one piece after another, so that none undoes what another one did. For rare
-// work beside the actors (administration, a test clock); a user's turns have their mailbox.
+// Runs pieces of work that read and then write the same thing one after another, so that none undoes another. For
+// rare work such as administration and test clocks; a user's calls wait in the actor's mailbox.
 
 const lastPieces = new WeakMap<object, Promise<unknown>>();
 

@@ -3,11 +3,11 @@
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
-  /** Actors in memory before idle ones are let go to make room; at twice as many no other user starts. */
+  /** Above this many actors in memory idle ones are removed; at twice as many no new user is loaded. */
   actorsMax: 50_000,
-  /** Actors that are looked at to make room for one more. */
+  /** Actors examined to find an idle one to remove. */
   roomSteps: 8,
-  /** An actor without a turn for this long is let go. */
+  /** An actor without a turn for this long is removed. */
   actorIdleMs: 300_000,
   /** How often idle actors are looked for. */
   passivateEveryMs: 5_000,
@@ -45,7 +45,7 @@ export const LEASE_LIMITS = {
   tryEveryMs: 500,
   /** How often an idle writer proves that its session lives. */
   beatEveryMs: 1_000,
-  /** Without a sign of life for this long the writer answers nothing ... */
+  /** A writer that has not heard from its database for this long answers nothing ... */
   validMs: 3_000,
   /** ... and the server ends a session that was silent for this long, which frees the lease. */
   sessionIdleMs: 8_000,
@@ -77,13 +77,13 @@ export const REQUEST_LIMITS = {
   retryAfterMaxS: 86_400,
 } as const;
 
-/** Bounds of bodies that are on their way. */
+/** Bounds of request bodies that are still arriving. */
 export const BODY_LIMITS = {
   /** A body has between one and two of these to arrive. */
   tickMs: 30_000,
   /** Up to here a body is small: how many there are is bounded by the connections alone. */
   smallBytesMax: 16 * 1024,
-  /** What has arrived of all larger ones together. */
+  /** Bytes held of all larger ones together. */
   largeBytesMax: 128 * 1024 * 1024,
 } as const;
 
@@ -100,7 +100,7 @@ export const PROCESS_LIMITS = {
   poolConnectionsMax: 6,
   /** Time for calls in flight to end after SIGTERM; the process ends within 20 s. */
   stopGraceMs: 10_000,
-  /** Pause before a new attempt after the database was lost. */
+  /** Pause before a new attempt after the database connection was lost. */
   reconnectMs: 1_000,
 } as const;
 
@@ -140,19 +140,19 @@ export const RECONCILE_LIMITS = {
   sampleMs: 5_000,
 } as const;
 
-/** From where on the doctor speaks of trouble. */
+/** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
   /** Clocks of process and database that differ by more deserve a warning ... */
   skewWarnMs: 1_000,
   /** ... and by more than this are a fault. */
   skewFailMs: 30_000,
-  /** A round trip to the database that every answer will feel. */
+  /** A round trip to the database that noticeably delays every answer. */
   roundTripWarnMs: 20,
   /** The sweeps run every minute; what is due for longer shows that they do not. */
   overdueMs: 600_000,
   /** An erasure runs within minutes. */
   erasureWarnMs: 3_600_000,
-  /** Rows counted of what should be none. */
+  /** Rows counted at most where there should be none. */
   countMax: 1_000,
 } as const;
 

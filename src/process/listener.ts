@@ -8,8 +8,7 @@ import { ConfigError } from "./settings.ts";
 const AGAIN_MS = 100;
 
 /**
- * Listens on an address and lets it go again. Making a store takes seconds, so an address that cannot be had is told
- * before.
+ * Checks that an address can be listened on. Making a store takes seconds, so this is found out before.
  *
  * @throws ConfigError that names the setting
  */
@@ -26,7 +25,7 @@ export function listen(hostname: string, port: number, handler: Deno.ServeHandle
   return onAddress(hostname, port, () => new Listener(hostname, port, handler));
 }
 
-/** A port or host that cannot be had is a bad setting. */
+/** An address that cannot be listened on is a bad setting. */
 function onAddress<T>(host: string, port: number, work: () => T): T {
   try {
     return work();
@@ -49,10 +48,10 @@ export class Listener {
   readonly #handler: Deno.ServeHandler;
   #server: Deno.HttpServer<Deno.NetAddr>;
   #isShutDown = false;
-  /** Shutdowns of servers whose loop ended, with calls that still go on. */
+  /** Shutdowns under way of servers that were lost while calls were in flight. */
   readonly #ending = new Set<Promise<void>>();
 
-  /** @throws where the port or the host cannot be had */
+  /** @throws when the address cannot be listened on */
   constructor(hostname: string, port: number, handler: Deno.ServeHandler) {
     this.#handler = handler;
     this.#server = this.#serve({ hostname, port, onListen: () => {} });
@@ -85,7 +84,7 @@ export class Listener {
     try {
       this.#server = this.#serve(this.#options);
     } catch (error) {
-      log("warn", "The port cannot be listened on", { error: messageOf(error) });
+      log("warn", "Cannot listen on the port", { error: messageOf(error) });
       setTimeout(() => this.#again(), AGAIN_MS);
     }
   }

@@ -41,7 +41,7 @@ export function log(level: LogLevel, message: string, fields: LogFields = {}): v
   Deno.stderr.writeSync(encoder.encode(masked(line) + "\n"));
 }
 
-/** API keys, tokens as a header or an address carries them, and the password of an address. */
+/** API keys, tokens in headers and addresses, and passwords in addresses. */
 const SECRETS = [
   /\b[sp]k_(?:live|test)_\w+/g,
   /\bsk-[\w-]{8,}/g,
@@ -50,7 +50,7 @@ const SECRETS = [
   /(?<=\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g,
 ];
 
-/** A line without secrets that a message of somebody else may hold, such as the database's or a library's. */
+/** Masks secrets that a foreign message may hold, such as one of the database or of a library. */
 export function masked(line: string): string {
   return SECRETS.reduce((text, secret) => text.replace(secret, "***"), line);
 }

@@ -1,6 +1,6 @@
-// `deno task admin`: a thin client of the admin API for people and programs. It decides nothing: the service does.
-// Tables for people, `--json` for programs; exit status 0 done, 1 refused by the service or faults, 2 wrong usage,
-// 3 the service cannot be reached.
+// `deno task admin`: a thin client of the admin API. It prints tables for people and, with `--json`, data for
+// programs. The service decides everything. Exit status: 0 done, 1 refused by the service, 2 wrong usage, 3 the service
+// cannot be reached.
 
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CreatedApp, listWorkspaces, ShownKey } from "../tenant/admin.ts";
@@ -21,7 +21,7 @@ import {
 } from "./shell.ts";
 import { renderTable, safeText } from "./table.ts";
 
-/** The list adds the use of the running month. */
+/** A workspace; in the list also with what it used in the running month. */
 type WorkspaceRow = Workspace & Partial<ReturnType<typeof listWorkspaces>[number]>;
 
 interface AppRow {
@@ -106,7 +106,7 @@ function withCaps(command: Command): Command {
     .option("--test-credit-balance-cap <n|none>", "credit balances that an app may issue in test mode", cap);
 }
 
-/** Commander keeps no null, so "none" stays a text until it is sent. */
+/** "none" stays a text until the request is made: commander cannot hold null as an option's value. */
 function cap(text: string): number | "none" {
   if (text === "none") return text;
   const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
@@ -209,7 +209,7 @@ interface CreateAppOptions extends NameOption {
   readonly workspace?: string;
 }
 
-/** A name is taken as an argument and as an option: people try both. */
+/** Accepts the name as an argument or as an option, since people try both. */
 function withName(command: Command): Command {
   return command.argument("[name]", "its name").option("--name <name>", "the same, as an option");
 }
@@ -293,7 +293,7 @@ async function keysPath(appId: AdminRun["appId"], given: string | undefined): Pr
   return `/apps/${encodeURIComponent(await appId(given))}/keys`;
 }
 
-/** A program that forgot `--yes` must not revoke by accident, so without a terminal it is wrong usage. */
+/** Without a terminal there is nobody to ask, so a script that forgot `--yes` revokes nothing. */
 function confirmRevoke(shell: Shell, keyId: string): void {
   if (!shell.isInteractive) {
     throw new TaskError("Revoking asks on a terminal, and there is none: give --yes", EXIT.usage);
@@ -329,7 +329,7 @@ function addSweepCommand(program: Command, action: AdminAction): void {
   withExample(move, "deno task move-history");
 }
 
-/** "expiredReservations" as "expired reservations". */
+/** Turns "expiredReservations" into "expired reservations". */
 function wordsOf(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }

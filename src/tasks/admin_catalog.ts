@@ -1,5 +1,5 @@
-// The catalog commands of `deno task admin`: show what is in force, apply a file or say what it would change. Faults
-// come from the service, which checks the document as a whole, and are printed with their exact paths.
+// The catalog commands of `deno task admin`: show the catalog in force, apply a file, or say what the file would change.
+// The service checks the whole document; its faults are printed with their exact paths.
 
 import type { Command } from "commander";
 import type { CatalogChange } from "../tenant/catalog/changes.ts";
@@ -49,7 +49,7 @@ async function applyFile({ client, show, appId, shell }: AdminRun, file: string,
   try {
     show(await client.call<Applied>("PUT", path, text), (applied) => appliedText(applied, isDryRun));
   } catch (error) {
-    // The faults go to standard error like every other trouble; with --json the refusal is printed as well.
+    // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
     if (faults.length > 0) shell.note(renderTable(["PATH", "FAULT"], faults));
     throw error;

@@ -1,5 +1,5 @@
-// Speaks the admin API of a running service over HTTP: one call, its data or the refusal, told apart from a service
-// that cannot be reached. Section 3 of the decisions.
+// Calls the admin API of a running service over HTTP. A call gives its data, or a refusal, or tells that the service
+// cannot be reached. Section 3 of the decisions.
 
 import { readConfig } from "../process/settings.ts";
 import { messageOf } from "../process/log.ts";
@@ -44,7 +44,7 @@ async function adminToken(shell: Shell): Promise<string> {
   const { HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR } = shell.variables;
   const { dataDir, adminToken } = settings(() => readConfig({ HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR }));
   const token = adminToken ?? await readToken(`${dataDir}/${TOKEN_FILE}`);
-  // The token would otherwise stand in the message of a header that cannot be made.
+  // fetch would quote the token in its error message.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new TaskError("The admin token has characters that a header cannot carry", EXIT.usage);
 }

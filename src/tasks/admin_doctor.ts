@@ -1,6 +1,6 @@
-// `deno task admin doctor`: is all well, and what is to be done? It asks the running service, which examines itself;
-// where none answers, or none that takes the admin token, it looks at the store of the settings by itself. It changes
-// nothing. Exit status 0 nothing is broken (there may be warnings), 1 something is.
+// `deno task admin doctor`: checks that everything works and says what to do where it does not. It asks the running
+// service, which examines itself. Where no service answers, or none accepts the admin token, it looks at the store of
+// the settings. It changes nothing. Exit status: 0 nothing is broken (there may be warnings), 1 something is.
 
 import type { Command } from "commander";
 import { type Config, ConfigError, readConfig } from "../process/settings.ts";
@@ -96,7 +96,7 @@ async function askService(
   }
 }
 
-/** The state that `/readyz` tells; null where nothing of ours answers. */
+/** The state that `/readyz` gives, or null where no Holdfast answers. */
 async function readinessOf(base: string): Promise<string | null> {
   try {
     const response = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
@@ -140,7 +140,7 @@ async function lookAtStore(config: Config): Promise<Check[]> {
     const found = messageOf(error).replace(/^Cannot start: /, "");
     return [fail("database", found, adviceFor(databaseUrl)), last];
   } finally {
-    // What was found stands, however the closing goes.
+    // The findings are printed even if the database does not close.
     await database?.close().catch(() => {});
   }
 }
@@ -152,7 +152,7 @@ function adviceFor(databaseUrl: string | null): string {
   return "Check that the server runs, that it can be reached from here, and the user and password of DATABASE_URL";
 }
 
-/** Aligned lines for people, advice below what it is about. */
+/** Aligned lines for people, each piece of advice below its finding. */
 function report(checks: readonly Check[], verdict: Verdict): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const lines = checks.flatMap(({ name, verdict, found, advice }) => {

@@ -1,5 +1,5 @@
-// How an admin command runs: its client, its output for people or programs, and the app that it is about. Refusals
-// become one line, or JSON where the caller is a program.
+// How an admin command runs: its client, its output for people or programs, and the app that it concerns. A refusal
+// becomes one line, or JSON with `--json`.
 
 import type { Command } from "commander";
 import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
@@ -21,7 +21,7 @@ export type AdminAction = <Args extends unknown[]>(
   work: (run: AdminRun, ...args: Args) => Promise<void>,
 ) => (...args: Args) => Promise<void>;
 
-/** Makes actions of a program; its options count wherever they stand on the line. */
+/** Makes actions of a program; the program's own options may stand anywhere on the line. */
 export function actionsOf(program: Command, shell: Shell): AdminAction {
   return (work) => async (...args) => {
     const { url, json } = program.opts<{ url?: string; json?: boolean }>();

@@ -19,7 +19,7 @@ export function runClientPack(args: readonly string[], shell: Shell): Promise<nu
   return runProgram(program, args, shell);
 }
 
-/** A client that does not compile is the caller's to mend, so it ends the task with one message. */
+/** A client that does not compile ends the task with the compiler's message. */
 async function packOrRefuse(): Promise<Tarball> {
   try {
     return await packClient();

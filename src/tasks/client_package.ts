@@ -1,8 +1,8 @@
 // The client as an npm package: its sources compiled to JavaScript and declarations, with manifest, README and license,
-// in a gzipped tar archive. The same sources give the same bytes. Only what every platform has is there to compile
-// against (the language and the web's interfaces), so a use of Deno or Node in the client does not compile.
+// in a gzipped tar archive. The same sources give the same bytes. It is compiled
+// against the language and the web's interfaces alone, so a use of Deno or Node in the client does not compile.
 
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 import manifest from "../client/npm.json" with { type: "json" };
 import { packTarball, type Tarball } from "./tarball.ts";
 
@@ -44,7 +44,7 @@ function compile(): Map<string, string> {
   const files = new Map<string, string>();
   const { diagnostics } = program.emit(undefined, (path, text) => {
     const name = path.split("/").at(-1) as string;
-    // The compiler leaves the endings in declarations as they were written.
+    // The compiler rewrites the .ts endings of imports in code, but not in declarations.
     files.set(
       name,
       name.endsWith(".d.ts") ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"') : text,
@@ -55,7 +55,7 @@ function compile(): Map<string, string> {
   return files;
 }
 
-/** What a compiler has to say, a line each. */
+/** The compiler's messages, one a line. */
 export function textOf(diagnostics: readonly ts.Diagnostic[]): string {
   return ts.formatDiagnostics(diagnostics, {
     getCanonicalFileName: (name) => name,

@@ -1,5 +1,5 @@
-// Latencies in bounded memory: buckets that grow with the value, so a percentile is right to within one in 64
-// however many were measured. The largest is kept exactly.
+// Latencies in bounded memory. Buckets grow with the value, so a percentile is exact to one part in 64, however many
+// latencies were measured. The largest is kept exactly.
 
 const STEPS = 64;
 /** Buckets for up to 2^36 microseconds, which is 19 hours. */

@@ -1,5 +1,5 @@
-// `deno task migrate`: opens the store of the settings, applies the migrations that are missing and says which. A
-// service does the same when it starts; the task is for those who migrate as a step of its own.
+// `deno task migrate`: opens the store of the settings, applies the missing migrations and prints their names. A
+// service does the same when it starts; the task is for deployments that migrate in a step of its own.
 
 import { ConfigError, readConfig } from "../process/settings.ts";
 import { openStore } from "../service/store.ts";

@@ -41,7 +41,7 @@ export async function runReconcile(args: readonly string[], shell: Shell): Promi
   return status === EXIT.ok ? exitCode : status;
 }
 
-/** How a proof is told; drifts are told as they are found and not kept. */
+/** How a proof is reported; drifts are printed as they are found, since there may be many. */
 interface Report {
   drift(drift: Drift): void;
   summary(summary: ReconcileSummary): void;
@@ -59,11 +59,11 @@ async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummar
     report.summary(summary);
     return summary;
   } catch (error) {
-    // Whatever it is: an exit by an uncaught error would have the status of a drift.
+    // Every error: an uncaught one would exit with 1, which stands for a drift.
     report.failure(messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: "));
     return null;
   } finally {
-    // What was said stands, however the closing goes.
+    // The result stands even if the database does not close.
     await database?.close().catch(() => {});
   }
 }

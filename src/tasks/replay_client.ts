@@ -1,5 +1,5 @@
-// One call of a replay: sent with an Idempotency-Key and, when the service asks to come back later or the connection
-// broke, sent again under the same key a bounded number of times, so that no call counts twice.
+// One call of a replay, sent with an Idempotency-Key. When the service asks to retry later, or the connection broke, it
+// is sent again under the same key, a bounded number of times, so that no call counts twice.
 
 import { messageOf } from "../process/log.ts";
 
@@ -13,7 +13,7 @@ export interface CallSettings {
   readonly url: string;
   readonly key: string;
   readonly retriesMax: number;
-  /** Ends waits: what is in flight is answered, but nothing is sent again. */
+  /** Once aborted, calls in flight still get their answers, but nothing is sent again. */
   readonly stop: AbortSignal;
   onRetry(): void;
 }
@@ -57,7 +57,7 @@ export async function probe(url: string, key: string): Promise<CallOutcome<unkno
   return (await send(`${url}/api/v1/plans`, { method: "GET", headers })).outcome;
 }
 
-/** Waits; less long when the signal comes. */
+/** Waits for a time, or until the signal aborts. */
 export function sleep(ms: number, stop: AbortSignal): Promise<void> {
   if (stop.aborted || ms <= 0) return Promise.resolve();
   return new Promise((resolve) => {
@@ -99,7 +99,7 @@ function outcomeOf<Data>(status: number, text: string): CallOutcome<Data> {
     if (ok === true && status === 200) return { ok, data };
     if (ok === false && typeof error.code === "string") return failed(error.code, String(error.message));
   } catch {
-    // Not JSON, or JSON of another kind: the same strange answer.
+    // Not JSON, or not of our form: some other program answered.
   }
   return failed(STRANGE_ANSWER, `Status ${status} without an answer of the service`);
 }

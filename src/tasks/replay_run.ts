@@ -1,5 +1,5 @@
-// Replays a trace: a number of connections take the requests in the file's order, wait for the moment of each where
-// time is kept, reserve, and commit what was allowed. The tally counts every call once, whatever its outcome.
+// Replays a trace. A number of connections take the requests in the file's order. For each they wait until its moment,
+// unless the replay runs at full speed, then reserve, and commit what was allowed. The tally counts every call once.
 
 import { Latencies } from "./latency.ts";
 import { type CallOutcome, type CallSettings, post, sleep } from "./replay_client.ts";
@@ -32,11 +32,11 @@ export class Tally {
   lagMaxMs = 0;
   readonly refusedByReason = new Map<string, number>();
   readonly failedByCode = new Map<string, number>();
-  /** One message of each code, since a code alone seldom says what to do. */
+  /** The first message of each code, since a code alone seldom says what to do. */
   readonly failureMessages = new Map<string, string>();
   readonly reserveLatency = new Latencies();
   readonly commitLatency = new Latencies();
-  /** Calls that were answered, for better or worse. */
+  /** Calls that got an answer, refusals and errors included. */
   calls = 0;
 
   get failed(): number {
@@ -117,7 +117,7 @@ export async function replay(plan: ReplayPlan, rows: AsyncGenerator<TraceRow>, t
   }
 }
 
-/** Ends when every connection has ended, also when one failed: nothing goes on behind the summary. */
+/** Resolves when every connection has ended, even when one failed, so that nothing runs on after the summary. */
 async function onConnections(plan: ReplayPlan, work: () => Promise<void>): Promise<void> {
   const ends = await Promise.allSettled(Array.from({ length: plan.connections }, work));
   const broken = ends.find((end) => end.status === "rejected");
@@ -153,7 +153,7 @@ async function sendRow(plan: ReplayPlan, row: TraceRow, tally: Tally): Promise<v
   tally.committedTokens += row.contextTokens + row.generatedTokens;
 }
 
-/** Measures from the first send to the answer, with the waits of retries: what a caller lives through. */
+/** Measures from the first send to the answer, waits for retries included, as a caller experiences it. */
 async function timed<Data>(
   tally: Tally,
   latencies: Latencies,

@@ -28,23 +28,15 @@ interface Config {
   readonly [member: string]: unknown;
 }
 
-interface Lock {
-  readonly version: string;
-  readonly specifiers: Readonly<Record<string, string>>;
-  readonly npm: Readonly<Record<string, { readonly dependencies?: readonly string[] }>>;
-}
-
 /** Makes the package from the files as they are. */
 export async function packService(): Promise<Tarball> {
   const program = await programFiles();
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT))) as Config;
-  const imports = usedImports(config.imports, [...program.values()]);
-  const lock = JSON.parse(await Deno.readTextFile(new URL("deno.lock", ROOT))) as Lock;
-  const { nodeModulesDir, unstable } = config;
+  const { nodeModulesDir, imports, unstable } = config;
   const files = new Map<string, string | Uint8Array<ArrayBuffer>>();
   for (const [path, bytes] of program) files.set(`program/${path}`, bytes);
   files.set("program/deno.json", jsonText({ nodeModulesDir, imports, unstable, lock: { frozen: true } }));
-  files.set("program/deno.lock", jsonText(lockOf(lock, Object.values(imports))));
+  files.set("program/deno.lock", await Deno.readTextFile(new URL("deno.lock", ROOT)));
   files.set("commands.json", jsonText(commandsOf(config.tasks)));
   files.set("package.json", jsonText(manifest));
   files.set("holdfast.mjs", await Deno.readTextFile(new URL("holdfast.mjs", OWN_FILES)));
@@ -68,56 +60,6 @@ async function programFiles(): Promise<Map<string, Uint8Array<ArrayBuffer>>> {
   };
   for (const folder of FOLDERS) await add(folder);
   return files;
-}
-
-/** The packages that the files import. */
-function usedImports(imports: Config["imports"], files: readonly Uint8Array[]): Config["imports"] {
-  const decoder = new TextDecoder();
-  const specifiers = new Set<string>();
-  for (const bytes of files) {
-    for (const [, specifier] of decoder.decode(bytes).matchAll(/(?:from|import\()\s*"([^"./][^"]*)"/g)) {
-      specifiers.add(specifier as string);
-    }
-  }
-  return Object.fromEntries(Object.entries(imports).filter(([name]) => specifiers.has(name)));
-}
-
-/** The part of the lock that these packages need, each with its checksum. */
-function lockOf(lock: Lock, targets: readonly string[]): object {
-  const wanted = Object.keys(lock.specifiers).filter((specifier) =>
-    targets.some((target) => target === specifier || target.startsWith(`${specifier}/`))
-  );
-  const kept = new Set<string>();
-  const keep = (id: string) => {
-    if (kept.has(id)) return;
-    kept.add(id);
-    for (const dependency of lock.npm[id]?.dependencies ?? []) keep(idOf(lock, dependency));
-  };
-  for (const specifier of wanted) {
-    keep(idOf(lock, `${nameOf(specifier.slice("npm:".length))}@${lock.specifiers[specifier]}`));
-  }
-  const isKept = ([id]: [string, unknown]) => kept.has(id);
-  return {
-    version: lock.version,
-    specifiers: Object.fromEntries(wanted.map((specifier) => [specifier, lock.specifiers[specifier]])),
-    npm: Object.fromEntries(Object.entries(lock.npm).filter(isKept)),
-    workspace: { dependencies: wanted },
-  };
-}
-
-/** The package of a dependency: its id, or its name alone where the lock has one version of it. */
-function idOf({ npm }: Lock, dependency: string): string {
-  if (Object.hasOwn(npm, dependency)) return dependency;
-  const [id, ...others] = Object.keys(npm).filter((candidate) => nameOf(candidate) === dependency);
-  if (id === undefined || others.length > 0) {
-    throw new Error(`deno.lock does not settle on one "${dependency}"`);
-  }
-  return id;
-}
-
-/** The name in "name@version"; a scope begins with "@" too. */
-function nameOf(id: string): string {
-  return id.slice(0, id.indexOf("@", 1));
 }
 
 /** The flags, permissions among them, and the module of each command, as its task has them. */

@@ -1,6 +1,6 @@
-// What every command-line task shares: its exit codes, what it sees of the outside (variables, terminal), and how
-// a commander program runs. Commander neither writes nor exits by itself: the codes below hold for every task, and
-// tests run a task as a function.
+// What every command-line task shares: exit statuses, its access to variables and the terminal, and how a commander
+// program runs. We keep commander from writing and exiting by itself, so that the statuses below hold for every task
+// and tests can run a task as a function.
 
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { ConfigError, readConfig } from "../process/settings.ts";
@@ -18,7 +18,7 @@ export class TaskError extends Error {
   }
 }
 
-/** What a task sees of the outside. */
+/** A task's access to its surroundings. */
 export interface Shell {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Whether a person can be asked. */
@@ -31,7 +31,7 @@ export interface Shell {
   ask(question: string): string;
 }
 
-/** The real surroundings. Only the named variables are read: the task's permissions name the same ones. */
+/** The real surroundings. Only the named variables are read, since the task is permitted no others. */
 export function openShell(names: readonly string[]): Shell {
   return {
     variables: Object.fromEntries(names.map((name) => [name, Deno.env.get(name)])),
@@ -51,7 +51,7 @@ export function makeProgram(shell: Shell, name: string, description: string): Co
       writeOut: (text) => shell.print(text.trimEnd()),
       writeErr: (text) => shell.note(text.trimEnd()),
       outputError: (text, write) => write(sentence(text.replace(/^error: /, "").replace(/\.\s*$/, ""))),
-      // Colors would make commander read variables that the task has no permission for.
+      // To decide on colors commander would read variables that the task has no permission for.
       getOutHasColors: () => false,
       getErrHasColors: () => false,
       getOutHelpWidth: () => 110,
@@ -79,7 +79,7 @@ export async function runProgram(program: Command, args: readonly string[], shel
   }
 }
 
-/** The base URL of the service, without a final slash: as given, else where the settings make one listen. */
+/** The base URL of the service, without a final slash: as given, else the address of the settings. */
 export function serviceUrl(given: string | undefined, shell: Shell): string {
   if (given === undefined) {
     const { PORT, HOLDFAST_HOST } = shell.variables;
@@ -119,7 +119,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** A host that a server listens on as one that a client can call. */
+/** The host to call for a host to listen on: 0.0.0.0 stands for every address. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";

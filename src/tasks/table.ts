@@ -1,5 +1,5 @@
-// Aligned tables for people. A column of numbers stands to the right; control characters in a cell cannot reach the
-// terminal, since names come from whoever made them.
+// Aligned tables for people. Columns of numbers are right-aligned. Control characters in a cell never reach the
+// terminal: anybody may have chosen a name.
 
 /** A cell; null shows as "-". */
 export type Cell = string | number | null | undefined;
@@ -23,7 +23,7 @@ export function numberText(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
-/** Text without what could steer a terminal. */
+/** Text without control characters, which a terminal would obey. */
 export function safeText(text: string): string {
   return text.replace(UNSAFE, "\u{fffd}");
 }

@@ -29,7 +29,7 @@ export interface TraceCount {
   readonly faults: readonly TraceFault[];
 }
 
-/** Reads a whole trace for its faults, so that nothing is sent of a file that is broken further down. */
+/** Reads a whole trace for its faults, so that nothing is sent from a file that has a fault further down. */
 export async function checkTrace(path: string, faultsMax: number): Promise<TraceCount> {
   const faults: TraceFault[] = [];
   let rows = 0;
@@ -99,7 +99,7 @@ function parseTime(text: string): number | null {
   return Number.isNaN(whole) ? null : whole + Number(fraction) * 1000;
 }
 
-/** Lines without their ends. A line that never ends is cut, not gathered. */
+/** Lines without their ends. A line that never ends is cut, so that memory stays bounded. */
 async function* readLines(path: string): AsyncGenerator<string> {
   using file = await Deno.open(path);
   const decoder = new TextDecoder();

@@ -18,7 +18,7 @@ const PACKS = ["x.*", "y.*"].map((event, index) => ({
 
 /** A subscribed user with balances that cover the event, and with others that do not. */
 function sceneOf(matching: number, others: number, quota: number): Scene {
-  const scene = new Scene([planOf("plan_a", { g: quota })], undefined, PACKS);
+  const scene = new Scene([planOf("plan_a", { g: quota })], undefined, PACKS, { isAudited: false });
   scene.subscribe("plan_a");
   const grant = (pack: string, times: number) => {
     for (let made = 0; made < times; made++) {

@@ -1,7 +1,7 @@
 // The load generator over autocannon, told and reporting the same as our own (generator.ts). It takes several times
 // the processor time for a request, so that on a small machine it, not the server, is what limits the echo: the
 // ratios to the echo are then those of the design's first measurements, and milder than the default's.
-import library from "autocannon";
+import library from "npm:autocannon@9.0.0";
 import { callReport, Histogram } from "./histogram.ts";
 import {
   coldUserId,

@@ -1,7 +1,7 @@
 // Compiles text that exists only while a test runs: types from the OpenAPI document, and the examples of the client.
 // It stands beside the tests' own files, so its imports are relative to this folder.
 
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 
 const FOLDER = new URL(".", import.meta.url).pathname;
 

@@ -2,7 +2,7 @@
 // by Node with a running service. Without npm on the machine this test is ignored.
 
 import assert from "node:assert/strict";
-import ts from "typescript";
+import ts from "npm:typescript@5.9.3";
 import { packClient, textOf } from "../../src/tasks/client_package.ts";
 import { runTask, serve } from "../tasks/support.ts";
 import { startTestService } from "../support/test_service.ts";

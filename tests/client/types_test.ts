@@ -2,7 +2,7 @@
 // of text that exists only here.
 
 import assert from "node:assert/strict";
-import openapiTS, { astToString } from "openapi-typescript";
+import openapiTS, { astToString } from "npm:openapi-typescript@7.13.0";
 import { SURFACE } from "../../routes/app.ts";
 import { STATUS } from "../../routes/errors.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";

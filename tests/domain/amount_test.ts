@@ -1,7 +1,7 @@
 // Exact amounts: reading, printing and rounding, at any size.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import {
   amountOf,
   decimalOf,

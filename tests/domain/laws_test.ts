@@ -2,7 +2,7 @@
 // a read, and applying what was decided is all that happens.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { amountOf } from "../../src/domain/amount.ts";
 import { decide } from "../../src/domain/decide.ts";
 import { countedIds } from "./decide_system.ts";

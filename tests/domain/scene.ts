@@ -108,6 +108,8 @@ export interface Start extends Omit<CatalogDocument, "plans"> {
   readonly id?: string;
   /** A scene whose ids and books this one shares: another user of the same realm. */
   readonly beside?: Scene;
+  /** Whether every decision is audited; not where decisions are timed. Default true. */
+  readonly isAudited?: boolean;
 }
 
 /** One user behind `decide`. */
@@ -121,16 +123,18 @@ export class Scene {
   operations = 0;
   readonly auditor: Auditor;
   readonly #ids: IdSource;
+  readonly #isAudited: boolean;
 
   constructor(
     plans: readonly PlanDocument[],
     at = "2026-03-10T12:00:00.000Z",
     packs: readonly PackDocument[] = [],
-    { key = 7, id = "u", beside, ...more }: Start = {},
+    { key = 7, id = "u", beside, isAudited = true, ...more }: Start = {},
   ) {
     this.catalog = beside?.catalog ?? compileCatalog({ plans, packs, ...more }, 1);
     this.now = beside?.now ?? Date.parse(at);
     this.auditor = beside?.auditor ?? new Auditor();
+    this.#isAudited = isAudited;
     this.#ids = beside === undefined ? countedIds(7) : beside.#ids;
     const user = newUser(key, 1, id);
     this.state = new UserState({
@@ -170,6 +174,7 @@ export class Scene {
   #take(changes: readonly Change[]): void {
     this.state.apply(changes);
     this.changes.push(...changes);
+    if (!this.#isAudited) return;
     this.auditor.take(changes);
     this.auditor.checkUser(this.state);
   }

@@ -1,8 +1,8 @@
 // Calls of tools and checks of what they return, the same for both transports.
 
 import assert from "node:assert/strict";
-import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import type { Tool } from "@modelcontextprotocol/sdk/types.js";
+import type { Client } from "npm:@modelcontextprotocol/sdk@1.32.2/client/index.js";
+import type { Tool } from "npm:@modelcontextprotocol/sdk@1.32.2/types.js";
 import { appWithUser, dataOf } from "../routes/support.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 

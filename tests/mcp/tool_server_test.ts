@@ -2,10 +2,10 @@
 // what callers without a right get.
 
 import assert from "node:assert/strict";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { Client } from "npm:@modelcontextprotocol/sdk@1.32.2/client/index.js";
+import { StdioClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/stdio.js";
+import { StreamableHTTPClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/streamableHttp.js";
+import type { Transport } from "npm:@modelcontextprotocol/sdk@1.32.2/shared/transport.js";
 import { runMcp } from "../../src/tasks/mcp.ts";
 import { lineOf, programVariables, ROOT, serve, testShell } from "../tasks/support.ts";
 import { serviceOfFile } from "../routes/support.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { signExport } from "../../routes/export.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 import { captured, consent, exportOf, identified, linked, linkOf, open, realmOf } from "./people_support.ts";

@@ -12,7 +12,7 @@ import {
   pictureOf,
   serviceOfFile,
 } from "./support.ts";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { readQuery } from "../../routes/body.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 

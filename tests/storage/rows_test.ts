@@ -1,7 +1,7 @@
 // Rows through the encoding of the journal and back, as they were.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/metering/counter.ts";
 import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/credits/credit.ts";
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";

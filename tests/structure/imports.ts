@@ -99,8 +99,10 @@ Deno.test("an import of a file is a relative path; the import map names packages
       const isKnown = Object.keys(map).some((name) =>
         written === name || name.endsWith("/") && written.startsWith(name)
       );
-      const isForTests = file.startsWith("tests/") && written.startsWith("npm:");
-      if (!/^(\.{1,2}\/|node:)/.test(written) && !isKnown && !isForTests) {
+      // What the service does not need stays out of the map, which decides what a start fetches.
+      const isInline = file.startsWith("tests/") || PACKAGE_HOMES[written]?.includes(file) === true;
+      const isPackage = isKnown || isInline && written.startsWith("npm:");
+      if (!/^(\.{1,2}\/|node:)/.test(written) && !isPackage) {
         faults.push(`${file} -> ${written}`);
       }
     }
@@ -118,4 +120,12 @@ Deno.test("the independent model shares no code with the product", async () => {
     }
   }
   assert.deepEqual(faults, []);
+});
+
+Deno.test("a start fetches the program's packages alone: the lock at the top has no other", async () => {
+  // `deno task` fetches whatever the import map and this lock name, whichever task it runs.
+  const { imports } = JSON.parse(await textOf("deno.json")) as { imports: Record<string, string> };
+  const { specifiers } = JSON.parse(await textOf("deno.lock")) as { specifiers: Record<string, string> };
+  const packages = Object.values(imports).map((target) => /^npm:@?[^@]+@[^/]+/.exec(target)?.[0]);
+  assert.deepEqual(Object.keys(specifiers).sort(), [...new Set(packages)].sort());
 });

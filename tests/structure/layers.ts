@@ -93,7 +93,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/storage/database.ts",
   ],
-  "src/tenant/demo/": ["src/process/", "src/secrets/", "src/service/", "src/tenant/"],
+  "src/tenant/demo/": ["actors/", "src/process/", "src/secrets/", "src/service/", "src/tenant/"],
 
   // Services and queries beside the actors.
   "src/read/": [
@@ -210,6 +210,6 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
-  typescript: ["src/tasks/"],
+  "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/catalog/"],
 };

@@ -61,7 +61,7 @@ async function readGraph(): Promise<ReadonlyMap<string, readonly Import[]>> {
     const files = await sourceFiles(...FOLDERS);
     await Deno.writeTextFile(entry, files.map((path) => `import "file://${ROOT}${path}";\n`).join(""));
     const { stdout, stderr, success } = await new Deno.Command(Deno.execPath(), {
-      args: ["info", "--json", "--config", `${ROOT}deno.json`, "--frozen", entry],
+      args: ["info", "--lock=tests/deno.lock", "--json", "--config", `${ROOT}deno.json`, "--frozen", entry],
       cwd: ROOT,
     }).output();
     const decoder = new TextDecoder();

@@ -1,7 +1,7 @@
 // Properties of the token bucket, whatever its limit and however calls come.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { type Bucket, takeToken } from "../../src/tenant/token_bucket.ts";
 
 const limits = fc.record({

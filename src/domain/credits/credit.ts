@@ -1,15 +1,13 @@
-// Credit balances: what a grant of a pack leaves with a user, its ledger, and the order in which balances are
-// drained. A balance keeps the terms of its grant. Its status follows from its amounts and the moment, so nothing
-// has to happen when it expires. Specification, "Credits"; section 6 of the decisions.
+// Credit balances: what a grant of a pack gives a user, the ledger of every balance, and the order in which balances
+// are spent. A balance keeps the terms of its grant. Its status follows from its amounts and the time, so nothing has
+// to be done when it expires. Specification, "Credits"; section 6 of the decisions.
 
 import type { Amount } from "../amount.ts";
-import type { Catalog } from "../plans/catalog.ts";
+import type { Catalog, PackKind } from "../plans/catalog.ts";
 import type { UserKey } from "../ids.ts";
 import { matchesAny, type MatchRule, type Metadata, patternCovers } from "../match.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
-
-import type { PackKind } from "../plans/catalog.ts";
 
 /** Where a grant came from. */
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";

@@ -12,11 +12,13 @@ import { type CreditsAnswer, showBalances } from "./balances.ts";
 import type { CreditBalance, CreditSource } from "./credit.ts";
 import { writeEntry } from "./wallet.ts";
 
+/** Specification, "POST /v1/credits/grant". */
 export interface GrantInput {
   /** A pack's id or name. */
   readonly pack: string;
-  /** Needed for a pack without items, ignored otherwise, whatever it is. */
+  /** Needed for a pack without items; otherwise ignored, whatever it is ("malformed": what was sent is no amount). */
   readonly quantity: Amount | "malformed" | null;
+  /** Makes the grant idempotent; null for none. */
   readonly externalRef: string | null;
   /** undefined for the pack's default, null for evergreen. */
   readonly expiresAt: Millis | null | undefined;

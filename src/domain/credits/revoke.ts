@@ -7,8 +7,10 @@ import { refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { writeEntry } from "./wallet.ts";
 
+/** Specification, "POST /v1/credits/revoke". */
 export interface RevokeInput {
   readonly balanceId: string;
+  /** For the ledger row. */
   readonly reason: string | null;
 }
 

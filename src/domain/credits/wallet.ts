@@ -1,5 +1,5 @@
-// The wallet: what a user's balances can pay for one event, drained in consumption order, and every movement of a
-// balance with its ledger entry. Nothing else changes a balance. Sections 5 and 6 of the decisions.
+// The wallet: what a user's balances can pay for one event, in the order in which they are spent, and every movement of
+// a balance with its ledger entry. Holds and events change balances only here. Sections 5 and 6 of the decisions.
 
 import { type Amount, smaller } from "../amount.ts";
 import type { Context } from "../context.ts";
@@ -115,8 +115,8 @@ export function refundCredits(
 }
 
 /**
- * Moves a balance and writes its ledger entry. What comes back to a revoked balance, or up to the overage to one that
- * two copies were merged into, is taken by a second entry.
+ * Moves a balance and writes its ledger entry. A second entry takes away again what comes back to a revoked balance,
+ * and, up to its overage, what comes back to a balance that two copies were merged into.
  */
 export function moveCredit(
   draft: Draft,

@@ -1,6 +1,6 @@
 // Merge: one user becomes an alias of another. Usage, subscriptions, credits and open holds of both become one user's,
-// and no quota is fresh afterwards. Both states stand still while this one decision is made over them; everything it
-// yields becomes durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
+// and no quota is fresh afterwards. It is one decision over two states, which stand still meanwhile, and all of its
+// changes become durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
 
 import type { Context } from "../context.ts";
 import { Draft } from "../draft.ts";

@@ -1,5 +1,5 @@
-// Commit: settle a reservation with the work done. The final amount replaces the reserved one, past quota if
-// need be, since the work cannot be undone; a hold that had lapsed is charged again, once. Specification,
+// Commit: settle a reservation with the work done. The final amount replaces the reserved one, past the quota if it
+// must, since the work cannot be undone. A hold that had lapsed is charged again, once. Specification,
 // "POST /v1/commit"; section 5 of the decisions, "Commit".
 
 import { type Amount, larger } from "../amount.ts";
@@ -27,17 +27,24 @@ import { cutText } from "../texts.ts";
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
 export type Correction = Readonly<Partial<Record<Unit, Amount>>>;
 
+/** Specification, "POST /v1/commit". */
 export interface CommitInput {
   readonly reservationId: string;
+  /** Added to what was reserved; a unit is in `extra` or in `actual`, not in both. */
   readonly extra: Correction;
+  /** In place of what was reserved. */
   readonly actual: Correction;
+  /** The event's whole cost; null keeps the cost that the reservation carries. */
   readonly costCents: Amount | null;
+  /** What the model answered, uncut; kept only where texts are logged. */
   readonly response?: string | null;
 }
 
 export interface CommitAnswer {
   readonly eventId: string;
+  /** Whether the hold had lapsed and was charged again. */
   readonly recharged: boolean;
+  /** The counters of the hold's window after the commit; `overflow`: this commit pushed it past its quota. */
   readonly groups: readonly {
     readonly groupId: string;
     readonly unit: Unit;
@@ -147,7 +154,7 @@ function chargeLines(
   return [...groups.values()];
 }
 
-/** Brings the balances from what the hold took to the final amounts: an entry for each held one, then new ones. */
+/** Brings balances from what the hold took to the final amounts: those that it took from first, then new ones. */
 function chargeCredits(
   draft: Draft,
   context: Context,

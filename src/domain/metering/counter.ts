@@ -1,6 +1,6 @@
-// Counters: the usage of one limit group in one window. A counter's count is always the open holds plus the
-// recorded events of its window plus what was adjusted by a plan change, a block or the floor at zero; keeping
-// `adjusted` makes that sum provable from the tables alone.
+// Counters: the usage of one limit group in one window. Its count is always the sum of its open holds, its recorded
+// events, and `adjusted`: what a plan change, a block or the floor at zero did to it. Because `adjusted` is kept, the
+// sum can be proved from the tables alone (src/read/reconcile.ts).
 
 import type { LimitGroup } from "../plans/plan.ts";
 import type { Amount } from "../amount.ts";
@@ -96,7 +96,7 @@ export function addedTo(counter: Counter, other: Counter): Counter {
   };
 }
 
-/** The counter of a user whose usage, holds and events included, now counts elsewhere. */
+/** The counter of a user who became an alias: all of it, holds and events included, is the canonical user's now. */
 export function emptied(counter: Counter): Counter {
   return { ...counter, count: 0n, adjusted: 0n, costCents: 0n };
 }

@@ -1,5 +1,5 @@
-// The record of one metering event: what the feed lists and what counters are the sum of. "Event" means nothing
-// else in this code base.
+// Metering events: the rows that the feed lists and that counters are the sum of. "Event" means nothing else in this
+// code base; people's events are "analytics events".
 
 import type { Amount } from "../amount.ts";
 import type { CreditLine } from "../credits/credit.ts";

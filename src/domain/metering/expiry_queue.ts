@@ -1,7 +1,6 @@
-// The open holds of one user by expiry: a binary heap that answers "what is due" without changing anything, so
-// that a decision can ask and only `apply` acts. Settled holds stay as stale entries until they surface or make
-// up half of the heap. Times and ids stand in arrays of their own: a hold then adds no object, and its place is
-// found among plain numbers.
+// The open holds of one user by expiry: a binary heap. To ask what is due changes nothing, so that a decision can ask
+// and only `apply` acts. Settled holds stay in the heap until they reach its top or make up half of it. Times and ids
+// are in two plain arrays: a hold then costs no object, and comparisons read plain numbers.
 
 import type { Millis } from "../plans/period.ts";
 

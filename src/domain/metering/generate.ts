@@ -1,5 +1,5 @@
-// Generate: meter what a model generated for a user. The work is done, so it is counted like a commit on a hold of
-// nothing: plan room first, then credits, then past the quota. Section 10 of the decisions.
+// Generate: meter what a model generated for a user. The work is done, so it is counted like the commit of a reservation
+// of 0: plan room first, then credits, then past the quota. Section 10 of the decisions.
 
 import type { Metadata } from "../match.ts";
 import { type Amount, ONE } from "../amount.ts";
@@ -108,16 +108,16 @@ interface Charge {
 
 function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge {
   const standing = standingOf(draft, context);
-  const held = standing === null ? [] : emptyLines(standing, purchase);
-  if (held.length === 0) {
+  const reserved = standing === null ? [] : emptyLines(standing, purchase);
+  if (reserved.length === 0) {
     const credits = payAlone(draft, purchase, amounts);
     if (credits !== null) return { matchStatus: "matched_credits_only", lines: [], credits };
     return { matchStatus: standing === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
   }
   const { lines, credits } = finalParts(draft, {
-    row: { lines: held, credits: [], amounts: NOTHING },
+    row: { lines: reserved, credits: [], amounts: NOTHING },
     isRecharge: false,
-    limits: limitsOf(draft, context, held),
+    limits: limitsOf(draft, context, reserved),
     purchase,
     finalOf: (unit) => amounts[unit],
   });
@@ -126,7 +126,7 @@ function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: A
 
 const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
 
-/** The lines of a hold of nothing, one for each group that covers the event. */
+/** The lines of a reservation of 0, one for each group that covers the event. */
 function emptyLines({ plan, window }: Standing, { event, metadata }: Purchase): Line[] {
   return matchingGroups(plan, event, metadata).map(({ id, unit }) => ({
     planId: plan.id,

@@ -10,10 +10,13 @@ import { notPending, type Reservation, TRANSITIONS, unknownReservation } from ".
 import { refundLines } from "./settle_lines.ts";
 import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../texts.ts";
 
+/** Texts come uncut. Specification, "POST /v1/release". */
 export interface ReleaseInput {
   readonly reservationId: string;
   readonly reason: string | null;
+  /** Kept only where texts are logged. */
   readonly errorCode: string | null;
+  /** A partial response; kept only where texts are logged. */
   readonly response?: string | null;
 }
 

@@ -1,5 +1,6 @@
-// Reserve: hold quota before the work. All or nothing over every limit group that covers the event, with credits for
-// what the plan lacks; a refusal is data and changes nothing. Specification, "POST /v1/reserve"; section 5 of the decisions.
+// Reserve: hold quota before the work. It is all or nothing over every limit group that covers the event, and credits
+// pay what the plan lacks. "Not allowed" is an answer like another and changes nothing. Specification,
+// "POST /v1/reserve"; section 5 of the decisions.
 
 import type { Millis } from "../plans/period.ts";
 import type { Metadata } from "../match.ts";
@@ -14,21 +15,28 @@ import type { Line, Reservation } from "./reservation.ts";
 import { assess, type Assessment, type GroupReading, type ReserveReason } from "./room.ts";
 import { cutText } from "../texts.ts";
 
+/** Specification, "POST /v1/reserve". */
 export interface ReserveInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
-  /** null for the catalog's hold time. */
+  /** How long the hold lasts; null for the catalog's hold time. */
   readonly ttlMs: number | null;
+  /** Uncut; waits for the settlement where texts are logged. */
   readonly prompt?: string | null;
 }
 
+/** The same call with nothing to hold. */
 export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
 
+/** Specification, "ReserveResponseData". */
 export interface ReserveAnswer {
   readonly allowed: boolean;
+  /** Whether a limit group covers the event, or credits pay for it alone. */
   readonly matched: boolean;
+  /** Why it is not allowed; empty when it is. */
   readonly reasons: readonly ReserveReason[];
+  /** The matched groups, after the hold where there is one. */
   readonly groups: readonly GroupReading[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
 }

@@ -1,6 +1,5 @@
-// Room: whether a call fits under the limit groups that cover it and what credits add, and what it takes from each.
-// One assessment serves reserve, track and can-use, so that the three can never disagree. Section 5 of the
-// decisions, "Room".
+// Room: whether a call fits under the limit groups that cover it, with what credits add, and what it takes from each.
+// Reserve, track and can-use all ask here, so that they cannot disagree. Section 5 of the decisions, "Room".
 
 import type { Window } from "../plans/period.ts";
 import type { Counter } from "./counter.ts";

@@ -16,11 +16,14 @@ import { assess, type Assessment } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../texts.ts";
 
+/** Section 5 of the decisions, "Track". */
 export interface TrackInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
+  /** The event's cost; null derives it from the model's price. */
   readonly costCents: Amount | null;
+  /** Texts come uncut and are kept only where they are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
 }
@@ -28,6 +31,7 @@ export interface TrackInput {
 export interface TrackAnswer {
   readonly eventId: string;
   readonly matchStatus: MatchStatus;
+  /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
 }
 

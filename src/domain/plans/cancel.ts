@@ -10,10 +10,14 @@ import { refreshEntitlement } from "./standing.ts";
 import type { SubscriptionAnswer } from "./subscribe.ts";
 import { activeRows, findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
 
+/** Section 4 of the decisions, "DELETE /v1/subscriptions". */
 export interface CancelInput {
+  /** With `externalId` the row that is meant; null, both of them, for the default row or the only active one. */
   readonly provider: string | null;
   readonly externalId: string | null;
+  /** When it ends; null for now. */
   readonly endsAt: Millis | null;
+  /** Uncut; for the history. */
   readonly reason: string | null;
 }
 

@@ -1,6 +1,6 @@
-// An app's catalog as decisions use it: the document that an administrator applies, compiled into exact amounts
-// and look-up tables. The document's format is the specification's `catalog.example.json`; whether a document
-// is well formed is checked before it comes here (src/tenant/catalog/).
+// An app's catalog: the document that an administrator applies, and what it is compiled into for decisions (exact
+// amounts and look-up tables). Whether a document is well formed is checked before it comes here, in
+// src/tenant/catalog.
 
 import { type Amount, amountOf } from "../amount.ts";
 import type { MatchRule } from "../match.ts";

@@ -1,5 +1,5 @@
-// Windows: the concrete spans of a plan's period. Half-open, UTC, always computed from the original anchor, so
-// that 31 Jan steps to 28 Feb and back to 31 Mar. Section 4 of the decisions, "Windows".
+// Windows: the concrete spans of a plan's period, half-open and in UTC. Each one is computed from the original anchor,
+// so that 31 January steps to 28 February and then to 31 March. Section 4 of the decisions, "Windows".
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Millis = number;

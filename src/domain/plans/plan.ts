@@ -1,5 +1,5 @@
-// Plans as decisions see them: limit groups with exact quotas, their gates under headroom, and how the groups
-// of two plans pair. Section 4 of the decisions.
+// Plans: limit groups with exact quotas, their gates under headroom, and how the groups of two plans pair. Section 4 of
+// the decisions.
 
 import { type Amount, divideDown, larger, multiply, smaller } from "../amount.ts";
 import type { MatchRule, Metadata } from "../match.ts";

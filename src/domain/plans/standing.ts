@@ -1,5 +1,5 @@
-// A user's standing: which subscription is primary, which plan that gives, and what happens to usage when a plan
-// is entered from another. Section 4 of the decisions.
+// A user's standing: which subscription is primary and which plan and window it gives. Where the primary's plan
+// changes, the user enters the new plan here, by its `onPlanChange`. Section 4 of the decisions.
 
 import { larger } from "../amount.ts";
 import type { Context } from "../context.ts";

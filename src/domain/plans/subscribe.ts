@@ -12,20 +12,25 @@ import type { Plan } from "./plan.ts";
 import { refreshEntitlement } from "./standing.ts";
 import { findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
 
+/** Section 4 of the decisions, "POST /v1/subscriptions". */
 export interface SubscribeInput {
   /** A plan's id or name. */
   readonly plan: string;
+  /** With `externalId` the key of the row; null, both of them, for the default row. */
   readonly provider: string | null;
   readonly externalId: string | null;
-  /** undefined keeps, null or empty clears. */
+  /** Quotas by group id; undefined keeps those of the row, null or empty clears them. */
   readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
+  /** Counts for a new row only; null for now. */
   readonly startsAt: Millis | null;
+  /** null for no end, which also takes an earlier one away. */
   readonly endsAt: Millis | null;
-  /** undefined keeps, null returns to the plan's anchor. */
+  /** Where the steps of its windows begin: undefined keeps, null returns to the plan's anchor. */
   readonly cycleStart: Millis | null | undefined;
 }
 
 export interface SubscriptionAnswer {
+  /** The canonical user's. */
   readonly userId: string;
   readonly row: Subscription;
 }

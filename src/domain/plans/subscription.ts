@@ -1,5 +1,5 @@
-// Subscriptions: the rows that give a user a plan. Several may be active at once; the primary one grants
-// entitlement. Section 4 of the decisions.
+// Subscriptions: the rows that give a user a plan, and their history. Several may be active at once; the best of them,
+// the primary, says which plan the user has. Section 4 of the decisions.
 
 import type { Amount } from "../amount.ts";
 import type { Context } from "../context.ts";

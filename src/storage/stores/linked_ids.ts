@@ -2,7 +2,7 @@
 // whenever a person of either id is made. The merge's stored report says so, which is why the links need no table of
 // their own: they are durable with the merge and go with it when its users are erased. Section 13 of the decisions.
 
-import { arrayText, type Session } from "../database.ts";
+import type { Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -51,12 +51,13 @@ export async function listLinkedIds(reader: Reader, realm: number, distinctId: s
   return rows.map(({ id }) => id);
 }
 
-/** Records that the merges which made aliases of these ids link people, where they did not when they were made. */
-export async function recordLinks(reader: Reader, realm: number, ids: readonly string[]): Promise<void> {
+/** Records that the merge which made an alias of an id links people, where it did not when it was made. */
+export async function recordLink(reader: Reader, realm: number, alias: string): Promise<void> {
   await reader.query(
     `update merges m set report = replace(m.report, '"analytics":"skipped_consent_required"', '${LINKED}')
-     from users u where u.realm = $1::int and u.id = any($2::text::text[]) and m.from_key = u.key
-       and not (${isLinking("m")})`,
-    [realm, arrayText(ids)],
+     from users u where u.realm = $1::int and u.id = $2::text and m.from_key = u.key and not (${
+      isLinking("m")
+    })`,
+    [realm, alias],
   );
 }

@@ -1,7 +1,7 @@
 // The queue of open holds against a plain list.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
 
 type Step = { readonly add: number } | { readonly settle: number } | { readonly ask: number };

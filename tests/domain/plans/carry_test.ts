@@ -2,7 +2,7 @@
 // hold corrects every counter that contains it. Each row is a story of one user, with counts by plan at its end.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { numberOf } from "../../../src/domain/amount.ts";
 import { eventsIn, planOf, Scene } from "../scene.ts";
 

@@ -1,7 +1,7 @@
 // Windows of every kind of period, around every kind of edge.
 
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import fc from "npm:fast-check@4.10.2";
 import { type Period, windowAt } from "../../../src/domain/plans/period.ts";
 
 interface Row {

@@ -1,7 +1,7 @@
 // The OpenAPI document as a reader gets it, and validators of the schemas in it.
 
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
-import formats from "ajv-formats";
+import formats from "npm:ajv-formats@3.0.1";
 import { SURFACE } from "../../../routes/app.ts";
 import recorded from "../../../routes/reference/examples.json" with { type: "json" };
 import type { Recorded } from "../../../routes/reference/examples.ts";

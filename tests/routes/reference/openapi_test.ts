@@ -2,7 +2,7 @@
 // calls and answers of a tour through every operation.
 
 import assert from "node:assert/strict";
-import { Validator } from "@seriousme/openapi-schema-validator";
+import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
 import { makeApp, SURFACE } from "../../../routes/app.ts";
 import { STATUS } from "../../../routes/errors.ts";

@@ -1,7 +1,7 @@
 // Statements of merges and of the history move.
 
 import type { Statement } from "./statements.ts";
-import { by, numbersOf, textsOf } from "./params.ts";
+import { by, numbersOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
 type Entry = readonly [start: string, statement: Statement];
@@ -133,15 +133,11 @@ export const MERGES: readonly Entry[] = [
   }],
   ["update merges m set report = replace", {
     kind: "write",
-    make: ([realm, ids]) => (tables) => {
-      const named = textsOf(ids);
-      for (
-        const user of tables.list("users", (row) => row.realm === realm && named.includes(row.id as string))
-      ) {
-        for (const merge of tables.list("merges", (row) => row.from_key === user.key)) {
-          const report = (merge.report as string).replace(`"skipped_consent_required"`, `"linked"`);
-          tables.update("merges", (row) => row.id === merge.id, { report });
-        }
+    make: ([realm, alias]) => (tables) => {
+      const [user] = tables.list("users", (row) => row.realm === realm && row.id === alias);
+      for (const merge of tables.list("merges", (row) => user !== undefined && row.from_key === user.key)) {
+        const report = (merge.report as string).replace(`"skipped_consent_required"`, `"linked"`);
+        tables.update("merges", (row) => row.id === merge.id, { report });
       }
       return [];
     },
