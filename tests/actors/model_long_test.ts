@@ -15,6 +15,20 @@ Deno.test("every answer is the one that the model predicts while users are merge
   assert.ok((outcomes.get("alias merged") ?? 0) > 10);
 });
 
+Deno.test("holds keep their prices over catalogs, crashes and merges", async () => {
+  const troubles = [[0.02, crash], [0.03, passivate], [0.02, sweep]] as const;
+  const outcomes = await runAll({ seed: 103, steps: STEPS, troubles, merges: true, reprices: true });
+  assertMet(
+    outcomes,
+    "prices: a hold keeps prices that have changed",
+    "prices: an unpriced call is refused",
+    "commit unpriced_model",
+    "track unpriced_model",
+    "track limit_reached",
+    "commit invalid_request",
+  );
+});
+
 Deno.test("no answer changes by passivating and sweeping anywhere", async () => {
   await runAll({ seed: 201, steps: STEPS, troubles: [[0.06, passivate], [0.04, sweep]], merges: true });
 });

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { passivateIdle } from "./runtime.ts";
 import { catalogs } from "../model/catalogs.ts";
-import type { ModelReply, ModelRequest } from "../model/document.ts";
+import type { CatalogDocument, ModelReply, ModelRequest } from "../model/document.ts";
 import { drive, type Outcomes } from "../model/drive.ts";
 import { Random } from "../model/random.ts";
 import { sendOverWire } from "../model/wire.ts";
@@ -30,11 +30,13 @@ export interface Run {
   readonly operationCap?: number;
   /** Whether users are merged on the way. */
   readonly merges?: boolean;
+  /** Whether catalogs with other prices are applied on the way. */
+  readonly reprices?: boolean;
 }
 
 /** Drives a fresh service through one workload. */
 export async function run(
-  { catalog, seed, steps, troubles = [], mode = "live", operationCap, merges = false }: Run,
+  { catalog, seed, steps, troubles = [], mode = "live", operationCap, merges = false, reprices = false }: Run,
 ): Promise<Outcomes> {
   const service = await startTestService(new ManualClock(START_MS));
   try {
@@ -52,8 +54,22 @@ export async function run(
       }
       return await sendOverWire((method, path, body) => app.call(method, path, body, { key }), request);
     };
-    const options = { catalog: document, seed, steps, startMs: START_MS, invalid: true, mode, merges, send };
-    return await drive(operationCap === undefined ? options : { ...options, operationCap });
+    const apply = async (next: CatalogDocument) => {
+      const { status } = await service.admin("PUT", `/apps/${app.appId}/catalog`, next);
+      assert.equal(status, 200);
+    };
+    return await drive({
+      catalog: document,
+      seed,
+      steps,
+      startMs: START_MS,
+      invalid: true,
+      mode,
+      merges,
+      send,
+      ...(reprices ? { apply } : {}),
+      ...(operationCap === undefined ? {} : { operationCap }),
+    });
   } catch (error) {
     throw new Error(`catalog "${catalog}", seed ${seed}: ${(error as Error).message}`, { cause: error });
   } finally {

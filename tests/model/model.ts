@@ -50,9 +50,9 @@ export class Model {
     return renamed(predicted, names);
   }
 
-  /** Another catalog is in force from now on; its plans and packs are those of before. */
-  apply(catalog: CatalogDocument): void {
-    this.#world.catalog = structuredClone(catalog);
+  /** Another catalog's models and settings are in force from now on; plans and packs stay, which rows name. */
+  apply({ models = [], settings = {} }: CatalogDocument): void {
+    this.#world.catalog = { ...this.#world.catalog, ...structuredClone({ models, settings }) };
   }
 
   /** Metering operations of the UTC month that contains `at`. */
