@@ -150,7 +150,8 @@ const track = endpoint({
     description:
       "The same decision as reserve and commit in one. usage, or the model server's own usage object as " +
       "providerUsage, is what was used, priced by the catalog. At the limit a blocked event is recorded, " +
-      "nothing is counted, and details.eventId names it.",
+      "nothing is counted; details.eventId names it, and details.groups the groups without room, with quota " +
+      "and current.",
     answer: trackAnswer,
     errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
   },

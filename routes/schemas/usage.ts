@@ -1,5 +1,5 @@
 // What a model server reported, as callers hand it over: a usage in our own members, or the server's object as it
-// came. Both become the same usage. Section 9 of beyond; src/domain/pricing/README.md has the table of members.
+// came. Both become the same usage. Section 9 of beyond.md; src/domain/pricing/README.md has the table of members.
 
 import { z } from "zod";
 import { amountOf } from "../../src/domain/amount.ts";

@@ -1,4 +1,4 @@
-// True cost over HTTP: usage and the objects of model servers, what contradicts them, and slips. Section 9 of beyond.
+// True cost over HTTP: usage and the objects of model servers, what contradicts them, and slips. Section 9 of beyond.md.
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";

@@ -1,6 +1,6 @@
 // The usage objects of model servers, taken as they come: OpenAI's chat completions, completions, embeddings and
 // responses, Anthropic's messages and Gemini's usageMetadata, told apart by the names of their members. The README of
-// this folder has the table of fields. Section 9 of beyond, "providerUsage".
+// this folder has the table of fields. Section 9 of beyond.md, "providerUsage".
 
 import { type Amount, amountOf } from "../amount.ts";
 import type { FieldFault } from "../refusal.ts";
