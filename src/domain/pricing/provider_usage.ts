@@ -89,7 +89,17 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
       return 0n;
     }),
   };
-  return fault ?? usageFault(usage) ?? usage;
+  return fault ?? contradictionIn(usage) ?? usage;
+}
+
+/** What contradicts itself in an object; it goes by the whole, since the object has other members than a usage. */
+function contradictionIn(usage: Usage): FieldFault | null {
+  const fault = usageFault(usage);
+  if (fault === null) return null;
+  const part = fault.path === "reasoningTokens"
+    ? "reasoning than output"
+    : "cached and cache-written tokens than input";
+  return { path: "", message: `contradicts itself: it reports more ${part}` };
 }
 
 function isReported(value: unknown): boolean {
