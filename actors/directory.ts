@@ -31,7 +31,7 @@ export class Directory {
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   #lastUserKey: UserKey;
   #timer: ReturnType<typeof setInterval>;
-  /** Goes round all actors, to find those that may make room. */
+  /** Where the search for actors to unload goes on; it goes round all of them. */
   #hand: Iterator<Actor>;
 
   constructor({ world, store, lastUserKey, realNow }: DirectoryOptions) {
@@ -127,8 +127,9 @@ export class Directory {
   }
 
   /**
-   * Lets go of idle actors that had no turn since the hand came by last, while there are too many. It takes a few
-   * steps at each start, so that no turn ever waits for a look at all actors.
+   * Unloads idle actors that had no turn since the search came by last, while there are too many (the clock
+   * algorithm). Each start of an actor takes a few steps, because looking at all actors at once would hold up every
+   * turn.
    */
   #makeRoom(): void {
     for (let step = 0; step < RUNTIME_LIMITS.roomSteps; step++) {
@@ -195,7 +196,7 @@ export class Directory {
     }
   }
 
-  /** A load under way for this user may have read the tables before the actor's last turns: it then stays. */
+  /** An actor stays while its user is being loaded: that load may have read the tables before the last turns. */
   #remove(actor: Actor): void {
     const { user, aliases } = actor.state;
     const names = [user, ...aliases];

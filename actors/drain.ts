@@ -1,6 +1,6 @@
-// When to drain. Appended batches wait here until there are many of them or the oldest is old, since the same
-// rows are then written once for many batches; a reader who needs the tables asks for a drain at once. The
-// backlog is bounded: past the bound the gate waits for room before it appends another batch.
+// Decides when appended batches are drained into the tables. Batches wait here until there are many of them or the
+// oldest has waited long, because a row that many of them change is then written once. A reader who needs the tables
+// asks for a drain at once. The backlog is bounded: at the bound the gate waits before it appends another batch.
 
 import type { Batch } from "./gate.ts";
 import type { AppendedBatch, Journal } from "./port.ts";

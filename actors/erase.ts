@@ -1,5 +1,5 @@
-// Erasing a user from memory: the actor stands still while the tables forget the user, and is let go in the same moment.
-// A call that waited for it is refused as one that may be sent again; it then finds a new user.
+// Erasing a user from memory. No turn of the user runs while its rows are deleted, and its actor is unloaded with the
+// last of them. A call that waited meanwhile is refused as retryable, and finds a new user when it is sent again.
 
 import type { Term } from "./term.ts";
 import { standStill } from "./stand_still.ts";

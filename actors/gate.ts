@@ -1,11 +1,11 @@
-// The output gate. A turn's changes join the open batch; while batches are being appended the next one fills, so a
-// busy writer appends large batches and an idle one answers at once, without a timer. An answer leaves only when
-// the batch that holds its changes is durable.
+// The output gate: no answer leaves before the batch that holds its changes is durable. The changes of a turn join the
+// open batch. While other batches are being appended the open one fills, so a busy writer appends large batches and an
+// idle one appends at once, without a timer.
 //
 // Why this is safe: batches become durable in the order in which their turns ran (the journal's promise), and a
 // turn's changes are never split. So whatever is durable is a prefix of what was decided, and an answer that waits for
-// its own batch also waits for every change it could have seen. A failed append ends the term: the gate then
-// opens for nobody, since the outcome is unknown until the journal is read again.
+// its own batch also waits for every change it could have seen. A failed append ends the term and no answer leaves any
+// more, because only reading the journal again can tell whether the batch was written.
 
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";

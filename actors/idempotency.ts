@@ -36,7 +36,7 @@ interface Flight {
   readonly ended: Promise<void>;
 }
 
-/** Keeps calls under one key apart, and their first answers at hand until the tables have them. */
+/** Runs one call a key at a time, and has first answers in memory until the tables have them. */
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
   readonly #recent = new Map<string, { readonly row: IdempotencyRow; readonly batch: Batch }>();
@@ -73,7 +73,7 @@ export class Idempotency {
   /** Forgets the first answers of users who are no more. */
   forget(users: readonly UserKey[]): void {
     for (const [name, { row, batch }] of this.#recent) {
-      // Answers of nobody in particular may name a user; those that the tables have are found there, if anywhere.
+      // An answer that belongs to no user may still name one, so it goes too, once the tables have it.
       const isGone = row.userKey === null ? batch.isDrained : users.includes(row.userKey);
       if (isGone) this.#recent.delete(name);
     }

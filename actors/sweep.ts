@@ -5,7 +5,14 @@ import type { SettleAnswer } from "../src/domain/due.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
 import type { Realm } from "./actor.ts";
 import type { UserStore } from "./port.ts";
-import type { Term } from "./term.ts";
+import type { Directory } from "./directory.ts";
+
+/** What a sweep works on. */
+export interface SweepTerm {
+  readonly directory: Pick<Directory, "runByKey">;
+  /** Resolves when the tables hold everything that was decided before the call. */
+  flush(): Promise<void>;
+}
 
 /**
  * Settles what is due in a realm, to its end, a bounded step at a time.
@@ -13,7 +20,7 @@ import type { Term } from "./term.ts";
  * @param mayGoOn asked before each step, so that a stopping service is not held up
  */
 export async function sweepRealm(
-  term: Term,
+  term: SweepTerm,
   store: Pick<UserStore, "listDue">,
   realm: Realm,
   mayGoOn: () => boolean = () => true,

@@ -1,8 +1,9 @@
-// Bodies that are on their way: a body that does not arrive in time is given up, and large ones together hold a
-// bounded memory. A caller who sends a byte a minute, or half a body and then nothing, costs a connection and no more.
+// Limits on request bodies that are still arriving. A body that takes too long is refused, and all large bodies
+// together may use only so much memory. A caller who sends a byte a minute, or half a body and then nothing, costs a
+// connection and no more.
 //
-// One timer serves all: a body stands among the young ones, becomes an old one at the next tick, and is given up at
-// the tick after that. So a request pays for a place in a set, not for a timer.
+// A timer for each request would be expensive, so one timer serves all: a new body goes into the set `young`, moves to
+// `old` at the next tick, and is refused at the tick after that.
 
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS } from "../src/process/limits.ts";

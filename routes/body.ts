@@ -18,7 +18,7 @@ export interface RequestInput {
   readonly text: string;
 }
 
-/** Reads and parses a JSON object body. The runtime hands a small one that has arrived over in one piece. */
+/** Reads and parses a JSON object body. A small body that has arrived is parsed by the runtime in one call. */
 export function readMembers(request: Request): Promise<Members> {
   return isSmall(request)
     ? inTime(request.json().then(allowedMembersOf, refuseJson))
@@ -75,7 +75,7 @@ export function readQuery(request: Request): RequestInput {
   return { members, text };
 }
 
-/** The pairs of a query. Most have nothing to decode, and are then not worth a call out of JavaScript. */
+/** The pairs of a query. Most have nothing to decode; splitting those here is quicker than calling the runtime. */
 function pairsOf(query: string): Iterable<[string, string]> {
   if (!PLAIN_QUERY.test(query)) return new URLSearchParams(query);
   return query.slice(1).split("&").map((pair) => {

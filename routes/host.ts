@@ -1,5 +1,5 @@
-// The header Host. The runtime puts it unchecked before the path to make a request's address, so a host with a slash in
-// it would move the path: past a proxy that lets only some paths through, for one.
+// Checks the header Host. The runtime builds a request's address from it unchecked, so a host with a slash in it would
+// change the path, and could get a request past a proxy that lets only some paths through.
 
 const HOST = /^([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$/;
 

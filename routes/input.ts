@@ -72,7 +72,7 @@ function refuseSlips(slips: Readonly<Record<string, string>>, members: Members):
   for (const name in slips) {
     const value = members[name];
     if (value !== undefined && value !== null) {
-      throw invalidMember(name, `is no member of this call: use ${slips[name]}`);
+      throw invalidMember(name, `is not a member of this call; use ${slips[name]}`);
     }
   }
 }

@@ -47,7 +47,8 @@ const reserve = endpoint({
     summary: "Hold quota before the work",
     description:
       "Holds what the call will use in every limit group that covers the event; credits take what the " +
-      "plan has no room for. At the limit the answer is data and nothing is held. A hold lapses after " +
+      "plan has no room for. maxOutputTokens holds the longest answer too, in tokens and in cents by the " +
+      "model's prices. At the limit the answer is data and nothing is held. A hold lapses after " +
       "ttlSeconds, by default the app's reservationTtlSeconds.",
     answer: reserveAnswer,
     errors: ["workspace_limit_reached", "test_quota_exceeded"],
@@ -80,8 +81,10 @@ const commit = endpoint({
     tag: "Metering",
     summary: "Settle a reservation with the work done",
     description:
-      "Records the event. extra adds to what was held, actual replaces it, each by unit. A commit of more" +
-      " than was held succeeds, since the work is done; one of an expired hold charges it again.",
+      "Records the event. usage, or the model server's own usage object as providerUsage, makes tokens and " +
+      "cents final, by the prices at the time of the reserve. Otherwise extra adds to what was held, actual " +
+      "replaces it, each by unit, and without any of them the cost stays what was held. A commit of more " +
+      "than was held succeeds, since the work is done; one of an expired hold charges it again.",
     answer: commitAnswer,
     errors: ["not_found", "reservation_not_pending"],
   },
@@ -145,8 +148,10 @@ const track = endpoint({
     tag: "Metering",
     summary: "Count work done without a reservation",
     description:
-      "The same decision as reserve and commit in one. At the limit a blocked event is recorded, nothing " +
-      "is counted, and details.eventId names it.",
+      "The same decision as reserve and commit in one. usage, or the model server's own usage object as " +
+      "providerUsage, is what was used, priced by the catalog. At the limit a blocked event is recorded, " +
+      "nothing is counted; details.eventId names it, and details.groups the groups without room, with quota " +
+      "and current.",
     answer: trackAnswer,
     errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
   },

@@ -8,7 +8,7 @@ import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import type { ApiKey, Caller } from "../src/tenant/registry.ts";
 import { type Bucket, takeToken } from "../src/tenant/token_bucket.ts";
 
-/** By the key's own object, so that a bucket goes with its key and its term. */
+/** Keyed by the key's own object, so that a bucket is collected together with its key when the term ends. */
 const buckets = new WeakMap<ApiKey, Bucket>();
 
 /** Counts a call of a key; refuses it where its bucket is empty. */

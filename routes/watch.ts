@@ -1,5 +1,6 @@
-// What is observed of the requests of one route: counts always, a span's name and an access line only where somebody
-// asked for them. Made when the route is mounted, so that a request adds to numbers that are at hand.
+// Observes the requests of one route. Requests are always counted; spans and access lines are written only when tracing
+// or debug logging is on. There is one observer a route, made when the route is mounted, so that a request only adds to
+// numbers.
 
 import { type Answer, headOf, type WrittenAnswer } from "./answer.ts";
 import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
@@ -20,7 +21,7 @@ export interface Observed {
 export class RouteWatch {
   readonly #counts: RouteCounts;
   readonly #spans: Spans | null;
-  /** Whether each request is told of by itself. */
+  /** Whether each request gets a span or an access line. */
   readonly #tellsEach: boolean;
 
   /** @param route the path with its places, never one that a caller sent */

@@ -31,7 +31,8 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   catalog_in_use:
     "A plan or pack that would be removed is still held, and can only be archived; or the catalog is not " +
     "the one that expectedVersion names.",
-  limit_reached: "A limit of the user's plan is reached; details.eventId names the blocked event.",
+  limit_reached:
+    "A limit of the user's plan is reached; details name the blocked event and the groups without room.",
   ai_budget_exceeded: "The workspace's AI budget of the month is spent.",
   generation_failed: "The model server failed, or its answer did not match the schema.",
   not_processed: "The batch ran out of time before this pair: send it again.",

@@ -15,6 +15,13 @@ const { document: DOCUMENT_PATH, page: PAGE_PATH } = REFERENCE_PATHS;
 export const SCALAR_PATH = `${PAGE_PATH}/scalar-${SCALAR_VERSION}.js`;
 const START_PATH = `${PAGE_PATH}/start.js`;
 
+/**
+ * Scalar breaks words of a table wherever a narrow column ends, so that error codes cannot be read or searched for. A
+ * column is as wide as its longest word here; a word breaks only where it would not fit on the page.
+ */
+const STYLE = "body .scalar-app .markdown, body .scalar-app .markdown :is(td, th, code) " +
+  "{ word-break: normal; overflow-wrap: break-word }";
+
 const PAGE = `<!doctype html>
 <html lang="en">
   <head>
@@ -22,6 +29,7 @@ const PAGE = `<!doctype html>
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Holdfast API</title>
     <link rel="icon" href="data:,">
+    <style>${STYLE}</style>
   </head>
   <body>
     <div id="reference"></div>

@@ -36,6 +36,8 @@ const call = {
   ...size,
 };
 
+const COUNTED_COST = "A cents group counts it only where the model is priced by the second";
+
 export const canUseInput = z.object({ ...call, maxOutputTokens });
 
 export const reserveInput = z.object({
@@ -50,7 +52,7 @@ export const reserveInput = z.object({
 
 export const trackInput = z.object({
   ...call,
-  costCents: amount.nullish(),
+  costCents: amount.nullish().describe("The event's cost, for reports. " + COUNTED_COST),
   usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
   prompt: loggedText.nullish(),
@@ -83,8 +85,10 @@ export const commitInput = z.object({
   reservationId,
   extra: extra.nullish().describe("On top of what was held; not for a unit that actual has"),
   actual: actual.nullish().describe("In place of what was held"),
-  costCents: amount.nullish().describe("The event's whole cost; not with an extra or actual in cents"),
-  usage: usage.nullish().describe("Final tokens, and cents by the prices of the reserve; as actual would be"),
+  costCents: amount.nullish().describe(
+    `The event's whole cost, for reports; not with an extra or actual in cents. ${COUNTED_COST}`,
+  ),
+  usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
   response: loggedText.nullish(),
 }).superRefine((input, context) => {

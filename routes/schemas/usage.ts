@@ -5,6 +5,7 @@ import { z } from "zod";
 import { amountOf } from "../../src/domain/amount.ts";
 import { readProviderUsage } from "../../src/domain/pricing/provider_usage.ts";
 import { NO_USAGE, type Usage, usageFault } from "../../src/domain/pricing/usage.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { amount, SHOWN_AS } from "./fields.ts";
 
 const member = amount.nullish();
@@ -20,12 +21,13 @@ const members = z.looseObject({
 });
 
 const NAMES: ReadonlySet<string> = new Set(Object.keys(members.shape));
-const SHOWN_AMOUNT = { type: ["number", "null"], minimum: 0 };
+const UNKNOWN = `is not a member of usage: it has ${[...NAMES].join(", ")}`;
+const SHOWN_AMOUNT = { type: ["number", "null"], minimum: 0, maximum: REQUEST_LIMITS.amountMax };
 
 /** A usage in members of ours: at least one, none unknown, no part larger than its whole. */
 export const usage = members.transform((sent, context): Usage => {
   const entries = Object.entries(sent).flatMap(([name, value]) => {
-    if (!NAMES.has(name)) context.addIssue({ code: "custom", message: "is unknown", path: [name] });
+    if (!NAMES.has(name)) context.addIssue({ code: "custom", message: UNKNOWN, path: [name] });
     return typeof value === "number" ? [[name, amountOf(value)]] : [];
   });
   const read: Usage = { ...NO_USAGE, ...Object.fromEntries(entries) };
@@ -37,8 +39,10 @@ export const usage = members.transform((sent, context): Usage => {
   properties: Object.fromEntries([...NAMES].map((name) => [name, SHOWN_AMOUNT])),
   additionalProperties: false,
   minProperties: 1,
-  description: "What the model server reported. Cached tokens and cache writes are parts of inputTokens, " +
-    "reasoningTokens a part of outputTokens",
+  description:
+    "What the model server reported: final tokens, and cents by the model's prices. Cached tokens and " +
+    "cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not beside costCents, nor " +
+    "beside other amounts of tokens or cents",
 });
 
 /** The usage object of OpenAI, Anthropic or Gemini, as it came. */

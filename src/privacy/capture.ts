@@ -6,6 +6,7 @@ import type { Millis } from "../domain/plans/period.ts";
 import type { Session } from "../storage/database.ts";
 import { insertCaptured } from "../storage/stores/capture_store.ts";
 import { readStanding } from "../storage/stores/people_store.ts";
+import { linksDrained } from "./drained_links.ts";
 import { unitePeople } from "./link.ts";
 import { isSilenced, makePerson } from "./people.ts";
 import { pseudonymOf } from "./pseudonyms.ts";
@@ -35,6 +36,7 @@ const NOBODY: EventOwner = { personId: null, pseudonym: null };
 /** Records an event, unless its person is about to be erased. */
 export async function capture(world: PeopleWorld, realm: Realm, captured: Captured): Promise<void> {
   const { distinctId } = captured;
+  if (distinctId !== null) await linksDrained(world);
   const isDone = () => world.database.transaction((session) => captureIn(session, world, realm, captured));
   while (!await isDone()) await unitePeople(world, realm, distinctId as string);
 }

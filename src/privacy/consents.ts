@@ -6,6 +6,7 @@ import type { ConsentAnswer, ConsentInput } from "../domain/consent.ts";
 import type { UserKey } from "../domain/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "../domain/user.ts";
 import { readConsent } from "../read/consent.ts";
+import { linksDrained } from "./drained_links.ts";
 import { idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -24,6 +25,7 @@ export async function changeConsent(
   scope: ConsentScope,
 ): Promise<UserKey | null> {
   const bits = bitsOf(scope);
+  await linksDrained(world);
   const ids = await idsOfPerson(world.database, realm.realm, distinctId);
   const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
   let entry: ConsentInput["entry"] = { distinctId, action, scope };

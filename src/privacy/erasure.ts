@@ -16,6 +16,7 @@ import { inTurn } from "../process/in_turn.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { putConsent } from "./consents.ts";
+import { linksDrained } from "./drained_links.ts";
 import { erasePeople, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { StoreLease } from "../storage/journal/lease.ts";
@@ -68,6 +69,7 @@ export async function requestErasure(world: ErasureWorld, realm: Realm, distinct
  */
 async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
   const { database, ids } = world;
+  await linksDrained(world);
   const people = await idsOfPerson(database, realm.realm, distinctId);
   const open = (await listOpenJobs(database)).find((job) =>
     job.isQueued && job.realm === realm.realm && job.distinctIds.includes(distinctId)

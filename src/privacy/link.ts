@@ -20,6 +20,7 @@ import {
   readStanding,
 } from "../storage/stores/people_store.ts";
 import { addOptOuts } from "./consents.ts";
+import { drainLinks, linksDrained } from "./drained_links.ts";
 import { makePerson } from "./people.ts";
 import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -35,11 +36,16 @@ export async function linkPeople(
   into: string,
   isRepeated: boolean,
 ): Promise<void> {
-  // The tables must have the merge, and what the merged user opted out of.
-  await world.term.flush();
+  const { term, database } = world;
   // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
-  if (isRepeated) await recordLink(world.database, realm.realm, from);
-  await unitePeople(world, realm, into);
+  if (isRepeated) await recordLink(database, realm.realm, from);
+  const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
+  const drained = drainLinks(term);
+  // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
+  if (sides.every(({ personId, isSplit }) => personId === null && !isSplit)) return;
+  // The tables must have the merge, and what the merged user opted out of.
+  await drained;
+  await unitePeople(world, realm, from);
 }
 
 /**
@@ -52,6 +58,7 @@ export async function unitePeople(
   realm: Realm,
   distinctId: string,
 ): Promise<void> {
+  await linksDrained(world);
   const { isSplit, isErasing } = await readStanding(world.database, realm.realm, distinctId);
   if (!isSplit || isErasing) return;
   const ids = await listLinkedIds(world.database, realm.realm, distinctId);

@@ -2,8 +2,7 @@
 // Section 3 of the decisions, "Test clock".
 
 import type { UserStore } from "../../actors/port.ts";
-import { sweepRealm } from "../../actors/sweep.ts";
-import type { Term } from "../../actors/term.ts";
+import { sweepRealm, type SweepTerm } from "../../actors/sweep.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import { invalidField } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
@@ -14,7 +13,7 @@ import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
 /** What a move of the clock works on. */
 export interface ClockWorld {
-  readonly term: Term;
+  readonly term: SweepTerm;
   readonly store: Pick<UserStore, "listDue">;
   readonly lease: Pick<StoreLease, "transaction">;
 }

@@ -9,6 +9,7 @@ import type { ModelReply, ModelRequest } from "../model/document.ts";
 import { drive, type Outcomes } from "../model/drive.ts";
 import { Random } from "../model/random.ts";
 import { sendOverWire } from "../model/wire.ts";
+import { testServerUrl } from "../support/test_store.ts";
 import { ManualClock, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 
 const START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
@@ -60,12 +61,16 @@ export async function run(
   }
 }
 
-/** The same run over each catalog, side by side: a server's commits overlap. */
+/** The same run over each catalog: one after another, but side by side on a server, whose commits overlap. */
 export async function runAll(options: Omit<Run, "catalog">): Promise<Outcomes> {
   const all: Outcomes = new Map();
-  await Promise.all((Object.keys(catalogs) as CatalogName[]).map(async (catalog) => {
-    for (const [outcome, times] of await run({ ...options, catalog })) {
-      all.set(outcome, (all.get(outcome) ?? 0) + times);
+  const names = Object.keys(catalogs) as CatalogName[];
+  const lanes = testServerUrl() === null ? [names] : names.map((name) => [name]);
+  await Promise.all(lanes.map(async (lane) => {
+    for (const catalog of lane) {
+      for (const [outcome, times] of await run({ ...options, catalog })) {
+        all.set(outcome, (all.get(outcome) ?? 0) + times);
+      }
     }
   }));
   return all;

@@ -4,12 +4,12 @@ import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts
 
 Deno.test("every answer is the one that the model predicts, whatever happens between two calls", async () => {
   const troubles = [[0.03, crash], [0.04, passivate], [0.04, sweep]] as const;
-  const outcomes = await runAll({ seed: 301, steps: 150, troubles, merges: true });
+  const outcomes = await runAll({ seed: 301, steps: 120, troubles, merges: true });
   assertMet(outcomes, "commit recharged", "alias merged", "track matched", "grant 200");
 });
 
 Deno.test("the cap on operations refuses reserve and track as the model predicts", async () => {
-  const options = { catalog: "ladder", seed: 401, steps: 250, mode: "test", operationCap: 15 } as const;
+  const options = { catalog: "ladder", seed: 401, steps: 200, mode: "test", operationCap: 15 } as const;
   const outcomes = await run({ ...options, troubles: [[0.02, crash]] });
   assertMet(outcomes, "reserve test_quota_exceeded", "track test_quota_exceeded");
 });

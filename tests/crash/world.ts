@@ -13,6 +13,7 @@ import { pause, type Program } from "./program.ts";
 import { Stage, untilReady } from "./stage.ts";
 import type { Node } from "./standby.ts";
 import { Storm } from "./storm.ts";
+import { copyMigratedStore } from "../support/kept_stores.ts";
 
 /** A process serves again by itself within this time of the database's return. */
 export const BACK_MS = 20_000;
@@ -90,6 +91,7 @@ export class World implements AsyncDisposable {
 
   /** Starts the first process that is to serve, and makes apps and users. */
   async begin(): Promise<void> {
+    if (this.stage.isEmbedded && this.stage.programs.length === 0) await copyMigratedStore(this.stage.folder);
     await this.start();
     await this.stage.populate(this.writer.origin);
     this.load = new Load(this.writer.origin, this.stage.secretKey);

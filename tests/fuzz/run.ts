@@ -1,10 +1,11 @@
 // One fuzzing: bursts of requests to every route, each answer judged, the tables judged after each burst, and what
 // was refused sent once more to see that it changes nothing.
 
+import assert from "node:assert/strict";
 import { Random } from "../model/random.ts";
 import { bookFaults, changedTables, digestOf } from "./books.ts";
 import { faultsOf, type FuzzAnswer } from "./oracle.ts";
-import { type FuzzRequest, Requests } from "./requests.ts";
+import { curlOf, type FuzzRequest, Requests, routesOf } from "./requests.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /** Something that went wrong, and the request where one alone is to blame. */
@@ -141,4 +142,19 @@ async function resend(scene: FuzzScene, refused: readonly FuzzRequest[]): Promis
     left = left.slice(half.length);
   }
   return [];
+}
+
+/** Fuzzes for some bursts, and fails where something was found or hardly a request was accepted. */
+export async function assertNothingFound(scene: FuzzScene, seed: number, burstsMax: number): Promise<void> {
+  const report = await fuzz(scene, seed, ({ bursts }) => bursts < burstsMax);
+  const found = report.findings.map(({ text, request, answer }) =>
+    `${text}\n${request === null ? "" : curlOf(request, null)}\n${answer?.text ?? ""}`
+  );
+  assert.deepEqual(found, [], `seed ${seed}`);
+  // A generator that only made refusals would find nothing: most routes must have been passed.
+  const names = routesOf(scene).filter(({ method }) => method !== "OPTIONS")
+    .map(({ method, path }) => `${method} ${path}`);
+  const missed = names.filter((name) => !report.succeeded.has(name));
+  assert.ok(missed.length < names.length / 2, `Never answered with success: ${missed.join(", ")}`);
+  assert.ok((report.statuses.get(503) ?? 0) < report.requests / 20);
 }

@@ -85,7 +85,9 @@ async function excesses(place: Place, audit: string): Promise<string[]> {
   const isOurs = (kind: string, value: string) => {
     if (kind === "net") return addresses(place).includes(value);
     if (kind === "env") {
-      return SETTING_NAMES.includes(value) || /^(PG|OPENAI_)|^(USER|USERNAME|LOGNAME)$/.test(value);
+      // "null" is the list of all variables, in which it looks for misspelt settings.
+      return value === "null" || SETTING_NAMES.includes(value) ||
+        /^(PG|OPENAI_)|^(USER|USERNAME|LOGNAME)$/.test(value);
     }
     if (kind !== "read" && kind !== "write") return false;
     const { folder } = place;

@@ -294,23 +294,28 @@ Deno.test("options may be nested or flat, and the same member in both places is 
   assert.equal(canUse.allowed, false);
 });
 
-Deno.test("a start or anchor in the first year and an end in the last one are kept and metered by", async () => {
+Deno.test("a start and anchor in 1970 and an end in the year 9999 are kept and metered by; earlier ones are refused", async () => {
   const app = await appWithUser(service);
   for (const planId of ["plan_pro", "plan_team"]) {
     const row = {
       userId: planId,
       planId,
-      startsAt: "0001-01-01",
-      cycleStart: "0001-01-31",
+      startsAt: "1970-01-01",
+      cycleStart: "1970-01-31",
       endsAt: "9999-12-31",
     };
     const { startedAt, endsAt, cycleAnchorAt } = await dataOf(app.call("POST", "/subscriptions", row));
     assert.deepEqual([startedAt, endsAt, cycleAnchorAt], [
-      "0001-01-01T00:00:00.000Z",
+      "1970-01-01T00:00:00.000Z",
       "9999-12-31T00:00:00.000Z",
-      "0001-01-31T00:00:00.000Z",
+      "1970-01-31T00:00:00.000Z",
     ]);
     const { counters } = await dataOf(app.call("POST", "/track", { userId: planId, event: "image.x" }));
     assert.equal(counters[0].count, 1);
+    for (const member of ["startsAt", "cycleStart"]) {
+      const early = { ...row, [member]: "1969-12-31T23:59:59.999Z" };
+      const error = assertRefused(await app.call("POST", "/subscriptions", early), 400, "invalid_request");
+      assert.equal(error.details[0].path, member);
+    }
   }
 });

@@ -102,6 +102,97 @@ Deno.test("what contradicts a usage, and what is no usage, is refused by the nam
   await dataOf(app.call("POST", "/commit", fits));
 });
 
+Deno.test("members of a usage may stand in options, and null is as absent", async () => {
+  const { app, counts } = await newUser();
+  const usage = { inputTokens: 1000, cachedInputTokens: null, outputTokens: 200 };
+  const options = { inputTokens: 1000, maxOutputTokens: 2000 };
+  const { reservationId } = await dataOf(app.call("POST", "/reserve", { ...CHAT, options }));
+  assert.deepEqual(await counts(), [3000, 3.3]);
+  const both = await app.call("POST", "/commit", { reservationId, usage, options: { usage } });
+  assertRefused(both, 400, "invalid_request");
+  assert.equal(both.body.error.details[0].path, "usage");
+  const nulls = { usage: null, extra: null, actual: { tokens: null }, costCents: null, tokens: null };
+  const committed = await dataOf(
+    app.call("POST", "/commit", {
+      reservationId,
+      ...nulls,
+      options: { usage, providerUsage: null, cost: null },
+    }),
+  );
+  assert.equal(committed.cost.cents, 0.6);
+  const providerUsage = {
+    prompt_tokens: 1000,
+    completion_tokens: 200,
+    prompt_tokens_details: null,
+    completion_tokens_details: { reasoning_tokens: null },
+  };
+  const tracked = await dataOf(
+    app.call("POST", "/track", { ...CHAT, usage: null, inputTokens: null, options: { providerUsage } }),
+  );
+  assert.equal(tracked.cost.cents, 0.6);
+  assert.deepEqual(await counts(), [2400, 1.2]);
+  const held = await dataOf(
+    app.call("POST", "/reserve", { ...CHAT, maxOutputTokens: null, inputTokens: 100 }),
+  );
+  assert.equal(held.groups[0].current, 2500);
+});
+
+Deno.test("a track says what it cost, its counters count it, and the event has it", async () => {
+  const { app } = await newUser();
+  const usage = { inputTokens: 1000, cachedInputTokens: 400, cacheWriteTokens: 500, outputTokens: 200 };
+  const { eventId, counters, ...rest } = await dataOf(app.call("POST", "/track", { ...CHAT, usage }));
+  assert.deepEqual(rest, {
+    matchStatus: "matched",
+    matchedGroupIds: ["lg_tokens", "lg_budget"],
+    cost: { cents: 0.5295, priced: true, model: "claude" },
+  });
+  const standings = counters.map(({ count, remaining, costCents }: Record<string, number>) => [
+    count,
+    remaining,
+    costCents,
+  ]);
+  assert.deepEqual(standings, [[1200, 998_800, 0.5295], [0.5295, 1999.4705, 0.5295]]);
+  assert.equal((await dataOf(app.call("GET", `/events/${eventId}`))).costCents, 0.5295);
+  const plain = await dataOf(app.call("POST", "/track", { ...CHAT, inputTokens: 1000, costCents: 7 }));
+  assert.deepEqual(plain.cost, { cents: 7, priced: true, model: "claude" });
+  assert.equal(plain.counters[1].count, 0.8295, "costCents is no part of a budget");
+  const nobody = await dataOf(app.call("POST", "/track", { ...CHAT, userId: "nobody", usage }));
+  assert.deepEqual([nobody.matchStatus, nobody.cost.cents], ["no_subscription", 0.5295]);
+  assert.equal("warnings" in nobody, false);
+});
+
+Deno.test("a commit with a usage counts as one with the same actual tokens and cents does", async () => {
+  const { app, counts } = await newUser();
+  const commit = async (body: Record<string, unknown>) => {
+    const sent = { ...CHAT, inputTokens: 50, maxOutputTokens: 70 };
+    const { reservationId } = await dataOf(app.call("POST", "/reserve", sent));
+    return await dataOf(app.call("POST", "/commit", { reservationId, ...body }));
+  };
+  const one = await commit({ usage: { inputTokens: 1000, outputTokens: 200 } });
+  assert.deepEqual(await counts(), [1200, 0.6]);
+  const other = await commit({ actual: { tokens: 1200, cents: 0.6 } });
+  assert.deepEqual(await counts(), [2400, 1.2]);
+  assert.deepEqual(other.cost, one.cost);
+  assert.deepEqual((await commit({})).cost.cents, 0.12, "what was held");
+});
+
+Deno.test("a key comes before a member, a slip before other members, and a member before what it names", async () => {
+  const { app } = await newUser();
+  const slip = { reservationId: "rsv_1_unknown", tokens: 5, usage: {} };
+  const publicKey = { key: app.publicLive };
+  assertRefused(await app.call("POST", "/commit", slip, publicKey), 403, "requires_secret_key");
+  const { details } = assertRefused(await app.call("POST", "/commit", slip), 400, "invalid_request");
+  assert.deepEqual(details, [{
+    path: "tokens",
+    message: "is not a member of this call; use usage, or actual.tokens",
+  }]);
+  const wrong = { reservationId: "rsv_1_unknown", usage: { inputTokens: 1, tokens: 2 }, costCents: -1 };
+  const faults = assertRefused(await app.call("POST", "/commit", wrong), 400, "invalid_request");
+  assert.deepEqual(faults.details.map(({ path }: { path: string }) => path), ["costCents", "usage.tokens"]);
+  const fine = { reservationId: "rsv_1_unknown", usage: { inputTokens: 1 } };
+  assertRefused(await app.call("POST", "/commit", fine), 404, "not_found");
+});
+
 Deno.test("a model without a price is told, or refused where the app says so", async () => {
   const { app, counts } = await newUser();
   const unknown = { ...CHAT, metadata: { model: "unknown" } };

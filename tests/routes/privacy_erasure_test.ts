@@ -206,6 +206,22 @@ Deno.test("an erased alias relation is gone: the ids are two users afterwards", 
   });
 });
 
+Deno.test("an alias that was made without consent goes whole, whichever of its ids the erasure names", async () => {
+  for (const named of ["u", `anon_${MARK}`]) {
+    await withService(async (service) => {
+      const u = await newLogged(service);
+      const session = `anon_${MARK}`;
+      await u.post("/track", { userId: session, event: "image.x", prompt: "p" });
+      await dataOf(askOf(u, "/capture", { distinctId: session, event: "seen", properties: { name: MARK } }));
+      await dataOf(askOf(u, "/identify", { distinctId: "u", properties: { name: MARK } }));
+      const report = await u.post("/customers/alias", { from: session, to: "u" });
+      assert.equal(report.analytics, "skipped_consent_required");
+      await erase(service, u, named);
+      assert.deepEqual(await tracesOf(service, MARK), {}, named);
+    });
+  }
+});
+
 Deno.test("a job tells its times in its realm's clock, and no other mode, app or id knows it", async () => {
   await withService(async (service) => {
     const u = await newLogged(service, { mode: "test" });

@@ -16,19 +16,25 @@ const isLinking = (merge: string) => `position('${LINKED}' in ${merge}.report) >
  * SQL of two common table expressions, to be put behind `with recursive`: `linked(key)`, the users that merges have
  * linked with those of some ids, and `ids(id)`, their ids and the given ones. $1 is the realm.
  *
+ * The planner expects a recursive query to find many rows and would read whole tables for joins with them. A subquery with
+ * a limit, or with `offset 0`, makes it look up one row after another by an index.
+ *
  * @param named SQL of a query for the given ids, one column
  */
 export function linkedIds(named: string): string {
   return `linked(key) as (
-      select u.key from (${named}) as named(id) join users u on u.realm = $1::int and u.id = named.id
+      select u.key from (${named}) as named(id) cross join lateral (
+        select key from users where realm = $1::int and id = named.id limit 1
+      ) as u
       union
       select other.key from linked cross join lateral (
-        select m.to_key as key from merges m where m.from_key = linked.key and ${isLinking("m")}
+        (select m.to_key as key from merges m where m.from_key = linked.key and ${isLinking("m")} limit 1)
         union all
         select m.from_key from merges m where m.to_key = linked.key and ${isLinking("m")}
       ) as other
     ), ids(id) as (
-      select u.id from linked join users u on u.key = linked.key union ${named}
+      select u.id from linked cross join lateral (select id from users where key = linked.key limit 1) as u
+      union ${named}
     )`;
 }
 
@@ -36,8 +42,10 @@ export function linkedIds(named: string): string {
 export async function listLinkedIds(reader: Reader, realm: number, distinctId: string): Promise<string[]> {
   const rows = await reader.query<{ id: string }>(
     `with recursive ${linkedIds("select $2::text")}
-     select ids.id from ids left join users u on u.realm = $1::int and u.id = ids.id
-     order by exists (select 1 from merges m where m.from_key = u.key and ${isLinking("m")}), ids.id`,
+     select ids.id from ids left join lateral (
+       select m.id from users u join merges m on m.from_key = u.key and ${isLinking("m")}
+       where u.realm = $1::int and u.id = ids.id limit 1
+     ) as merged on true order by merged.id is not null, ids.id`,
     [realm, distinctId],
   );
   return rows.map(({ id }) => id);

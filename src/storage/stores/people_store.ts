@@ -42,17 +42,23 @@ export async function readStanding(reader: Reader, realm: number, distinctId: st
     `with recursive own as (
        select person_id from person_ids where realm = $1::int and distinct_id = $2::text for key share
      ), ${linkedIds("select $2::text")}, owners as (
-       select distinct i.person_id from ids left join person_ids i
-         on i.realm = $1::int and i.distinct_id = ids.id
+       select distinct i.person_id from ids left join lateral (
+         select person_id from person_ids where realm = $1::int and distinct_id = ids.id limit 1
+       ) as i on true
      ), everyone(id) as (
-       select i.distinct_id from owners join person_ids i on i.person_id = owners.person_id
+       select i.distinct_id from owners cross join lateral (
+         select distinct_id from person_ids where person_id = owners.person_id offset 0
+       ) as i
        union select id from ids
      )
      select (select person_id from own) as person_id, (select count(*) from owners) > 1 as split,
        coalesce(bit_or(c.opted_out), 0) as opted_out,
        coalesce(bool_or(u.erasing or c.erasing), false) as erasing
-     from everyone join users u on u.realm = $1::int and u.id = everyone.id
-     join users c on c.key = coalesce(u.merged_into, u.key)`,
+     from everyone cross join lateral (
+       select key, merged_into, erasing from users where realm = $1::int and id = everyone.id limit 1
+     ) as u cross join lateral (
+       select opted_out, erasing from users where key = coalesce(u.merged_into, u.key) limit 1
+     ) as c`,
     [realm, distinctId],
   );
   return {
@@ -72,8 +78,11 @@ export async function idsOfPeople(
   const rows = await reader.query<{ id: string }>(
     `with recursive ${linkedIds("select * from unnest($2::text::text[])")}
      select id from ids union
-     select other.distinct_id from ids join person_ids own on own.realm = $1::int and own.distinct_id = ids.id
-     join person_ids other on other.person_id = own.person_id order by 1`,
+     select other.distinct_id from ids cross join lateral (
+       select person_id from person_ids where realm = $1::int and distinct_id = ids.id limit 1
+     ) as own cross join lateral (
+       select distinct_id from person_ids where person_id = own.person_id offset 0
+     ) as other order by 1`,
     [realm, arrayText(distinctIds)],
   );
   return rows.map(({ id }) => id);

@@ -1,9 +1,12 @@
 // The demo of a first start on an empty embedded store: a workspace, an app with the example catalog, a subscribed
 // user, and a curl line that reserves for that user as it is printed. Section 3 of the decisions.
 
-import { applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
+import type { Directory } from "../../../actors/directory.ts";
+import { type AdminWorld, applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
 import catalog from "./catalog.json" with { type: "json" };
-import type { Serving } from "../../service/service.ts";
+
+/** What the demo is made on. */
+export type DemoWorld = AdminWorld & { readonly term: { readonly directory: Pick<Directory, "runById"> } };
 
 /** What is shown of the demo, and kept in the data folder. */
 export interface Demo {
@@ -21,17 +24,17 @@ const DEMO_PLAN = "plan_pro";
  * Makes the demo in a store without workspaces; null where somebody has made one. A first start that was killed may
  * have left a demo workspace whose keys nobody saw, so such a workspace gets a new app.
  */
-export async function makeDemo(serving: Serving): Promise<Demo | null> {
-  const known = [...serving.registry.workspaces.values()];
+export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
+  const known = [...world.registry.workspaces.values()];
   if (known.some(({ name }) => name !== DEMO_WORKSPACE)) return null;
-  const workspace = known[0] ?? await createWorkspace(serving, { name: DEMO_WORKSPACE });
-  const created = await createApp(serving, { name: "Demo app", workspaceId: workspace.workspaceId });
-  const app = created === null ? undefined : serving.registry.apps.get(created.appId);
+  const workspace = known[0] ?? await createWorkspace(world, { name: DEMO_WORKSPACE });
+  const created = await createApp(world, { name: "Demo app", workspaceId: workspace.workspaceId });
+  const app = created === null ? undefined : world.registry.apps.get(created.appId);
   if (created === null || app === undefined) throw new Error("The demo app was not made");
-  const applied = await applyCatalog(serving, app, catalog);
+  const applied = await applyCatalog(world, app, catalog);
   if ("code" in applied) throw new Error(`The demo catalog has faults: ${JSON.stringify(applied.details)}`);
   for (const realm of Object.values(app.realms)) {
-    await serving.term.directory.runById(DEMO_USER, {
+    await world.term.directory.runById(DEMO_USER, {
       realm,
       name: "subscribe",
       input: {

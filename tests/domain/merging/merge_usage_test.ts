@@ -217,3 +217,12 @@ Deno.test("a hold that left a counter corrects it also when a merge has brought 
   into.subscribe("away");
   assert.deepEqual(into.counts(), { g: 4 }, "the counter that gave way was corrected too");
 });
+
+Deno.test("a plan entered by reset contains nothing of the one before, also after it has survived a merge", () => {
+  const ways: Stay[][] = [[["anew", 1]], [["home", 5], ["anew", 2]], [["home", 1]]];
+  const [first, second, third] = usersOf(...ways) as [Scene, Scene, Scene];
+  first.mergeInto(second);
+  assert.deepEqual(second.counts(), { g: 3 });
+  second.mergeInto(third);
+  assert.deepEqual(third.counts(), { g: 9 });
+});

@@ -4,6 +4,9 @@
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/amount.ts";
 import {
+  countersOf,
+  type HoldLine,
+  type Reservation,
   type ReservationStatus,
   type ReservationTrigger,
   TRANSITIONS,
@@ -176,4 +179,13 @@ Deno.test("a correction below zero floors the counter at zero", () => {
   const id = scene.reserve(HELD) as string;
   scene.ask("commit", commitOf(id, { count: -100_000_000n }));
   assert.deepEqual(scene.counts(), { g: 0 });
+});
+
+Deno.test("a settlement needs the counters of the lines, and those that the lines left", () => {
+  const refOf = (planId: string) => ({ planId, groupId: "g", window: { start: 0, end: null } });
+  const line = { ...refOf("b"), unit: "count", taken: 1n } as const;
+  const plansOf = (lines: readonly HoldLine[]) =>
+    countersOf({ lines } as unknown as Reservation).map(({ planId }) => planId);
+  assert.deepEqual(plansOf([line]), ["b"]);
+  assert.deepEqual(plansOf([{ ...line, left: [refOf("a"), refOf("c")] }]), ["b", "a", "c"]);
 });

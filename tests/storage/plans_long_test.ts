@@ -6,6 +6,8 @@ import { listEvents } from "../../src/read/feed.ts";
 import { listLedger } from "../../src/read/ledger.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
+import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
+import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
@@ -64,6 +66,33 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     const step = (work: () => Promise<unknown>, what: string) => few(what, work, STEP_PAGES_MAX);
     await step(() => database.transaction((session) => moveHistory(session, ALIAS, 20)), "history move");
     await step(() => database.transaction((session) => deleteHistory(session, [HEAVY], 20)), "erasure");
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("what linked ids share is looked up by index, however many rows the planner expects", async () => {
+  const store = await openTestStore();
+  try {
+    await store.database.script(`
+      insert into users (key, realm, id, merged_into)
+        select n, 1, 'u' || n, case when n <= 4000 then n + 4000 end from generate_series(1, 12000) n;
+      insert into merges (id, realm, from_key, to_key, report, history_keys, at_ms)
+        select 'mrg_' || n, 1, n, n + 4000, '{"analytics":"linked"}', '[]', 0 from generate_series(1, 4000) n;
+      insert into people (id, realm, properties, created_at_ms) select 'pid_' || n, 1, '{}', 0 from generate_series(1, 6000) n;
+      insert into person_ids (realm, distinct_id, person_id)
+        select 1, 'u' || n, 'pid_' || n from generate_series(5000, 6000) n;`);
+    const plans: Plan[] = [];
+    const database = explaining(store.database, (plan) => plans.push(plan));
+    for (const analyzed of [false, true]) {
+      if (analyzed) await store.database.script("analyze");
+      assert.equal((await readStanding(database, 1, "u1001")).isSplit, true);
+      assert.deepEqual(await idsOfPeople(database, 1, ["u7", "u6000"]), ["u2000", "u4007", "u6000", "u7"]);
+      assert.deepEqual(await listLinkedIds(database, 1, "u9"), ["u4009", "u9"]);
+    }
+    for (const plan of plans) {
+      assert.ok(pagesOf(plan) < 80, `${pagesOf(plan)} pages\n${plan.lines.join("\n")}`);
+    }
   } finally {
     await store.close();
   }
