@@ -67,7 +67,7 @@ export function checkInput({ input, slips, hasOptions, wholeBody }: Definition, 
   return parsed.data;
 }
 
-/** Refuses a member that would be ignored and is nearly always meant to be another. Section 9 of beyond, "Slips". */
+/** Refuses a member that would be ignored and is nearly always meant to be another. Section 9 of beyond.md, "Slips". */
 function refuseSlips(slips: Readonly<Record<string, string>>, members: Members): void {
   for (const name in slips) {
     const value = members[name];

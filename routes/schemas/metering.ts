@@ -154,7 +154,7 @@ function reportsUsage({ usage, providerUsage }: Reported): boolean {
   return isSet(usage) || isSet(providerUsage);
 }
 
-/** Members of a commit that name what its usage already names. Section 9 of beyond, "Conflicts". */
+/** Members of a commit that name what its usage already names. Section 9 of beyond.md, "Conflicts". */
 function* usageConflicts(
   input: Reported & {
     readonly extra?: z.infer<typeof extra> | null | undefined;

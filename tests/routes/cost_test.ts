@@ -1,4 +1,4 @@
-// True cost over HTTP: usage and the objects of model servers, what contradicts them, and slips. Section 9 of beyond.
+// True cost over HTTP: usage and the objects of model servers, what contradicts them, and slips. Section 9 of beyond.md.
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
@@ -83,6 +83,21 @@ Deno.test("what contradicts a usage, and what is no usage, is refused by the nam
     ["/commit", { usage: { inputTokens: 1, cachedInputTokens: 2 } }, "usage.cachedInputTokens"],
     ["/commit", { providerUsage: { tokens: 5 } }, "providerUsage"],
     ["/commit", { providerUsage: { prompt_tokens: "5" } }, "providerUsage.prompt_tokens"],
+    [
+      "/commit",
+      { providerUsage: { prompt_tokens: 1, prompt_tokens_details: { cached_tokens: 2 } } },
+      "providerUsage",
+    ],
+    [
+      "/track",
+      { ...CHAT, providerUsage: { prompt_tokens: 1, prompt_tokens_details: { cached_tokens: [] } } },
+      "providerUsage.prompt_tokens_details.cached_tokens",
+    ],
+    ["/commit", { usage: { outputTokens: 1, reasoningTokens: 2 } }, "usage.reasoningTokens"],
+    ["/commit", { usage: { inputTokens: "5" } }, "usage.inputTokens"],
+    ["/commit", { usage: [] }, "usage"],
+    ["/track", { ...CHAT, providerUsage: "none" }, "providerUsage"],
+    ["/track", { ...CHAT, options: { usage: { inputTokens: 1e13 } } }, "usage.inputTokens"],
     ["/commit", { tokens: 5 }, "tokens"],
     ["/commit", { options: { outputTokens: 5 } }, "outputTokens"],
     ["/track", { ...CHAT, usage, inputTokens: 5 }, "inputTokens"],

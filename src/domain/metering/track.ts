@@ -101,10 +101,12 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment): Refus
     quota: numberOf(quota),
     current: numberOf(counter.count),
   }));
-  const message = reasons.includes("unpriced_model")
-    ? "metadata.model: names no model with a price, and a limit of the user's plan counts cents"
-    : "A limit of the user's plan is reached";
-  return refusal("limit_reached", message, { eventId, groups });
+  if (reasons.includes("unpriced_model")) {
+    const message =
+      "metadata.model: names no model with a price, and a limit of the user's plan counts cents";
+    return refusal("limit_reached", message, { eventId, groups, reasons });
+  }
+  return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
 }
 
 function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {

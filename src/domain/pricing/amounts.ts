@@ -1,5 +1,5 @@
 // What one call means in each unit: the amounts of reserve and track. Cents come from the model's price row where the
-// caller names none. Section 5 of the decisions, "Amounts by unit" and "Model row"; section 9 of beyond.
+// caller names none. Section 5 of the decisions, "Amounts by unit" and "Model row"; section 9 of beyond.md.
 
 import { type Amount, larger, ONE } from "../amount.ts";
 import type { Metadata } from "../match.ts";

@@ -1,4 +1,4 @@
-// The cost that commit and track answer, and the warning where nothing priced it. Section 9 of beyond.
+// The cost that commit and track answer, and the warning where nothing priced it. Section 9 of beyond.md.
 
 import type { Amount } from "../amount.ts";
 import type { PriceRow } from "./price_row.ts";

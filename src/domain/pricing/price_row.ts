@@ -1,5 +1,5 @@
 // Price rows: what a model's work costs, as an administrator writes it in the catalog and as decisions compute with
-// it. A tier replaces members of its row for a whole call; defaults are resolved after that. Section 9 of beyond.
+// it. A tier replaces members of its row for a whole call; defaults are resolved after that. Section 9 of beyond.md.
 
 import { type Amount, amountOf } from "../amount.ts";
 

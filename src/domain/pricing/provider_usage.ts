@@ -1,6 +1,6 @@
 // The usage objects of model servers, taken as they come: OpenAI's chat completions, completions, embeddings and
 // responses, Anthropic's messages and Gemini's usageMetadata, told apart by the names of their members. The README of
-// this folder has the table of fields. Section 9 of beyond, "providerUsage".
+// this folder has the table of fields. Section 9 of beyond.md, "providerUsage".
 
 import { type Amount, amountOf } from "../amount.ts";
 import type { FieldFault } from "../refusal.ts";
@@ -89,7 +89,17 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
       return 0n;
     }),
   };
-  return fault ?? usageFault(usage) ?? usage;
+  return fault ?? contradictionIn(usage) ?? usage;
+}
+
+/** What contradicts itself in an object; it goes by the whole, since the object has other members than a usage. */
+function contradictionIn(usage: Usage): FieldFault | null {
+  const fault = usageFault(usage);
+  if (fault === null) return null;
+  const part = fault.path === "reasoningTokens"
+    ? "reasoning than output"
+    : "cached and cache-written tokens than input";
+  return { path: "", message: `contradicts itself: it reports more ${part}` };
 }
 
 function isReported(value: unknown): boolean {

@@ -1,5 +1,5 @@
 // Usage: what a model server reports of a call, in one form whatever server it was, and what it costs by a price row.
-// Reserve, can-use, commit, track and compose price by these functions and by no others. Section 9 of beyond.
+// Reserve, can-use, commit, track and compose price by these functions and by no others. Section 9 of beyond.md.
 
 import { type Amount, ONE, weightedSum } from "../amount.ts";
 import type { Unit } from "../plans/plan.ts";

@@ -102,12 +102,12 @@ const ROWS: readonly Row[] = [
   [
     "a part larger than its whole",
     { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 6 } },
-    "cachedInputTokens",
+    "",
   ],
   [
     "reasoning beyond the output",
     { input_tokens: 1, output_tokens_details: { reasoning_tokens: 1 } },
-    "reasoningTokens",
+    "",
   ],
 ];
 
