@@ -96,6 +96,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
   ],
   "src/tenant/catalog/": [
+    "src/domain/",
     "src/domain/plans/",
     "src/compose/output.ts",
     "src/process/",

@@ -194,7 +194,7 @@ const model = z.strictObject({
   }),
   amountMode: z.enum(["per_token", "per_call", "per_unit"]).meta({
     description:
-      "What is paid for: input tokens, calls, or seconds of output. It decides which price is needed.",
+      "What is paid for: tokens, calls or images, or seconds of output. It decides which price is needed.",
     examples: ["per_token"],
   }),
   ...tokenPrices,
@@ -217,7 +217,7 @@ const model = z.strictObject({
     description: "Where the prices were taken from. For people; no rule reads it.",
     examples: ["litellm"],
   }),
-  checkedAt: z.iso.datetime().optional().meta({
+  checkedAt: z.iso.datetime("must be a time in UTC such as 2026-11-22T00:00:00.000Z").optional().meta({
     description: "When the prices were compared with their source. The doctor warns after 90 days.",
     examples: ["2026-11-22T00:00:00.000Z"],
   }),
