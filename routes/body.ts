@@ -137,14 +137,21 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "prompt",
   "inputTokens",
   "inputCostCents",
+  "maxOutputTokens",
   "count",
   "ttlSeconds",
   "extra",
   "actual",
   "costCents",
+  "usage",
+  "providerUsage",
   "response",
   "reason",
   "errorCode",
+  // Slips, which are told where they stand: see input.ts.
+  "outputTokens",
+  "tokens",
+  "cost",
 ]);
 
 const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -58,12 +58,23 @@ function refuseForeignPath(url: string, path: string): void {
 }
 
 /** The input of an endpoint; refuses members that do not fit its schema. */
-export function checkInput({ input, hasOptions, wholeBody }: Definition, members: Members): unknown {
+export function checkInput({ input, slips, hasOptions, wholeBody }: Definition, members: Members): unknown {
   const schema = input as z.ZodType;
   const flat = hasOptions === true ? flattenOptions(members) : members;
+  if (slips !== undefined) refuseSlips(slips, flat);
   const parsed = schema.safeParse(flat);
   if (!parsed.success) throw misfitOf(schema, flat, wholeBody?.member);
   return parsed.data;
+}
+
+/** Refuses a member that would be ignored and is nearly always meant to be another. Section 9 of beyond.md, "Slips". */
+function refuseSlips(slips: Readonly<Record<string, string>>, members: Members): void {
+  for (const name in slips) {
+    const value = members[name];
+    if (value !== undefined && value !== null) {
+      throw invalidMember(name, `is not a member of this call; use ${slips[name]}`);
+    }
+  }
 }
 
 /**

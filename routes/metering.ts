@@ -3,7 +3,8 @@
 
 import { numberOf } from "../src/domain/amount.ts";
 import type { CommitAnswer, Correction } from "../src/domain/metering/commit.ts";
-import type { CallSize } from "../src/domain/metering/pricing.ts";
+import type { Cost } from "../src/domain/pricing/cost.ts";
+import type { CallSize } from "../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../src/domain/metering/reserve.ts";
 import type { GroupReading } from "../src/domain/metering/room.ts";
 import type { TrackAnswer } from "../src/domain/metering/track.ts";
@@ -16,12 +17,29 @@ import { showCounter } from "./wire.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
+const HOLD_SLIPS = {
+  outputTokens: "maxOutputTokens for the longest answer",
+  tokens: "inputTokens, and maxOutputTokens for the longest answer",
+  cost: "inputCostCents",
+};
+const COMMIT_SLIPS = {
+  outputTokens: "usage.outputTokens, or extra.outputTokens",
+  tokens: "usage, or actual.tokens",
+  cost: "costCents",
+};
+const TRACK_SLIPS = {
+  outputTokens: "usage.outputTokens",
+  tokens: "inputTokens, or usage",
+  cost: "costCents",
+};
+
 /** `POST /v1/reserve`: hold quota before the work. */
 const reserve = endpoint({
   method: "POST",
   path: "/v1/reserve",
   access: "secret",
   input: reserveInput,
+  slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
     id: "reserve",
@@ -29,7 +47,8 @@ const reserve = endpoint({
     summary: "Hold quota before the work",
     description:
       "Holds what the call will use in every limit group that covers the event; credits take what the " +
-      "plan has no room for. At the limit the answer is data and nothing is held. A hold lapses after " +
+      "plan has no room for. maxOutputTokens holds the longest answer too, in tokens and in cents by the " +
+      "model's prices. At the limit the answer is data and nothing is held. A hold lapses after " +
       "ttlSeconds, by default the app's reservationTtlSeconds.",
     answer: reserveAnswer,
     errors: ["workspace_limit_reached", "test_quota_exceeded"],
@@ -55,19 +74,22 @@ const commit = endpoint({
   path: "/v1/commit",
   access: "secret",
   input: commitInput,
+  slips: COMMIT_SLIPS,
   hasOptions: true,
   doc: {
     id: "commit",
     tag: "Metering",
     summary: "Settle a reservation with the work done",
     description:
-      "Records the event. extra adds to what was held, actual replaces it, each by unit. A commit of more" +
-      " than was held succeeds, since the work is done; one of an expired hold charges it again.",
+      "Records the event. usage, or the model server's own usage object as providerUsage, makes tokens and " +
+      "cents final, by the prices at the time of the reserve. Otherwise extra adds to what was held, actual " +
+      "replaces it, each by unit, and without any of them the cost stays what was held. A commit of more " +
+      "than was held succeeds, since the work is done; one of an expired hold charges it again.",
     answer: commitAnswer,
     errors: ["not_found", "reservation_not_pending"],
   },
   handle: (request) => {
-    const { reservationId, extra, actual, costCents, response } = request.input;
+    const { reservationId, extra, actual, costCents, usage, providerUsage, response } = request.input;
     const command = {
       reservationId,
       costCents: amountOrNull(costCents),
@@ -78,6 +100,7 @@ const commit = endpoint({
         seconds: extra?.seconds,
       }),
       actual: correctionOf(actual ?? {}),
+      usage: usage ?? providerUsage ?? null,
       response: response ?? null,
     };
     return runTurn(request, { reservationId }, { name: "commit", input: command }, showCommit);
@@ -118,14 +141,17 @@ const track = endpoint({
   path: "/v1/track",
   access: "secret",
   input: trackInput,
+  slips: TRACK_SLIPS,
   hasOptions: true,
   doc: {
     id: "track",
     tag: "Metering",
     summary: "Count work done without a reservation",
     description:
-      "The same decision as reserve and commit in one. At the limit a blocked event is recorded, nothing " +
-      "is counted; details.eventId names it, and details.groups the groups without room, with quota and current.",
+      "The same decision as reserve and commit in one. usage, or the model server's own usage object as " +
+      "providerUsage, is what was used, priced by the catalog. At the limit a blocked event is recorded, " +
+      "nothing is counted; details.eventId names it, and details.groups the groups without room, with quota " +
+      "and current.",
     answer: trackAnswer,
     errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
   },
@@ -138,6 +164,7 @@ const track = endpoint({
       metadata: input.metadata ?? null,
       size: sizeOf(input),
       costCents,
+      usage: input.usage ?? input.providerUsage ?? null,
       prompt: input.prompt ?? null,
       response: input.response ?? null,
     };
@@ -151,6 +178,7 @@ const canUse = endpoint({
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
+  slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
     id: "canUse",
@@ -177,6 +205,7 @@ function sizeOf(input: WireSize): CallSize {
     count: amountOrNull(input.count),
     inputTokens: amountOrNull(input.inputTokens),
     inputCostCents: amountOrNull(input.inputCostCents),
+    maxOutputTokens: amountOrNull(input.maxOutputTokens),
   };
 }
 
@@ -210,7 +239,7 @@ function showGroup({ group, quota, counter, gate }: GroupReading) {
   };
 }
 
-function showCommit({ eventId, recharged, groups }: CommitAnswer) {
+function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer) {
   return {
     eventId,
     groups: groups.map((group) => ({
@@ -219,15 +248,23 @@ function showCommit({ eventId, recharged, groups }: CommitAnswer) {
       current: numberOf(group.current),
     })),
     recharged,
+    cost: showCost(cost),
+    warnings: warnings.length === 0 ? undefined : warnings,
   };
 }
 
-function showTrack({ eventId, matchStatus, counters }: TrackAnswer) {
+function showCost({ cents, priced, model }: Cost) {
+  return { cents: numberOf(cents), priced, model };
+}
+
+function showTrack({ eventId, matchStatus, counters, cost, warnings }: TrackAnswer) {
   return {
     eventId,
     matchStatus,
     matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
     counters: counters.map(showCounter),
+    cost: showCost(cost),
+    warnings: warnings.length === 0 ? undefined : warnings,
   };
 }
 

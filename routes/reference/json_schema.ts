@@ -41,6 +41,7 @@ function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
     const { description } = jsonSchema;
     for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
     Object.assign(jsonSchema, shown, description === undefined ? {} : { description });
+    return;
   }
   // Unknown members are ignored, and members may be added to answers: no object is closed.
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;

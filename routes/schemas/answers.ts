@@ -8,7 +8,13 @@ import { balance, counter, duplicates, event, period, subRef, subscription, time
 export const nothing = z.strictObject({});
 
 const reasons = z.array(
-  z.enum(["limit_reached", "reservation_headroom_exceeded", "unmatched_event", "no_subscription"]),
+  z.enum([
+    "limit_reached",
+    "reservation_headroom_exceeded",
+    "unmatched_event",
+    "no_subscription",
+    "unpriced_model",
+  ]),
 );
 
 export const reserveAnswer = z.strictObject({
@@ -26,6 +32,16 @@ export const reserveAnswer = z.strictObject({
   })).optional(),
 });
 
+/** What an event cost, and whether anything priced it. */
+const cost = z.strictObject({
+  cents: z.number(),
+  priced: z.boolean().describe("Whether the model has a price row"),
+  model: z.string().nullable().describe("The id of the price row"),
+});
+
+const warnings = z.array(z.enum(["unpriced_model"])).optional()
+  .describe("unpriced_model: a cents group covers the event, and nothing says what it cost");
+
 export const commitAnswer = z.strictObject({
   eventId: z.string(),
   groups: z.array(z.strictObject({
@@ -36,6 +52,8 @@ export const commitAnswer = z.strictObject({
     overflow: z.boolean().describe("This commit took the counter past its quota"),
   })),
   recharged: z.boolean().describe("The hold had expired and was charged again"),
+  cost,
+  warnings,
 });
 
 export const trackAnswer = z.strictObject({
@@ -43,6 +61,8 @@ export const trackAnswer = z.strictObject({
   matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
   matchedGroupIds: z.array(z.string()),
   counters: z.array(counter),
+  cost,
+  warnings,
 });
 
 export const canUseAnswer = z.strictObject({

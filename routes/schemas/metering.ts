@@ -13,6 +13,8 @@ import {
   positiveAmount,
   signedAmount,
 } from "./fields.ts";
+import { providerUsage, usage } from "./usage.ts";
+import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -20,8 +22,12 @@ const size = {
   quantity: positiveAmount.nullish().describe("Seconds, in seconds groups; the event's quantity. Default 1"),
   count: positiveAmount.nullish().describe("In count groups. Default 1"),
   inputTokens: amount.nullish().describe("In tokens groups; also the base of cents from the model's price"),
-  inputCostCents: amount.nullish().describe("In cents groups, in place of the model's price"),
+  inputCostCents: amount.nullish().describe("In cents groups, in place of the model's price of the input"),
 };
+
+const maxOutputTokens = positiveAmount.nullish().describe(
+  "The longest answer: held with inputTokens, and in cents by the model's prices",
+);
 
 const call = {
   userId: endUserId,
@@ -30,10 +36,13 @@ const call = {
   ...size,
 };
 
-export const canUseInput = z.object(call);
+const COUNTED_COST = "A cents group counts it only where the model is priced by the second";
+
+export const canUseInput = z.object({ ...call, maxOutputTokens });
 
 export const reserveInput = z.object({
   ...call,
+  maxOutputTokens,
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
     .describe("How long the hold lasts; default: the app's reservationTtlSeconds"),
   prompt: loggedText.nullish().describe(
@@ -43,9 +52,14 @@ export const reserveInput = z.object({
 
 export const trackInput = z.object({
   ...call,
-  costCents: amount.nullish(),
+  costCents: amount.nullish().describe("The event's cost, for reports. " + COUNTED_COST),
+  usage: usage.nullish(),
+  providerUsage: providerUsage.nullish(),
   prompt: loggedText.nullish(),
   response: loggedText.nullish(),
+}).superRefine((input, context) => {
+  if (!reportsUsage(input)) return;
+  addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
 });
 
 const extra = z.object({
@@ -71,12 +85,15 @@ export const commitInput = z.object({
   reservationId,
   extra: extra.nullish().describe("On top of what was held; not for a unit that actual has"),
   actual: actual.nullish().describe("In place of what was held"),
-  costCents: amount.nullish().describe("The event's whole cost; not with an extra or actual in cents"),
+  costCents: amount.nullish().describe(
+    `The event's whole cost, for reports; not with an extra or actual in cents. ${COUNTED_COST}`,
+  ),
+  usage: usage.nullish(),
+  providerUsage: providerUsage.nullish(),
   response: loggedText.nullish(),
 }).superRefine((input, context) => {
-  for (const { path, message } of correctionFaults(input)) {
-    context.addIssue({ code: "custom", message, path: [...path] });
-  }
+  addFaults(context, correctionFaults(input));
+  if (reportsUsage(input)) addFaults(context, usageConflicts(input));
 });
 
 export const releaseInput = z.object({
@@ -127,6 +144,54 @@ const EXTRA_NAMES = [
   ["cents", "cents", "outputCostCents"],
   ["seconds", "seconds"],
 ] as const;
+
+interface Reported {
+  readonly usage?: Usage | null | undefined;
+  readonly providerUsage?: Usage | null | undefined;
+}
+
+function reportsUsage({ usage, providerUsage }: Reported): boolean {
+  return isSet(usage) || isSet(providerUsage);
+}
+
+/** Members of a commit that name what its usage already names. Section 9 of beyond.md, "Conflicts". */
+function* usageConflicts(
+  input: Reported & {
+    readonly extra?: z.infer<typeof extra> | null | undefined;
+    readonly actual?: z.infer<typeof actual> | null | undefined;
+    readonly costCents?: number | null | undefined;
+  },
+): Iterable<MemberFault> {
+  yield* conflictsOf(input, { costCents: input.costCents }, ["costCents"]);
+  const seconds = input.usage?.seconds == null ? [] : ["seconds"];
+  const extras = ["tokens", "outputTokens", "cents", "outputCostCents", ...seconds];
+  yield* conflictsOf(input, input.extra ?? {}, extras, "extra");
+  yield* conflictsOf(input, input.actual ?? {}, ["tokens", "cents", ...seconds], "actual");
+}
+
+/** The members among these that stand beside a usage. */
+function* conflictsOf(
+  reported: Reported,
+  members: Readonly<Record<string, unknown>>,
+  names: readonly string[],
+  parent?: string,
+): Iterable<MemberFault> {
+  const name = isSet(reported.usage) ? "usage" : "providerUsage";
+  if (parent === undefined && isSet(reported.usage) && isSet(reported.providerUsage)) {
+    yield { path: ["providerUsage"], message: "cannot be combined with usage" };
+  }
+  for (const member of names) {
+    if (!isSet(members[member])) continue;
+    yield {
+      path: parent === undefined ? [member] : [parent, member],
+      message: `cannot be combined with ${name}`,
+    };
+  }
+}
+
+function addFaults(context: z.RefinementCtx, faults: Iterable<MemberFault>): void {
+  for (const { path, message } of faults) context.addIssue({ code: "custom", message, path: [...path] });
+}
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;

@@ -141,13 +141,17 @@ export type {
   CommitAnswer,
   CommitOptions,
   CommittedGroup,
+  Cost,
   CreditOffer,
   Extra,
   GroupStanding,
   Held,
+  HeldSize,
   LimitReachedDetails,
+  ModelUsage,
   NotHeld,
   ReleaseOptions,
+  ReportedUsage,
   ReserveAnswer,
   ReservedGroup,
   ReserveOptions,
@@ -156,6 +160,7 @@ export type {
   TrackOptions,
   Usage,
   UseDetail,
+  Warning,
 } from "./metering_shapes.ts";
 export type { Metering } from "./metering.ts";
 export type { RetryPolicy } from "./retry.ts";

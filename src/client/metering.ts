@@ -3,11 +3,11 @@
 
 import type { Metadata } from "./shapes.ts";
 import type {
-  CallSize,
   CanUseAnswer,
   CommitAnswer,
   CommitOptions,
   Held,
+  HeldSize,
   ReleaseOptions,
   ReserveAnswer,
   ReserveOptions,
@@ -35,10 +35,12 @@ export class Metering {
    * ```ts
    * const hold = await client.reserve("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
    *   inputTokens: 4000,
+   *   maxOutputTokens: 500,
    *   prompt: "Write a haiku.",
    * });
    * if (!hold.allowed) throw new Error(hold.reasons.join());
-   * await client.commit(hold.reservationId, { extra: { outputTokens: 120 }, response: "Old pond..." });
+   * const usage = { inputTokens: 4000, outputTokens: 120 };
+   * await client.commit(hold.reservationId, { usage, response: "Old pond..." });
    * ```
    */
   reserve(
@@ -49,15 +51,25 @@ export class Metering {
     options: ReserveOptions = {},
     call?: CallOptions,
   ): Promise<ReserveAnswer> {
-    const { inputTokens, inputCostCents, count, prompt, ttlSeconds } = options;
-    const size = { inputTokens, inputCostCents, count };
-    return this.#write("/reserve", { userId, event, quantity, metadata, ...size, prompt, ttlSeconds }, call);
+    return this.#write("/reserve", { ...options, userId, event, quantity, metadata }, call);
   }
 
   /**
    * Charges what the work used in place of what was reserved. It succeeds while the reservation is open, and also
-   * after it has expired: then it charges anew.
+   * after it has expired: then it charges anew. Without a usage the cost stays what was held.
    *
+   * @example
+   * ```ts
+   * const hold = await client.reserve("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
+   *   inputTokens: 4000,
+   *   maxOutputTokens: 500,
+   * });
+   * if (hold.allowed) {
+   *   const usage = { inputTokens: 4000, cachedInputTokens: 0, outputTokens: 120 };
+   *   const settled = await client.commit(hold.reservationId, { usage });
+   *   console.log(settled.cost); // { cents: 0.0672, priced: true, model: "gpt-4o-mini" }
+   * }
+   * ```
    * @example
    * ```ts
    * const hold = await client.reserve("user_1", "image.render");
@@ -69,8 +81,7 @@ export class Metering {
    * ```
    */
   commit(reservationId: string, options: CommitOptions = {}, call?: CallOptions): Promise<CommitAnswer> {
-    const { extra, actual, costCents, response } = options;
-    return this.#write("/commit", { reservationId, extra, actual, costCents, response }, call);
+    return this.#write("/commit", { ...options, reservationId }, call);
   }
 
   /**
@@ -85,8 +96,7 @@ export class Metering {
    * ```
    */
   async release(reservationId: string, options: ReleaseOptions = {}, call?: CallOptions): Promise<void> {
-    const { reason, errorCode, response } = options;
-    await this.#write("/release", { reservationId, reason, errorCode, response }, call);
+    await this.#write("/release", { ...options, reservationId }, call);
   }
 
   /**
@@ -95,11 +105,12 @@ export class Metering {
    *
    * @example
    * ```ts
-   * const { matchStatus, counters } = await client.track("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
-   *   inputTokens: 4000,
+   * const { matchStatus, counters, cost } = await client.track("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
+   *   usage: { inputTokens: 4000, outputTokens: 120 },
    * });
    * console.log(matchStatus); // "matched"
-   * console.log(counters[0]?.remaining); // 96_000
+   * console.log(counters[0]?.remaining); // 95_880
+   * console.log(cost.cents); // 0.0672
    * ```
    */
   track(
@@ -110,10 +121,7 @@ export class Metering {
     options: TrackOptions = {},
     call?: CallOptions,
   ): Promise<TrackAnswer> {
-    const { inputTokens, inputCostCents, count, costCents, prompt, response } = options;
-    const size = { inputTokens, inputCostCents, count };
-    const members = { userId, event, quantity, metadata, ...size, costCents, prompt, response };
-    return this.#write("/track", members, call);
+    return this.#write("/track", { ...options, userId, event, quantity, metadata }, call);
   }
 
   /**
@@ -131,11 +139,10 @@ export class Metering {
     event: string,
     quantity?: number,
     metadata?: Metadata,
-    options: CallSize = {},
+    options: HeldSize = {},
     call?: CallOptions,
   ): Promise<CanUseAnswer> {
-    const { inputTokens, inputCostCents, count } = options;
-    const body = { userId, event, quantity, metadata, inputTokens, inputCostCents, count };
+    const body = { ...options, userId, event, quantity, metadata };
     return this.#transport.send(
       { method: "POST", path: "/can-use", access: "secret", body, isRead: true },
       call,
@@ -187,14 +194,17 @@ export class Metering {
    *
    * @example
    * ```ts
-   * const asked = { userId: "user_1", event: "chat.reply", inputTokens: 4000 };
+   * const metadata = { model: "gpt-4o-mini" };
+   * const asked = { userId: "user_1", event: "chat.reply", metadata, inputTokens: 4000, maxOutputTokens: 500 };
    * const outcome = await client.withReservation(asked, async () => {
-   *   const reply = await Promise.resolve({ text: "Old pond...", tokens: 120 });
-   *   return { value: reply.text, commit: { extra: { outputTokens: reply.tokens } } };
+   *   const usage = { prompt_tokens: 4000, completion_tokens: 120 };
+   *   const reply = await Promise.resolve({ text: "Old pond...", usage });
+   *   return { value: reply.text, commit: { providerUsage: reply.usage } };
    * });
    * if (!outcome.allowed) throw new Error(outcome.reasons.join());
    * console.log(outcome.value); // "Old pond..."
    * console.log(outcome.commit.groups[0]?.current); // 4120
+   * console.log(outcome.commit.cost.cents); // 0.0672
    * ```
    */
   withReservation<Value>(

@@ -11,8 +11,55 @@ export interface CallSize {
   readonly count?: number | undefined;
 }
 
+/** Sizes of work that is yet to be done. */
+export interface HeldSize extends CallSize {
+  /**
+   * The longest answer that the model may give, above 0: held in tokens with `inputTokens`, and in cents by the
+   * model's prices, so that the answer cannot go past a budget.
+   */
+  readonly maxOutputTokens?: number | undefined;
+}
+
+/** What a model used. Absent tokens are 0; `{}` is refused. */
+export interface ModelUsage {
+  /** The whole input, cached tokens and cache writes included. */
+  readonly inputTokens?: number | undefined;
+  /** The part of the input that came from the provider's prompt cache. */
+  readonly cachedInputTokens?: number | undefined;
+  /** The part of the input that was written to the provider's prompt cache. */
+  readonly cacheWriteTokens?: number | undefined;
+  /** The whole output, reasoning included. */
+  readonly outputTokens?: number | undefined;
+  /** The part of the output that the model spent on reasoning. */
+  readonly reasoningTokens?: number | undefined;
+  /** By default those that are held; in a track the quantity. */
+  readonly seconds?: number | undefined;
+  /** Calls, or images, of a model that is paid by them; 1 by default. */
+  readonly calls?: number | undefined;
+}
+
+/** What a model used, in one of two forms. It makes tokens and cents final. */
+export interface ReportedUsage {
+  /** In the members of this interface; not beside `costCents`, nor beside other amounts of tokens or cents. */
+  readonly usage?: ModelUsage | undefined;
+  /** In its place: the usage object of OpenAI, Anthropic or Gemini as it came. */
+  readonly providerUsage?: object | null | undefined;
+}
+
+/** What an event cost. */
+export interface Cost {
+  readonly cents: number;
+  /** Whether the catalog has a price row of the model. */
+  readonly priced: boolean;
+  /** The row's id; null for none. */
+  readonly model: string | null;
+}
+
+/** `unpriced_model`: a budget in cents covers the event, and neither a price row nor the call says what it cost. */
+export type Warning = "unpriced_model";
+
 /** Options of a reserve. */
-export interface ReserveOptions extends CallSize {
+export interface ReserveOptions extends HeldSize {
   /** Logged with the event where prompt logging is on and the user has not opted out of it. */
   readonly prompt?: string | undefined;
   /** How long the reservation lasts: 10 to 86,400; the app's setting by default. */
@@ -38,7 +85,8 @@ export type ReserveReason =
   | "limit_reached"
   | "reservation_headroom_exceeded"
   | "unmatched_event"
-  | "no_subscription";
+  | "no_subscription"
+  | "unpriced_model";
 
 /** The answer to a reserve that is allowed. */
 export interface Held {
@@ -85,11 +133,17 @@ export interface Actual {
   readonly seconds?: number | undefined;
 }
 
-/** Options of a commit: what the work used. `extra` and `actual` must not name the same unit. */
-export interface CommitOptions {
+/**
+ * Options of a commit: what the work used. `extra` and `actual` must not name the same unit, and neither names tokens
+ * or cents beside a usage.
+ */
+export interface CommitOptions extends ReportedUsage {
   readonly extra?: Extra | undefined;
   readonly actual?: Actual | undefined;
-  /** The event's whole cost, in place of the cost that the reservation carries. */
+  /**
+   * The event's whole cost for reports, in place of the cost that the reservation carries. A budget in cents counts it
+   * only for a model that is paid by the second.
+   */
   readonly costCents?: number | undefined;
   /** The model's output, logged under the same rules as the prompt. */
   readonly response?: string | undefined;
@@ -107,6 +161,9 @@ export interface CommitAnswer {
   readonly groups: readonly CommittedGroup[];
   /** Whether the reservation had expired and was charged anew. */
   readonly recharged: boolean;
+  /** By the prices at the time of the reserve. */
+  readonly cost: Cost;
+  readonly warnings?: readonly Warning[];
 }
 
 /** Options of a release. */
@@ -120,7 +177,8 @@ export interface ReleaseOptions {
 }
 
 /** Options of a track. */
-export interface TrackOptions extends CallSize {
+export interface TrackOptions extends CallSize, ReportedUsage {
+  /** The event's cost, for reports; only a model that is paid by the second counts it. */
   readonly costCents?: number | undefined;
   readonly prompt?: string | undefined;
   readonly response?: string | undefined;
@@ -133,6 +191,8 @@ export interface TrackAnswer {
   readonly matchedGroupIds: readonly string[];
   /** The counters of the matched groups. */
   readonly counters: readonly Counter[];
+  readonly cost: Cost;
+  readonly warnings?: readonly Warning[];
 }
 
 /** The `details` of the error with which a track at a limit rejects. */

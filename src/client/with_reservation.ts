@@ -24,7 +24,7 @@ export interface ReservedWork extends ReserveOptions {
 export interface Settled<Value> {
   /** The work's result, for you; it is not sent. */
   readonly value: Value;
-  /** What to commit; what was reserved by default. */
+  /** What to commit, such as the model's `usage` or `providerUsage`; what was reserved by default. */
   readonly commit?: CommitOptions | undefined;
 }
 

@@ -7,9 +7,10 @@ import type { Budget } from "../../actors/budget.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
-import { type Amount, amountOf } from "../domain/amount.ts";
+import type { Amount } from "../domain/amount.ts";
 import type { GenerateInput } from "../domain/metering/generate.ts";
-import { generationCents } from "../domain/metering/pricing.ts";
+import { centsOf } from "../domain/pricing/usage.ts";
+import { readProviderUsage } from "../domain/pricing/provider_usage.ts";
 import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
 import { type Refusal, refusal } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
@@ -176,11 +177,19 @@ interface Usage {
   readonly costCents: Amount;
 }
 
+/** What the model's report comes to; details that contradict its totals are left out. Null where there are none. */
 function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
   if (usage === null) return null;
-  const inputTokens = amountOf(usage.inputTokens);
-  const outputTokens = amountOf(usage.outputTokens);
-  return { inputTokens, outputTokens, costCents: generationCents(model, inputTokens, outputTokens) };
+  const { prompt_tokens, completion_tokens } = usage;
+  const detailed = readProviderUsage(usage);
+  const reported = "path" in detailed ? readProviderUsage({ prompt_tokens, completion_tokens }) : detailed;
+  if ("path" in reported) return null;
+  const { inputTokens, outputTokens } = reported;
+  return {
+    inputTokens: inputTokens ?? 0n,
+    outputTokens: outputTokens ?? 0n,
+    costCents: centsOf(model, reported),
+  };
 }
 
 function generationOf({ type, user, prompt }: Asking, usage: Usage, output: JsonObject): GenerateInput {

@@ -1,6 +1,7 @@
 // The model server: one question, one answer, over the OpenAI protocol. Whatever goes wrong there is a ModelFailure
 // whose message holds no text of the server's, since that may quote a key or a prompt.
 
+import type { ProviderUsage } from "../domain/pricing/provider_usage.ts";
 import type OpenAI from "openai";
 import { REQUEST_LIMITS } from "../process/limits.ts";
 import type { ModelServer } from "../process/features.ts";
@@ -21,7 +22,7 @@ export interface Question {
 /** What came back; null for what the server left out or garbled. */
 export interface ModelAnswer {
   readonly text: string | null;
-  readonly usage: { readonly inputTokens: number; readonly outputTokens: number } | null;
+  readonly usage: ProviderUsage | null;
 }
 
 /** The model server did not answer, or answered with an error. */
@@ -97,11 +98,9 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 function readAnswer(completion: unknown): ModelAnswer {
   const { choices, usage } = looseOf(completion);
   const text = looseOf(looseOf(Array.isArray(choices) ? choices[0] : null).message).content;
-  const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = looseOf(usage);
-  return {
-    text: typeof text === "string" ? text : null,
-    usage: isTokens(inputTokens) && isTokens(outputTokens) ? { inputTokens, outputTokens } : null,
-  };
+  const reported = looseOf(usage);
+  const hasFigures = isTokens(reported.prompt_tokens) && isTokens(reported.completion_tokens);
+  return { text: typeof text === "string" ? text : null, usage: hasFigures ? reported : null };
 }
 
 function looseOf(value: unknown): Record<string, unknown> {

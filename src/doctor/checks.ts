@@ -1,7 +1,7 @@
 // The doctor's verdicts: pure functions from facts to checks. Each check says what it found, and what to do about it where
 // something is to be done.
 
-import type { BacklogFacts } from "../read/store_facts.ts";
+import type { BacklogFacts, OldPrice } from "../read/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
@@ -36,7 +36,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  * @param term null where another process than the writer asks
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
-  const { database, migrations, holder, skewMs, backlog, drift } = facts;
+  const { database, migrations, holder, skewMs, backlog, drift, oldPrices } = facts;
   const isServed = term !== null || holder !== null;
   return [
     checkDatabase(database),
@@ -45,6 +45,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
     drift === null ? unread("drift") : checkDrift(drift),
+    oldPrices === null ? unread("prices") : checkPrices(oldPrices),
   ];
 }
 
@@ -193,6 +194,23 @@ function fullness({ backlogChanges, backlogBytes, waitingChanges }: TermFacts): 
 
 function counted(count: number): string {
   return count >= DOCTOR_LIMITS.countMax ? `${count} or more` : String(count);
+}
+
+const OLD_PRICES_NAMED_MAX = 20;
+
+/** Budgets in cents are as right as the prices are. */
+function checkPrices(old: readonly OldPrice[]): Check {
+  const name = "prices";
+  const days = DOCTOR_LIMITS.pricesOldMs / 86_400_000;
+  if (old.length === 0) return ok(name, `none was checked more than ${days} days ago`);
+  const named = Map.groupBy(old.slice(0, OLD_PRICES_NAMED_MAX), ({ appId }) => appId);
+  const apps = [...named].map(([appId, rows]) => `${appId}: ${rows.map(({ model }) => model).join(", ")}`);
+  if (old.length > OLD_PRICES_NAMED_MAX) apps.push("and others");
+  return warn(
+    name,
+    `${counted(old.length)} last checked more than ${days} days ago: ${apps.join("; ")}`,
+    "Compare them with a new price file: deno task admin models import FILE --app APP --dry-run",
+  );
 }
 
 function checkDrift(facts: DriftFacts): Check {

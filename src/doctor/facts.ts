@@ -7,8 +7,10 @@ import { messageOf } from "../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../read/reconcile.ts";
 import {
   type BacklogFacts,
+  type OldPrice,
   readBacklog,
   readClock,
+  readOldPrices,
   readServer,
   type ServerFacts,
 } from "../read/store_facts.ts";
@@ -37,6 +39,8 @@ export interface StoreFacts {
   readonly skewMs: number;
   readonly backlog: BacklogFacts | null;
   readonly drift: DriftFacts | null;
+  /** Prices that nobody compared with their source for long. */
+  readonly oldPrices: readonly OldPrice[] | null;
 }
 
 /**
@@ -55,6 +59,9 @@ export async function storeFacts(database: Database, now: () => number): Promise
     skewMs,
     backlog: isReadable ? await backlogFacts(database, now()) : null,
     drift: isReadable ? await driftFacts(database) : null,
+    oldPrices: isReadable
+      ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
+      : null,
   };
 }
 

@@ -36,6 +36,7 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
   reservation_headroom_exceeded: 2,
   unmatched_event: 3,
   no_subscription: 4,
+  unpriced_model: 5,
 };
 
 /** Outcomes of a reserve, in the order of `reserves`. */

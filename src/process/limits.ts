@@ -152,6 +152,8 @@ export const DOCTOR_LIMITS = {
   overdueMs: 600_000,
   /** An erasure runs within minutes. */
   erasureWarnMs: 3_600_000,
+  /** Model servers change their prices a few times a year. */
+  pricesOldMs: 90 * 86_400_000,
   /** Rows counted at most where there should be none. */
   countMax: 1_000,
 } as const;

@@ -73,3 +73,31 @@ export async function readBacklog(
   );
   return row as BacklogFacts;
 }
+
+/** A price of a catalog in force that was compared with its source long ago. */
+export interface OldPrice {
+  readonly appId: string;
+  readonly model: string;
+}
+
+/**
+ * Price rows of catalogs in force that were last compared with their source before a time. Rows that say nothing of
+ * it are left out.
+ *
+ * @param checkedBefore in real time
+ * @param limit the most that are read
+ */
+export async function readOldPrices(
+  reader: Reader,
+  checkedBefore: Millis,
+  limit: number,
+): Promise<readonly OldPrice[]> {
+  // Times in documents are UTC texts of one form, which compare as the times do.
+  return await reader.query<OldPrice>(
+    `select c.app_id as "appId", m.model ->> 'id' as model
+     from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)
+     where (m.model ->> 'checkedAt') collate "C" < $1
+     order by c.app_id, m.model ->> 'id' limit $2::int`,
+    [new Date(checkedBefore).toISOString(), limit],
+  );
+}

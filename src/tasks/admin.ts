@@ -8,6 +8,7 @@ import { SETTING_NAMES } from "../process/settings.ts";
 import type { Workspace } from "../tenant/registry.ts";
 import { addCatalogCommands } from "./admin_catalog.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
+import { addModelCommands } from "./admin_models.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
 import {
   EXIT,
@@ -60,6 +61,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
   addAppCommands(program, action);
   addKeyCommands(program, action);
   addCatalogCommands(program, action);
+  addModelCommands(program, action);
   addSweepCommand(program, action);
   addDoctorCommand(program, shell);
   return runProgram(program, args, shell);

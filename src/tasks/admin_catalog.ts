@@ -10,17 +10,20 @@ import { ServiceRefusal } from "./admin_client.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable } from "./table.ts";
 
-interface Applied {
+/** What the service says of a catalog that it applied, or would apply. */
+export interface Applied {
   readonly version: number;
   readonly changes: readonly CatalogChange[];
 }
 
-interface ApplyOptions {
+/** Options of what applies a file. */
+export interface ApplyOptions {
   readonly app?: string;
   readonly dryRun?: boolean;
 }
 
-type Shown = CatalogInput & { readonly version: number };
+/** A catalog in force. */
+export type Shown = CatalogInput & { readonly version: number };
 
 /** Adds the commands. */
 export function addCatalogCommands(program: Command, action: AdminAction): void {
@@ -42,12 +45,22 @@ export function addCatalogCommands(program: Command, action: AdminAction): void 
   withExample(apply, "deno task admin catalog apply catalog.json --app app_1 --dry-run");
 }
 
-async function applyFile({ client, show, appId, shell }: AdminRun, file: string, options: ApplyOptions) {
+async function applyFile(run: AdminRun, file: string, options: ApplyOptions) {
   const text = await readDocument(file);
   const isDryRun = options.dryRun === true;
-  const path = `${catalogPath(await appId(options.app))}${isDryRun ? "?dryRun=true" : ""}`;
+  const applied = await putCatalog(run, await run.appId(options.app), text, isDryRun);
+  run.show(applied, () => appliedText(applied, isDryRun));
+}
+
+/** Puts a catalog in force, or asks what it would change; its faults are printed. */
+export async function putCatalog(
+  { client, shell }: AdminRun,
+  appId: string,
+  document: unknown,
+  isDryRun: boolean,
+): Promise<Applied> {
   try {
-    show(await client.call<Applied>("PUT", path, text), (applied) => appliedText(applied, isDryRun));
+    return await client.call("PUT", `${catalogPath(appId)}${isDryRun ? "?dryRun=true" : ""}`, document);
   } catch (error) {
     // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
@@ -56,7 +69,8 @@ async function applyFile({ client, show, appId, shell }: AdminRun, file: string,
   }
 }
 
-async function readDocument(file: string): Promise<string> {
+/** The text of a file that holds JSON. */
+export async function readDocument(file: string): Promise<string> {
   let text: string;
   try {
     text = await Deno.readTextFile(file);
@@ -71,7 +85,8 @@ async function readDocument(file: string): Promise<string> {
   }
 }
 
-function catalogPath(appId: string): string {
+/** Where the API has an app's catalog. */
+export function catalogPath(appId: string): string {
   return `/apps/${encodeURIComponent(appId)}/catalog`;
 }
 

@@ -30,8 +30,8 @@ const ASK_TIMEOUT_MS = 10_000;
 export function addDoctorCommand(program: Command, shell: Shell): void {
   const command = program.command("doctor")
     .description(
-      "Look at settings, service, database, migrations, lease, clock, backlog and drift: each with a verdict and\n" +
-        "what to do. Works without a running service, too: DATABASE_URL, else the store in HOLDFAST_DATA_DIR.",
+      "Look at settings, service, database, migrations, lease, clock, backlog, drift and prices, each with a verdict\n" +
+        "and what to do. Works without a running service, too: DATABASE_URL, else the store in HOLDFAST_DATA_DIR.",
     )
     .action(async () => {
       const { url, json } = program.opts<{ url?: string; json?: boolean }>();

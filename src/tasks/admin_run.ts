@@ -12,6 +12,8 @@ export interface AdminRun {
   readonly client: AdminClient;
   /** Prints the data for programs, or what a person reads. */
   show<Data>(data: Data, text: (data: Data) => string): void;
+  /** Prints what people read before the data is there; nothing for programs. */
+  say(text: string): void;
   /** The app that is named, or the only one. */
   appId(given: string | undefined): Promise<string>;
 }
@@ -29,7 +31,8 @@ export function actionsOf(program: Command, shell: Shell): AdminAction {
       const client = await openAdminClient(url, shell);
       const show: AdminRun["show"] = (data, text) =>
         shell.print(json === true ? JSON.stringify(data, null, 2) : text(data));
-      await work({ shell, client, show, appId: (given) => appIdOf(client, given) }, ...args);
+      const say: AdminRun["say"] = (text) => json === true || shell.print(text);
+      await work({ shell, client, show, say, appId: (given) => appIdOf(client, given) }, ...args);
     } catch (error) {
       if (json !== true || !(error instanceof ServiceRefusal)) throw error;
       shell.print(JSON.stringify({ error: error.error }, null, 2));

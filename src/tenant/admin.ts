@@ -1,6 +1,7 @@
 // The administrator's work: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
 // writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
 
+import { withPriceRows } from "../domain/pricing/price_row.ts";
 import { randomText } from "../secrets/random.ts";
 import type { Term } from "../../actors/term.ts";
 import { numberOf } from "../domain/amount.ts";
@@ -279,7 +280,7 @@ async function findInUse(
 
 function closeParts(app: App, { plans, packs }: RemovedParts): void {
   if (app.applied === null || plans.length === 0 && packs.length === 0) return;
-  const { document, version } = app.applied;
+  const { document, version, priceRows } = app.applied;
   const closed = <Part extends { id: string; archived?: boolean | undefined }>(
     parts: readonly Part[] | undefined,
     ids: readonly string[],
@@ -287,6 +288,7 @@ function closeParts(app: App, { plans, packs }: RemovedParts): void {
   app.catalog = compileCatalog(
     { ...document, plans: closed(document.plans, plans), packs: closed(document.packs, packs) },
     version,
+    priceRows,
   );
 }
 
@@ -309,6 +311,7 @@ function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {
     version: (app.applied?.version ?? 0) + 1,
     document,
     planOrder: [...known, ...added],
+    priceRows: withPriceRows(app.applied?.priceRows ?? [], document.models ?? []),
   };
 }
 

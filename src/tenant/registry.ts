@@ -6,6 +6,7 @@ import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
 import type { Mode } from "../../actors/port.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
+import type { ModelDocument } from "../domain/pricing/price_row.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import type { Clock } from "../process/clock.ts";
 import { REQUEST_LIMITS } from "../process/limits.ts";
@@ -56,6 +57,8 @@ export interface AppliedCatalog {
   readonly document: CatalogDocument;
   /** Every plan id ever added, oldest first. */
   readonly planOrder: readonly string[];
+  /** Every price row that the app's catalogs ever had, each at its number. */
+  readonly priceRows: readonly ModelDocument[];
 }
 
 /** A realm's row. */
@@ -189,7 +192,7 @@ export class Registry {
     if (app === undefined) return;
     app.applied = applied;
     this.#origins = null;
-    app.catalog = compileCatalog(applied.document, applied.version);
+    app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows);
   }
 
   /** Adds a key or its revocation, which holds at once. */

@@ -6,6 +6,8 @@ import { callReport, Histogram } from "./histogram.ts";
 import {
   COLD_USERS,
   coldUserId,
+  commitOf,
+  isPair,
   type LoadPlan,
   type LoadReport,
   requestOf,
@@ -92,7 +94,7 @@ class Run {
         await sleep(1);
       } else if (isChecked && find(answer.buffer, ALLOWED, answer.bodyStart, answer.bodyEnd) < 0) {
         this.#fail("refused", answer.bodyText());
-      } else if (this.#plan.calls === "pair") {
+      } else if (isPair(this.#plan.calls)) {
         await this.#call(connection, answer, commit.settling(answer), this.commit);
       }
     }
@@ -181,12 +183,8 @@ class CommitRequest {
     const start = found + RESERVATION.length;
     const length = find(answer.buffer, QUOTE, start, answer.bodyEnd) - start;
     if (length !== this.#idLength) {
-      this.#request = request(
-        this.#plan,
-        "POST",
-        "/api/v1/commit",
-        JSON.stringify({ reservationId: "x".repeat(length) }),
-      );
+      const body = commitOf(this.#plan.calls, "x".repeat(length));
+      this.#request = request(this.#plan, "POST", "/api/v1/commit", body);
       this.#idLength = length;
       this.#idAt = this.#request.length - '"}'.length - length;
     }
@@ -219,7 +217,7 @@ async function load(plan: LoadPlan): Promise<LoadReport> {
     seconds,
     first: callReport(run.first, seconds),
     nextCold: run.nextCold,
-    commit: plan.calls === "pair" ? callReport(run.commit, seconds) : null,
+    commit: isPair(plan.calls) ? callReport(run.commit, seconds) : null,
     all: callReport(all, seconds),
     failures: run.failures,
     firstFailure: run.firstFailure,

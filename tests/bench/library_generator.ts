@@ -5,6 +5,8 @@ import library from "npm:autocannon@9.0.0";
 import { callReport, Histogram } from "./histogram.ts";
 import {
   coldUserId,
+  commitOf,
+  isPair,
   type LoadPlan,
   type LoadReport,
   requestOf,
@@ -82,17 +84,17 @@ function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
       if (status !== 200) return counts.fail(String(status), body);
       if (plan.calls === "usage") return;
       if (!body.includes('"allowed":true')) return counts.fail("refused", body);
-      if (plan.calls === "pair") context.reservationId = JSON.parse(body).data.reservationId;
+      if (isPair(plan.calls)) context.reservationId = JSON.parse(body).data.reservationId;
     },
   };
-  if (plan.calls !== "pair") return [first];
+  if (!isPair(plan.calls)) return [first];
   const commit: LibraryRequest = {
     method: "POST",
     path: "/api/v1/commit",
     headers,
     setupRequest: (request, context) => ({
       ...request,
-      body: JSON.stringify({ reservationId: context.reservationId }),
+      body: commitOf(plan.calls, context.reservationId ?? ""),
     }),
     onResponse: (status, body) => {
       if (status !== 200) counts.fail(String(status), body);
@@ -116,7 +118,7 @@ function run(plan: LoadPlan, counts: Counts, ms: number): Promise<number> {
       const answered = answers.get(client) ?? 0;
       answers.set(client, answered + 1);
       if (status !== 200) return;
-      const isCommit = plan.calls === "pair" && answered % 2 === 1;
+      const isCommit = isPair(plan.calls) && answered % 2 === 1;
       (isCommit ? counts.commit : counts.first).record(responseTimeMs * 1000);
     });
   });
@@ -135,7 +137,7 @@ if (import.meta.main) {
     seconds,
     first: callReport(counts.first, seconds),
     nextCold: counts.nextCold,
-    commit: plan.calls === "pair" ? callReport(counts.commit, seconds) : null,
+    commit: isPair(plan.calls) ? callReport(counts.commit, seconds) : null,
     all: callReport(all, seconds),
     failures: counts.failures,
     firstFailure: counts.firstFailure,

@@ -16,8 +16,30 @@ export type Spread = "spread" | "hot" | "cold";
 /** How many users there are of whom nothing is in memory, and how they are called. */
 export const COLD_USERS = 1_000_000;
 
-/** What is called: a reserve, a reserve and the commit of it, or a read of a user that is in memory. */
-export type Calls = "reserve" | "pair" | "can-use" | "usage";
+/**
+ * What is called: a reserve, a reserve and the commit of it, or a read of a user that is in memory. The last two pairs
+ * are a model's work under a budget in cents, with amounts that the caller worked out and with what the model's server
+ * reported: the same counters move by the same amounts.
+ */
+export type Calls = "reserve" | Pair | "can-use" | "usage";
+type Pair = "pair" | "pair of amounts" | "pair with usage";
+
+/** What the commit of a pair says beside the reservation's id. */
+const COMMITS: Readonly<Record<Pair, Record<string, unknown>>> = {
+  "pair": {},
+  "pair of amounts": { actual: { tokens: 1120, cents: 0.0222 } },
+  "pair with usage": { usage: { inputTokens: 1000, outputTokens: 120 } },
+};
+
+/** Whether a call is a reserve that a commit follows. */
+export function isPair(calls: Calls): calls is Pair {
+  return Object.hasOwn(COMMITS, calls);
+}
+
+/** The body of a commit; the id is its last member. */
+export function commitOf(calls: Calls, reservationId: string): string {
+  return JSON.stringify({ ...isPair(calls) ? COMMITS[calls] : {}, reservationId });
+}
 
 /** One run of the generator. */
 export interface LoadPlan {
@@ -66,6 +88,9 @@ export function coldUserId(n: number): string {
   return `cold-${String(n).padStart(7, "0")}`;
 }
 
+/** A call of a model that has a price. */
+const CHAT = { event: "chat.reply", metadata: { model: "mini" }, inputTokens: 1000 };
+
 /** The request of a call for a user: method, path, and a body where it has one. */
 export function requestOf(calls: Calls, paidBy: PaidBy, userId: string): [string, string, string | null] {
   const event = EVENTS[paidBy];
@@ -77,6 +102,10 @@ export function requestOf(calls: Calls, paidBy: PaidBy, userId: string): [string
     case "reserve":
     case "pair":
       return ["POST", "/api/v1/reserve", JSON.stringify({ userId, event, count: 1 })];
+    case "pair of amounts":
+      return ["POST", "/api/v1/reserve", JSON.stringify({ userId, ...CHAT })];
+    case "pair with usage":
+      return ["POST", "/api/v1/reserve", JSON.stringify({ userId, ...CHAT, maxOutputTokens: 500 })];
   }
 }
 

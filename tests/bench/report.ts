@@ -1,7 +1,7 @@
 // From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
 // document. Nothing here measures.
 import { type DrainReport } from "./drain_watch.ts";
-import { type CallReport, type Spread } from "./load_plan.ts";
+import { type CallReport, isPair, type Spread } from "./load_plan.ts";
 import type { Measured, Scenario } from "./schedule.ts";
 
 /** Facts about where the numbers come from. */
@@ -67,8 +67,16 @@ export function callsOf({ calls, users, paidBy, isHalf }: Scenario): string {
   if (isHalf) return HALF;
   if (users === "cold") return COLD;
   if (paidBy === "credits") return BY_CREDITS;
-  return calls === "pair" ? "reserve + commit" : calls;
+  return PAIRS[calls] ?? calls;
 }
+
+const OF_AMOUNTS = "reserve + commit of amounts";
+const WITH_USAGE = "reserve + commit with usage";
+const PAIRS: Readonly<Record<string, string>> = {
+  "pair": "reserve + commit",
+  "pair of amounts": OF_AMOUNTS,
+  "pair with usage": WITH_USAGE,
+};
 
 function rowsOf(runs: Measured[]): Row[] {
   const rows: Row[] = [];
@@ -78,7 +86,7 @@ function rowsOf(runs: Measured[]): Row[] {
     const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
       rows.push(rowOf({ contestant, calls, users }, same, pick));
     row(callsOf(run), ({ load }) => load.all);
-    if (run.calls !== "pair") continue;
+    if (!isPair(run.calls)) continue;
     row("  its reserve", ({ load }) => load.first);
     row("  its commit", ({ load }) => load.commit);
   }
@@ -176,6 +184,12 @@ function targets(rows: Row[]): Report["targets"] {
       const byPlan = plainOf(rows, "holdfast", users)?.requestsPerSecond ?? NaN;
       add("reserve by credits to reserve by the plan", users, row.requestsPerSecond / byPlan, {
         atLeast: 0.8,
+      });
+    }
+    if (calls === WITH_USAGE) {
+      const without = rows.find((other) => other.calls === OF_AMOUNTS && other.users === users);
+      add("a usage to the same amounts", users, row.requestsPerSecond / (without?.requestsPerSecond ?? NaN), {
+        atLeast: 0.95,
       });
     }
     if (calls === HALF) {

@@ -39,6 +39,8 @@ export function roundOf(contestants: Contestant[]): Scenario[] {
     if (isService !== true) continue;
     both(name, { paidBy: "credits" });
     both(name, { calls: "pair" });
+    both(name, { calls: "pair of amounts" });
+    both(name, { calls: "pair with usage" });
     both(name, { calls: "can-use" });
     both(name, { calls: "usage" });
     add(name, { isHalf: true });

@@ -90,6 +90,7 @@ async function meter({ client }: Scene): Promise<void> {
   const extra = { outputTokens: 50 };
   const settled = await client.commit(hold.reservationId, { extra, actual: { cents: 3 }, response: "done" });
   assert.deepEqual(settled.groups.map(({ current }) => current), [1050, 3]);
+  await meterUsage(client);
 
   const other = await client.reserve("u", "image.render");
   assert.ok(other.allowed);
@@ -120,12 +121,29 @@ async function meter({ client }: Scene): Promise<void> {
   assert.match(eventId, /^evt_/);
   assert.deepEqual(groups, [{ groupId: "lg_pro_images", unit: "count", quota: 30, current: 2 }]);
 
-  const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000 });
+  const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000, maxOutputTokens: 1 });
   assert.deepEqual([can.allowed, can.reasons, can.details.length], [false, ["limit_reached"], 1]);
   const refused = await client.reserve("stranger", "image.x");
   assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);
   assert.deepEqual((await client.usage("u", "image.x")).counters.map(({ count }) => count), [2]);
   assert.equal((await client.usage("stranger")).period, null);
+}
+
+/** What a model used, in members of ours and as a server's object: it costs the same each time. */
+async function meterUsage(client: HoldfastClient): Promise<void> {
+  const mini = { model: "gpt-4o-mini" };
+  const usage = { inputTokens: 666, cachedInputTokens: 0, outputTokens: 334, reasoningTokens: 4 };
+  const providerUsage = { prompt_tokens: 666, completion_tokens: 334, prompt_tokens_details: null };
+  const cost = { cents: 0.03003, priced: true, model: "gpt-4o-mini" };
+  for (const reported of [{ usage }, { providerUsage }]) {
+    const hold = await client.reserve("u", "chat.title", 1, mini, {
+      inputTokens: 666,
+      maxOutputTokens: 4000,
+    });
+    assert.ok(hold.allowed);
+    assert.deepEqual((await client.commit(hold.reservationId, reported)).cost, cost);
+    assert.deepEqual((await client.track("u", "chat.title", 1, mini, reported)).cost, cost);
+  }
 }
 
 async function credit({ client }: Scene): Promise<void> {

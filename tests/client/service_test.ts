@@ -122,6 +122,20 @@ Deno.test("work under a reservation is committed; it does not start where quota 
   assert.equal((await client.events.get(events[0]?.id as string)).reason, "The work failed");
 });
 
+Deno.test("a member that is none goes out as it was given, so that the service names the right one", async () => {
+  const app = await appWithUser(service);
+  const client = clientOf(service, app);
+  const hold = await client.reserve("u", "image.x");
+  assert.ok(hold.allowed);
+  const slip: object = { tokens: 5 };
+  const isSlip = (error: HoldfastError) =>
+    error.code === "invalid_request" && /^tokens: /.test(error.message);
+  await assert.rejects(client.commit(hold.reservationId, slip), isSlip);
+  await assert.rejects(client.track("u", "image.x", 1, {}, slip), isSlip);
+  await assert.rejects(client.reserve("u", "image.x", 1, {}, slip), isSlip);
+  await client.commit(hold.reservationId);
+});
+
 Deno.test("the error of the work is thrown on even when the release fails too", async () => {
   const app = await appWithUser(service);
   const { fetch } = brokenFetch("none", "before");

@@ -24,7 +24,12 @@ const SOUND: StoreFacts = {
   skewMs: -3,
   backlog: { journalBatches: 2, overdueUsers: 0, historyMoves: 0, openErasures: 1, lateErasures: 0 },
   drift: { summary: SUMMARY, first: null },
+  oldPrices: [],
 };
+const OLD_PRICES = Array.from(
+  { length: 21 },
+  (_, at) => ({ appId: at < 2 ? "app_1" : "app_2", model: `m${at}` }),
+);
 const IDLE: TermFacts = { backlogChanges: 0, backlogBytes: 0, waitingChanges: 0 };
 const { database, migrations, backlog } = SOUND as StoreFacts & { backlog: object };
 
@@ -33,7 +38,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
     const checks = checkStore(SOUND, term);
     assert.deepEqual(
       checks.map(({ name, verdict }) => `${verdict} ${name}`),
-      ["ok database", "ok migrations", "ok lease", "ok clock", "ok backlog", "ok drift"],
+      ["ok database", "ok migrations", "ok lease", "ok clock", "ok backlog", "ok drift", "ok prices"],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
     assert.equal(worstOf(checks), "ok");
@@ -70,6 +75,9 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     "fail drift",
     /2 in a sample: users 3,.*first user 2: counter/,
   ],
+  [{ oldPrices: null }, false, "warn prices", /not looked at/],
+  [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
+  [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
 ];
 
 Deno.test("each trouble changes its own verdict and no other, and comes with advice", () => {

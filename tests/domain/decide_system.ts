@@ -11,11 +11,11 @@ import { decide } from "../../src/domain/decide.ts";
 import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
 import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
-import type { GroupReading } from "../../src/domain/metering/room.ts";
+import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
+import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
@@ -26,6 +26,7 @@ import { answerAlias } from "./alias_calls.ts";
 import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
+import { showCost, showEvent, showGroup, showListed } from "./wire_answer.ts";
 import {
   amountOrNull,
   callOf,
@@ -34,6 +35,7 @@ import {
   subscribeOf,
   textOrNull,
   timeOrNull,
+  usageOf,
   userOf,
 } from "./wire_input.ts";
 
@@ -66,7 +68,7 @@ export function countedIds(user: number): IdSource {
 
 /** Users behind `decide`. */
 export class DecideSystem {
-  readonly catalog: Catalog;
+  catalog: Catalog;
   readonly tables = new MemoryTables();
   readonly auditor = new Auditor();
   readonly states = new Map<string, UserState>();
@@ -79,12 +81,22 @@ export class DecideSystem {
   readonly #names = new Map<number, string>();
   readonly aliases = new Map<string, string>();
   readonly #sharedIds = countedIds(0);
+  /** Every price row there ever was. */
+  #priced: readonly ModelDocument[];
   #calls = 0;
   #lastKey = 0;
 
   constructor(options: DecideOptions) {
     this.#options = options;
+    this.#priced = options.catalog.models ?? [];
     this.catalog = compileCatalog({ ...options.catalog, composeTypes: [] }, 1);
+  }
+
+  /** Puts another catalog in force; holds go on naming the price rows that they were made under. */
+  apply(document: CatalogDocument): void {
+    this.#priced = withPriceRows(this.#priced, document.models ?? []);
+    const { version } = this.catalog;
+    this.catalog = compileCatalog({ ...document, composeTypes: [] }, version + 1, this.#priced);
   }
 
   /** Answers a request at a moment. */
@@ -268,24 +280,35 @@ export class DecideSystem {
         );
       case "track": {
         const costCents = amountOrNull(input["costCents"]);
-        const command = { ...callOf(input), costCents, prompt: null, response: null };
-        return this.ask(userOf(input), "track", command, now, ({ eventId, matchStatus, counters }) => ({
-          eventId,
-          matchStatus,
-          matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
-          counters: counters.map(showCounter),
+        const usage = usageOf(input);
+        const command = { ...callOf(input), costCents, usage, prompt: null, response: null };
+        return this.ask(userOf(input), "track", command, now, (answer) => ({
+          eventId: answer.eventId,
+          matchStatus: answer.matchStatus,
+          matchedGroupIds: answer.matchStatus === "matched"
+            ? answer.counters.map(({ group }) => group.id)
+            : [],
+          counters: answer.counters.map(showCounter),
+          ...showCost(answer),
         }));
       }
       case "commit":
-        return this.#settle(input, "commit", commitOf(input), now, ({ eventId, groups, recharged }) => ({
-          eventId,
-          groups: groups.map((group) => ({
-            ...group,
-            quota: numberOf(group.quota),
-            current: numberOf(group.current),
-          })),
-          recharged,
-        }));
+        return this.#settle(
+          input,
+          "commit",
+          commitOf(input),
+          now,
+          ({ eventId, groups, recharged, ...priced }) => ({
+            ...showCost(priced),
+            eventId,
+            groups: groups.map((group) => ({
+              ...group,
+              quota: numberOf(group.quota),
+              current: numberOf(group.current),
+            })),
+            recharged,
+          }),
+        );
       case "release": {
         const cut = (value: unknown, length: number) =>
           typeof value === "string" ? [...value].slice(0, length).join("") : null;
@@ -367,7 +390,8 @@ export class DecideSystem {
       (userId === undefined || this.#names.get(event.userKey) === this.canonicalOf(userId)) &&
       (eventType === undefined || event.type === eventType)
     );
-    const events = wanted.slice(offset, offset + limit).map((event) => this.#listed(event));
+    const events = wanted.slice(offset, offset + limit)
+      .map((event) => showListed(event, this.#names.get(event.userKey)));
     return { status: 200, data: { events, limit, offset, logPromptsEnabled: this.catalog.promptLogging } };
   }
 
@@ -376,34 +400,7 @@ export class DecideSystem {
     if (event === undefined) return { status: 404, code: "not_found" };
     return {
       status: 200,
-      data: {
-        ...this.#listed(event),
-        metadata: event.metadata === null ? null : JSON.parse(event.metadata),
-        matchedGroupIds: matchedGroupIds(event),
-        amounts: chargedAmounts(event).map((each) => ({ ...each, amount: numberOf(each.amount) })),
-        prompt: null,
-        response: null,
-        errorCode: this.catalog.promptLogging ? event.errorCode : null,
-        reservationId: event.reservationId,
-        reason: event.reason,
-        uncovered: Object.fromEntries(
-          Object.entries(event.uncovered).map(([unit, amount]) => [unit, numberOf(amount)]),
-        ),
-      },
-    };
-  }
-
-  #listed(event: MeteringEvent): WireData {
-    return {
-      id: event.id,
-      endUserId: this.#names.get(event.userKey),
-      eventType: event.type,
-      quantity: numberOf(event.quantity),
-      costCents: numberOf(event.costCents),
-      matchStatus: event.matchStatus,
-      createdAt: new Date(event.createdAt).toISOString(),
-      hasLog: false,
-      promptPreview: null,
+      data: showEvent(event, this.#names.get(event.userKey), this.catalog.promptLogging),
     };
   }
 
@@ -427,14 +424,4 @@ export class DecideSystem {
 
 function throwawayIds(): IdSource {
   return countedIds(0);
-}
-
-function showGroup({ group, quota, counter, gate }: GroupReading): WireData {
-  return {
-    groupId: group.id,
-    unit: group.unit,
-    quota: numberOf(quota),
-    current: numberOf(counter.count),
-    ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
-  };
 }

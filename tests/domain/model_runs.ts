@@ -25,6 +25,9 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
   "a state that is loaded again answers as one that stayed": async (run) => {
     await answersAsPredicted(run, { reloadEvery: 3 });
   },
+  "holds keep their prices while catalogs change, users merge and states are loaded again": async (run) => {
+    await answersAsPredicted(run, { merges: true, reloadEvery: 3, reprices: true });
+  },
   "settling at each due moment gives what settling at the next call gives": lazyEqualsEager,
   "merges answer as the model predicts, with balanced books": async (run) => {
     const system = await answersAsPredicted(run, { merges: true });
@@ -54,11 +57,18 @@ export function testRuns(seeds: readonly number[], steps: number): void {
 
 async function answersAsPredicted(
   { catalog, seed, steps }: Run,
-  how: { readonly merges?: boolean; readonly reloadEvery?: number } = {},
+  how: { readonly merges?: boolean; readonly reloadEvery?: number; readonly reprices?: boolean } = {},
 ): Promise<DecideSystem> {
   const system = new DecideSystem({ catalog, ...how });
-  const { merges = false } = how;
-  await drive({ catalog, seed, steps, merges, send: (request, nowMs) => system.send(request, nowMs) });
+  const { merges = false, reprices = false } = how;
+  await drive({
+    catalog,
+    seed,
+    steps,
+    merges,
+    send: (request, nowMs) => system.send(request, nowMs),
+    ...(reprices ? { apply: (document) => system.apply(document) } : {}),
+  });
   return system;
 }
 

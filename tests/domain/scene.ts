@@ -11,7 +11,7 @@ import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import type { Metadata } from "../../src/domain/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
 import type { MeteringEvent } from "../../src/domain/metering/event.ts";
-import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import {
   type Catalog,
   type CatalogDocument,
@@ -20,6 +20,8 @@ import {
   type PlanDocument,
 } from "../../src/domain/plans/catalog.ts";
 import type { Unit } from "../../src/domain/plans/plan.ts";
+import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
+import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { Auditor } from "./auditor.ts";
@@ -69,13 +71,23 @@ export type Size = Partial<Record<keyof CallSize, number>>;
 /** A call's size from plain numbers. */
 export function sizeOf(members: Size = {}): CallSize {
   const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
-  const { quantity, count, inputTokens, inputCostCents } = members;
+  const { quantity, count, inputTokens, inputCostCents, maxOutputTokens } = members;
   return {
     quantity: amount(quantity),
     count: amount(count),
     inputTokens: amount(inputTokens),
     inputCostCents: amount(inputCostCents),
+    maxOutputTokens: amount(maxOutputTokens),
   };
+}
+
+/** A reported usage in plain numbers. */
+export type Reported = Partial<Record<keyof Usage, number>>;
+
+function usageOf(members: Reported | undefined): Usage | null {
+  if (members === undefined) return null;
+  const amounts = Object.entries(members).map(([name, value]) => [name, amountOf(value)]);
+  return { ...NO_USAGE, ...Object.fromEntries(amounts) };
 }
 
 /** What a call is about, in plain values; a number is a count. */
@@ -100,6 +112,7 @@ export interface Final {
   readonly extra?: Partial<Record<Unit, number>>;
   readonly actual?: Partial<Record<Unit, number>>;
   readonly costCents?: number;
+  readonly usage?: Reported;
 }
 
 /** What a scene starts with beside its plans. */
@@ -124,6 +137,8 @@ export class Scene {
   readonly auditor: Auditor;
   readonly #ids: IdSource;
   readonly #isAudited: boolean;
+  /** Every price row there ever was. */
+  #priced: readonly ModelDocument[];
 
   constructor(
     plans: readonly PlanDocument[],
@@ -132,6 +147,7 @@ export class Scene {
     { key = 7, id = "u", beside, isAudited = true, ...more }: Start = {},
   ) {
     this.catalog = beside?.catalog ?? compileCatalog({ plans, packs, ...more }, 1);
+    this.#priced = more.models ?? [];
     this.now = beside?.now ?? Date.parse(at);
     this.auditor = beside?.auditor ?? new Auditor();
     this.#isAudited = isAudited;
@@ -155,6 +171,13 @@ export class Scene {
 
   wait(seconds: number): this {
     this.now += seconds * 1000;
+    return this;
+  }
+
+  /** Puts other models and settings in force; the price rows of before keep their numbers. */
+  reprice(plans: readonly PlanDocument[], more: Pick<CatalogDocument, "models" | "settings">): this {
+    this.#priced = withPriceRows(this.#priced, more.models ?? []);
+    this.catalog = compileCatalog({ plans, packs: PACKS, ...more }, this.catalog.version + 1, this.#priced);
     return this;
   }
 
@@ -230,17 +253,24 @@ export class Scene {
   }
 
   /** Tracks; the match status of the event. */
-  track(size: Size | number, { costCents, ...call }: Call & { costCents?: number } = {}): string {
+  track(
+    size: Size | number,
+    { costCents, usage, ...call }: Call & { costCents?: number; usage?: Reported | undefined } = {},
+  ): string {
     const cost = costCents === undefined ? null : amountOf(costCents);
     const from = this.changes.length;
-    this.do("track", { ...callOf(size, call), costCents: cost, prompt: null, response: null });
+    const told = { costCents: cost, usage: usageOf(usage), prompt: null, response: null };
+    this.do("track", { ...callOf(size, call), ...told });
     return eventsIn(this.changes.slice(from))[0]?.matchStatus ?? "none";
   }
 
   /** Commits, which must work: the counters of the hold's window, "recharged" where it was, and what is uncovered. */
   commit(reservationId: string, final: Final = {}) {
-    const { groups, recharged } = this.ask("commit", this.#commitOf(reservationId, final));
+    const answer = this.ask("commit", this.#commitOf(reservationId, final));
+    const { groups, recharged, cost, warnings } = answer;
     return {
+      warnings,
+      cost: [numberOf(cost.cents), cost.model],
       recharged,
       groups: Object.fromEntries(groups.map(({ groupId, current }) => [groupId, numberOf(current)])),
       overflow: groups.filter(({ overflow }) => overflow).map(({ groupId }) => groupId),
@@ -253,12 +283,13 @@ export class Scene {
     return this.code("commit", this.#commitOf(reservationId, final));
   }
 
-  #commitOf(reservationId: string, { extra, actual, costCents }: Final): Commands["commit"]["input"] {
+  #commitOf(reservationId: string, { extra, actual, costCents, usage }: Final): Commands["commit"]["input"] {
     return {
       reservationId,
       extra: correctionOf(extra),
       actual: correctionOf(actual),
       costCents: costCents === undefined ? null : amountOf(costCents),
+      usage: usageOf(usage),
       response: null,
     };
   }

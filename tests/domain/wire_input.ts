@@ -4,7 +4,9 @@ import { amountOf } from "../../src/domain/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { Metadata } from "../../src/domain/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
-import type { CallSize } from "../../src/domain/metering/pricing.ts";
+import type { CallSize } from "../../src/domain/pricing/amounts.ts";
+import { readProviderUsage } from "../../src/domain/pricing/provider_usage.ts";
+import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { Input } from "../model/document.ts";
 
@@ -18,8 +20,17 @@ export function callOf(input: Input): { event: string; metadata: Metadata | null
       count: amountOrNull(input["count"]),
       inputTokens: amountOrNull(input["inputTokens"]),
       inputCostCents: amountOrNull(input["inputCostCents"]),
+      maxOutputTokens: amountOrNull(input["maxOutputTokens"]),
     },
   };
+}
+
+/** What a commit or a track reports; only well-formed objects come here. */
+export function usageOf({ usage, providerUsage }: Input): Usage | null {
+  if (providerUsage != null) return readProviderUsage(providerUsage as Input) as Usage;
+  if (usage == null) return null;
+  const amounts = Object.entries(usage).map(([name, value]) => [name, amountOrNull(value)]);
+  return { ...NO_USAGE, ...Object.fromEntries(amounts) };
 }
 
 export function commitOf(input: Input): Commands["commit"]["input"] {
@@ -34,6 +45,7 @@ export function commitOf(input: Input): Commands["commit"]["input"] {
       cents: extra["cents"] ?? extra["outputCostCents"],
     }),
     actual: correctionOf(actual),
+    usage: usageOf(input),
     response: null,
   };
 }

@@ -14,6 +14,7 @@ import type {
   Plan,
   Unit,
 } from "./document.ts";
+import type { Random } from "./random.ts";
 
 const MODELS: ModelRow[] = [
   {
@@ -21,6 +22,7 @@ const MODELS: ModelRow[] = [
     modality: "text",
     amountMode: "per_token",
     inputCentsPerMillionTokens: 15,
+    cachedInputCentsPerMillionTokens: 7.5,
     outputCentsPerMillionTokens: 60,
   },
   { id: "flux-pro", modality: "image", amountMode: "per_call", centsPerCall: 5 },
@@ -125,9 +127,16 @@ export const tiny: CatalogDocument = {
       modality: "text",
       amountMode: "per_token",
       inputCentsPerMillionTokens: 333333.3,
-      outputCentsPerMillionTokens: 1,
+      cacheWriteCentsPerMillionTokens: 400000,
+      cacheWrite1hCentsPerMillionTokens: 700000.7,
+      outputCentsPerMillionTokens: 250000,
+      reasoningCentsPerMillionTokens: 300000.123456,
+      tiers: [
+        { aboveInputTokens: 5, inputCentsPerMillionTokens: 500000, outputCentsPerMillionTokens: 410000.1 },
+        { aboveInputTokens: 2.5, cachedInputCentsPerMillionTokens: 90000, reasoningCentsPerMillionTokens: 1 },
+      ],
     },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerCall: 0.7 },
+    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
     { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
     { id: "voice", modality: "audio", amountMode: "per_unit", centsPerSecond: 0.333333 },
   ],
@@ -269,5 +278,33 @@ export const ladder: CatalogDocument = {
   ],
   ...NOTHING_ELSE,
 };
+
+/** The catalog with other prices, some models gone and unpriced calls taken otherwise; plans and packs stay. */
+export function repriced(catalog: CatalogDocument, random: Random): CatalogDocument {
+  const price = () => random.pick([0, 0.000001, 250000, 1e6 / 3, random.whole(1, 900_000)]);
+  const models = (catalog.models ?? []).filter(() => random.chance(0.85)).map((row): ModelRow => {
+    if (random.chance(0.3)) return row;
+    if (row.amountMode === "per_unit") return { ...row, centsPerSecond: random.whole(1, 30) / 10 };
+    if (row.amountMode === "per_call") {
+      const { centsPerCall: _call, centsPerImage: _image, ...rest } = row;
+      const name = random.pick(["centsPerCall", "centsPerImage"] as const);
+      return { ...rest, [name]: random.whole(1, 20) / 10 };
+    }
+    return {
+      id: row.id,
+      modality: row.modality,
+      amountMode: row.amountMode,
+      inputCentsPerMillionTokens: price(),
+      outputCentsPerMillionTokens: price(),
+      ...(random.chance(0.5) ? { cachedInputCentsPerMillionTokens: price() } : {}),
+      ...(random.chance(0.5) ? { reasoningCentsPerMillionTokens: price() } : {}),
+      ...(random.chance(0.5)
+        ? { tiers: [{ aboveInputTokens: random.whole(0, 8), inputCentsPerMillionTokens: price() }] }
+        : {}),
+    };
+  });
+  const unpricedModels = random.pick(["warn", "warn", "refuse"] as const);
+  return { ...catalog, models, settings: { ...catalog.settings, unpricedModels } };
+}
 
 export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = { example, tiny, ladder };

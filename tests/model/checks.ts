@@ -1,6 +1,7 @@
 // Which request bodies are refused as invalid_request before anything is looked up. Only the rules of
 // the calls that the model knows. (interface.md: Endpoints, Errors; decisions.md 1.)
 
+import { fromNumber } from "./decimal.ts";
 import type { Input, Operation } from "./document.ts";
 
 const NUMBER_MAX = 1e12;
@@ -15,8 +16,9 @@ export function withoutNulls(input: Input): Input {
     value !== undefined && (value !== null || NULL_MEANS_SOMETHING.includes(name))
   );
   return Object.fromEntries(kept.map(([name, value]) => {
-    if (name !== "extra" && name !== "actual") return [name, value];
-    if (!isObject(value)) return [name, value];
+    if (!["extra", "actual", "usage", "providerUsage"].includes(name) || !isObject(value)) {
+      return [name, value];
+    }
     return [name, Object.fromEntries(Object.entries(value).filter(([, each]) => each !== null))];
   }));
 }
@@ -24,13 +26,15 @@ export function withoutNulls(input: Input): Input {
 export function isValid(op: Operation, input: Input, now: number): boolean {
   switch (op) {
     case "reserve":
-      return asksForQuota(input) && optional(input["ttlSeconds"], (value) => isNumber(value, 10, 86400));
+      return asksForQuota(input) && hasLongestAnswer(input) &&
+        optional(input["ttlSeconds"], (value) => isNumber(value, 10, 86400));
     case "canUse":
-      return asksForQuota(input);
+      return asksForQuota(input) && hasLongestAnswer(input);
     case "track":
-      return asksForQuota(input) && optional(input["costCents"], (value) => isNumber(value, 0));
+      return asksForQuota(input) && optional(input["costCents"], (value) => isNumber(value, 0)) &&
+        hasUsage(input, [input["inputTokens"], input["inputCostCents"], input["costCents"]]);
     case "commit":
-      return isText(input["reservationId"]) && isCorrection(input);
+      return isText(input["reservationId"]) && isCorrection(input) && hasUsage(input, rivalsOfUsage(input));
     case "release":
       return isText(input["reservationId"]) &&
         ["reason", "errorCode", "response"].every((name) => optional(input[name], isPlainText));
@@ -84,8 +88,56 @@ function isListOf(value: unknown, check: (each: unknown) => boolean, max: number
   return Array.isArray(value) && value.length >= 1 && value.length <= max && value.every(check);
 }
 
+/** Members that look like others which exist. */
+const SLIPS = ["outputTokens", "tokens", "cost"];
+
+function hasNoSlip(input: Input): boolean {
+  return SLIPS.every((name) => input[name] === undefined);
+}
+
+function hasLongestAnswer(input: Input): boolean {
+  return optional(input["maxOutputTokens"], (value) => isNumber(value, 0) && value > 0);
+}
+
+const USAGE = [
+  "inputTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "outputTokens",
+  "reasoningTokens",
+  "seconds",
+  "calls",
+];
+
+/** Whether a usage may stand as it does, if there is one; nothing may stand beside it that says the same. */
+function hasUsage(input: Input, rivals: unknown[]): boolean {
+  const { usage, providerUsage } = input;
+  if (usage === undefined && providerUsage === undefined) return true;
+  if (usage !== undefined && providerUsage !== undefined) return false;
+  if (rivals.some((value) => value !== undefined)) return false;
+  // Choice: only the simplest faults of a provider's object; its own tests have the rest.
+  if (usage === undefined) return isObject(providerUsage) && Object.keys(providerUsage).length > 0;
+  if (!isObject(usage) || Object.keys(usage).length === 0) return false;
+  if (!Object.entries(usage).every(([name, value]) => USAGE.includes(name) && isNumber(value, 0))) {
+    return false;
+  }
+  const tokens = (name: string) => fromNumber(Number(usage[name] ?? 0));
+  return tokens("cachedInputTokens") + tokens("cacheWriteTokens") <= tokens("inputTokens") &&
+    tokens("reasoningTokens") <= tokens("outputTokens");
+}
+
+/** What a commit may not say beside a usage. */
+function rivalsOfUsage({ usage, extra = {}, actual = {}, costCents }: Input): unknown[] {
+  const [added, set] = [extra as Input, actual as Input];
+  const ofBoth = [added, set].flatMap((each) => [each["tokens"], each["cents"]]);
+  const seconds = (usage as Input | undefined)?.["seconds"] === undefined
+    ? []
+    : [added["seconds"], set["seconds"]];
+  return [...ofBoth, ...seconds, added["outputTokens"], added["outputCostCents"], costCents];
+}
+
 function asksForQuota(input: Input): boolean {
-  return isId(input["userId"]) && isEventName(input["event"]) &&
+  return hasNoSlip(input) && isId(input["userId"]) && isEventName(input["event"]) &&
     optional(input["metadata"], isMetadata) &&
     ["quantity", "count"].every((name) =>
       optional(input[name], (value) => isNumber(value, 0) && value > 0)
@@ -95,7 +147,7 @@ function asksForQuota(input: Input): boolean {
 
 function isCorrection(input: Input): boolean {
   const { extra = {}, actual = {}, costCents } = input as Record<string, Input | undefined>;
-  if (!isObject(extra) || !isObject(actual)) return false;
+  if (!isObject(extra) || !isObject(actual) || !hasNoSlip(input)) return false;
   if (!optional(costCents, (value) => isNumber(value, 0))) return false;
   const extras = ["count", "tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
   if (!extras.every((name) => optional(extra[name], (value) => isNumber(value, -NUMBER_MAX)))) return false;

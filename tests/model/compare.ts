@@ -18,7 +18,12 @@ const SETS = [
   "conflicts.credits",
 ];
 /** Optional members, with the value that is the same as leaving them out. */
-const SAYS_NOTHING: Record<string, string> = { reasons: "[]", groups: "[]", recharged: "false" };
+const SAYS_NOTHING: Record<string, string> = {
+  reasons: "[]",
+  groups: "[]",
+  warnings: "[]",
+  recharged: "false",
+};
 
 /** A pair of values at the same place, neither of which is an object or list on both sides. */
 interface Leaf {

@@ -39,13 +39,23 @@ export interface Plan {
   archived?: boolean;
 }
 
-export interface ModelRow {
+/** Prices of tokens, in cents a million. */
+export interface TokenPrices {
+  inputCentsPerMillionTokens?: number;
+  cachedInputCentsPerMillionTokens?: number;
+  cacheWriteCentsPerMillionTokens?: number;
+  cacheWrite1hCentsPerMillionTokens?: number;
+  outputCentsPerMillionTokens?: number;
+  reasoningCentsPerMillionTokens?: number;
+}
+
+export interface ModelRow extends TokenPrices {
   id: string;
   modality: "text" | "image" | "audio" | "video";
   amountMode: "per_token" | "per_call" | "per_unit";
-  inputCentsPerMillionTokens?: number;
-  outputCentsPerMillionTokens?: number;
+  tiers?: ({ aboveInputTokens: number } & TokenPrices)[];
   centsPerCall?: number;
+  centsPerImage?: number;
   centsPerSecond?: number;
 }
 
@@ -72,7 +82,12 @@ export interface Pack {
 
 /** The catalog document. Compose types are carried along unread. */
 export interface CatalogDocument {
-  settings?: { promptLogging?: boolean; promptLogRetentionDays?: number; reservationTtlSeconds?: number };
+  settings?: {
+    promptLogging?: boolean;
+    promptLogRetentionDays?: number;
+    reservationTtlSeconds?: number;
+    unpricedModels?: "warn" | "refuse";
+  };
   models?: ModelRow[];
   plans: Plan[];
   packs?: Pack[];

@@ -2,9 +2,11 @@
 // model, and stops at the first difference with all that is needed to see it again. The sender alone
 // knows how a request reaches the system.
 
+import { repriced } from "./catalogs.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "./document.ts";
 import { compareWithDryRun } from "./compare.ts";
 import { compare, Model } from "./model.ts";
+import { Random } from "./random.ts";
 import { Workload } from "./workload.ts";
 
 export interface DriveOptions {
@@ -18,6 +20,8 @@ export interface DriveOptions {
   mode?: "live" | "test";
   operationCap?: number | null;
   testCreditBalanceCap?: number | null;
+  /** Puts a catalog of other prices in force, now and then; without it prices stay. */
+  apply?: (catalog: CatalogDocument) => void | Promise<void>;
   /** Sets the system's clock to `nowMs`, sends the request, and reads the answer (`replyFromWire`). */
   send: (request: ModelRequest, nowMs: number) => ModelReply | Promise<ModelReply>;
 }
@@ -25,14 +29,22 @@ export interface DriveOptions {
 /** How often each outcome was seen, by `op` and by what the answer said; with the cases of the model. */
 export type Outcomes = Map<string, number>;
 
+const STEPS_A_CATALOG = 40;
+
 /** Runs the whole workload; throws at the first difference. */
 export async function drive(options: DriveOptions): Promise<Outcomes> {
   const workload = new Workload(options);
   const model = new Model(options.catalog, options);
   const outcomes: Outcomes = new Map();
   const recent: string[] = [];
+  const prices = new Random(options.seed);
   let before: Sent | null = null;
   for (let n = 0; n < options.steps; n++) {
+    if (options.apply && n % STEPS_A_CATALOG === STEPS_A_CATALOG - 1) {
+      const catalog = repriced(options.catalog, prices);
+      await options.apply(catalog);
+      model.apply(catalog);
+    }
     const step = workload.next();
     const { request, index } = step;
     const now = workload.nowMs;
@@ -85,6 +97,7 @@ function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelRepl
   const note = (word: unknown) => found.push(`${op} ${word}`);
   for (const reason of (data["reasons"] ?? []) as string[]) note(reason);
   if (data["recharged"] === true) note("recharged");
+  for (const warning of (data["warnings"] ?? []) as string[]) note(warning);
   if (data["matchStatus"] !== undefined) note(data["matchStatus"]);
   const groups = (data["groups"] ?? []) as { overflow?: boolean }[];
   if (groups.some((group) => group.overflow)) note("overflow");

@@ -3,7 +3,15 @@
 // matched group of the unit, and credit balances pay the rest. Settling a hold is in settlement.ts.
 // (decisions.md 5.)
 
-import { type Input, type LimitGroup, type ModelReply, refusal, success, type Unit } from "./document.ts";
+import {
+  type Input,
+  type LimitGroup,
+  type ModelReply,
+  type ModelRow,
+  refusal,
+  success,
+  type Unit,
+} from "./document.ts";
 import { type Micros, ONE, smaller, toNumber, ZERO } from "./decimal.ts";
 import {
   type Amounts,
@@ -29,7 +37,7 @@ import {
   type User,
   type World,
 } from "./state.ts";
-import { counterAnswer } from "./reads.ts";
+import { costAnswer, counterAnswer } from "./reads.ts";
 import { drain, sumOf, walletOf, writeRow } from "./wallet.ts";
 import type { Window } from "./windows.ts";
 
@@ -37,6 +45,10 @@ const DEFAULT_TTL_SECONDS = 600;
 
 interface Asked {
   user: User;
+  /** What prices it. */
+  row: ModelRow | undefined;
+  /** Whether the caller named any cents. */
+  toldCents: boolean;
   event: string;
   metadata: Metadata | null;
   amounts: Amounts;
@@ -74,7 +86,13 @@ interface Decision {
   /** The matched groups whose quota has no room. */
   blocking: MatchedGroup[];
   /** Null: allowed. */
-  reason: "no_subscription" | "unmatched_event" | "limit_reached" | "reservation_headroom_exceeded" | null;
+  reason:
+    | "no_subscription"
+    | "unmatched_event"
+    | "limit_reached"
+    | "reservation_headroom_exceeded"
+    | "unpriced_model"
+    | null;
 }
 
 export function reserve(world: World, input: Input, now: number): ModelReply {
@@ -91,10 +109,12 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   noteShares(world, decision);
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
-  const { user, event, metadata, amounts, perUnit, quantity } = asked;
+  const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
   const expiresAt = now + ttlSeconds * 1000;
   const made = {
     user,
+    row,
+    toldCents,
     event,
     metadata,
     state: "held" as const,
@@ -201,7 +221,8 @@ export function track(world: World, input: Input, now: number, realNow: number):
       quota: toNumber(quota),
       current: toNumber(counter.count),
     }));
-    return refusal("limit_reached", { eventId: event.id, groups });
+    const why = reason === "unpriced_model" ? { reasons: [reason] } : {};
+    return refusal("limit_reached", { eventId: event.id, groups, ...why });
   }
   if (reason === null) world.countOperation(realNow);
   return success({
@@ -211,6 +232,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     counters: primary && window
       ? counted.map(({ group }) => counterAnswer(world, primary, group, window))
       : [],
+    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents),
   });
 }
 
@@ -221,7 +243,11 @@ function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked
   const amounts = amountsOf(input, row, kind);
   const perUnit = row?.amountMode === "per_unit";
   const quantity = perUnit ? amounts.seconds : sent(input, "quantity") ?? sent(input, "count") ?? ONE;
-  return { user: world.user(String(input["userId"])), event, metadata, amounts, perUnit, quantity };
+  const user = world.user(String(input["userId"]));
+  // A cost in advance is no member of reserve, which lets it pass unread.
+  const told = kind === "track" ? ["inputCostCents", "costCents"] : ["inputCostCents"];
+  const toldCents = told.some((name) => sent(input, name) !== null);
+  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity };
 }
 
 /** What a call would be answered, without changing anything. */
@@ -240,6 +266,12 @@ function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now:
       blocking: [],
       reason: alone ? null : reason,
     };
+  }
+  const { settings } = world.catalog;
+  const isUnpriced = asked.row === undefined && !asked.toldCents && matched.some(inCents);
+  if (isUnpriced && settings?.unpricedModels === "refuse") {
+    world.note("prices: an unpriced call is refused");
+    return { primary, window, matched, shares: [], blocking: [], reason: "unpriced_model" };
   }
   const units = [...new Set(matched.map(({ group }) => group.unit))];
   const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
@@ -279,6 +311,10 @@ function matchedOf(
       hasHeadroom: headroom !== undefined,
     };
   });
+}
+
+function inCents({ group }: { group: LimitGroup }): boolean {
+  return group.unit === "cents";
 }
 
 function groupsOf(matched: MatchedGroup[], unit: Unit): MatchedGroup[] {

@@ -50,6 +50,11 @@ export class Model {
     return renamed(predicted, names);
   }
 
+  /** Another catalog is in force from now on; its plans and packs are those of before. */
+  apply(catalog: CatalogDocument): void {
+    this.#world.catalog = structuredClone(catalog);
+  }
+
   /** Metering operations of the UTC month that contains `at`. */
   operationsUsed(at: number): number {
     return this.#world.operationsUsed(at);

@@ -203,7 +203,12 @@ Deno.test("track spends like reserve, up to the quota, with one row for each bal
   assert.equal(at.data("track", alone).matchStatus, "no_subscription");
   at.grant("wallet", { quantity: 3, userId: "v" });
   const { eventId: other, ...answer } = at.data("track", alone);
-  assert.deepEqual(answer, { matchStatus: "matched_credits_only", matchedGroupIds: [], counters: [] });
+  assert.deepEqual(answer, {
+    matchStatus: "matched_credits_only",
+    matchedGroupIds: [],
+    counters: [],
+    cost: { cents: 0, priced: false, model: null },
+  });
   assert.equal(at.data("event", { eventId: other }).matchStatus, "matched_credits_only");
   assert.equal(at.model.operationsUsed(at.now), 2);
 });

@@ -168,6 +168,7 @@ Deno.test("expired, commit: charged again past the quota, recharged, and only on
     eventId: scene.data("events").events[0].id,
     groups: [{ groupId: "lg", unit: "count", quota: 10, current: 13, overflow: true }],
     recharged: true,
+    cost: { cents: 2.5, priced: false, model: null },
   });
   assert.equal(scene.ask("commit", { reservationId }).code, "reservation_not_pending");
   assert.equal(scene.data("usage").counters[0].costCents, 2.5);

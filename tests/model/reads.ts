@@ -3,8 +3,16 @@
 // decisions.md 4.)
 
 import { balancesShown } from "./credits.ts";
-import { type Input, type LimitGroup, type ModelReply, refusal, success, type WireData } from "./document.ts";
-import { atLeastZero, toNumber, ZERO } from "./decimal.ts";
+import {
+  type Input,
+  type LimitGroup,
+  type ModelReply,
+  type ModelRow,
+  refusal,
+  success,
+  type WireData,
+} from "./document.ts";
+import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { covers } from "./rules.ts";
 import {
   type EventRow,
@@ -80,6 +88,19 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
 }
 
 /** A counter as usage, users and track show it. */
+/** What commit and track say of an event's cost. */
+export function costAnswer(
+  row: ModelRow | undefined,
+  cents: Micros,
+  countsCentsNobodyTold: boolean,
+): WireData {
+  const isUnpriced = row === undefined && countsCentsNobodyTold;
+  return {
+    cost: { cents: toNumber(cents), priced: row !== undefined, model: row?.id ?? null },
+    ...(isUnpriced ? { warnings: ["unpriced_model"] } : {}),
+  };
+}
+
 export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, window: Window) {
   const counter = world.counter(row.userId, row.planId, group.id, window);
   const quota = world.quota(row, group);

@@ -19,10 +19,10 @@ import {
   fromNumber,
   larger,
   type Micros,
-  multiply,
   ONE,
   ZERO,
 } from "./decimal.ts";
+import { heldCents, reportOf, settledBy } from "./prices.ts";
 
 export type Metadata = Record<string, unknown>;
 export type Amounts = Record<Unit, Micros>;
@@ -69,29 +69,20 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
   const tracked = kind === "track";
   const quantity = sent(input, "quantity");
   const seconds = quantity ?? ONE;
+  const tokens = sent(input, "inputTokens");
+  // A tracked call is over, so it says nothing of its longest answer.
+  const answer = tracked ? ZERO : sent(input, "maxOutputTokens") ?? ZERO;
   const costCents = tracked && row?.amountMode === "per_unit" ? sent(input, "costCents") : null;
+  const cents = sent(input, "inputCostCents");
+  const report = tracked ? reportOf(input) : null;
   return {
     count: sent(input, "count") ?? (tracked ? quantity : null) ?? ONE,
-    tokens: sent(input, "inputTokens") ?? (tracked ? quantity : null) ?? ZERO,
+    tokens: (tokens ?? (tracked ? quantity : null) ?? ZERO) + answer,
     seconds,
-    cents: costCents ?? sent(input, "inputCostCents") ?? derivedCents(input, row, seconds),
+    // Choice: cents are derived from `inputTokens` as sent, not from a quantity that stands in for tokens.
+    cents: costCents ?? heldCents(row, { tokens: tokens ?? ZERO, answer, cents, seconds }),
+    ...(report === null ? {} : settledBy(report, row, seconds)),
   };
-}
-
-// Choice: cents are derived from `inputTokens` as sent, not from a quantity that stands in for tokens.
-function derivedCents(input: Input, row: ModelRow | undefined, seconds: Micros): Micros {
-  switch (row?.amountMode) {
-    case "per_token": {
-      const tokens = sent(input, "inputTokens") ?? ZERO;
-      return divideHalfUp(tokens * fromNumber(row.inputCentsPerMillionTokens ?? 0), ONE * ONE);
-    }
-    case "per_unit":
-      return multiply(seconds, fromNumber(row.centsPerSecond ?? 0));
-    case "per_call":
-      return fromNumber(row.centsPerCall ?? 0);
-    case undefined:
-      return ZERO;
-  }
 }
 
 /** The headroom setting of a group: its own, else its plan's. */

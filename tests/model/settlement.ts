@@ -5,7 +5,9 @@
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
-import { sent } from "./rules.ts";
+import { reportOf, settledBy } from "./prices.ts";
+import { costAnswer } from "./reads.ts";
+import { modelRowOf, sent } from "./rules.ts";
 import type { Charge, Counter, CreditLine, EventRow, Line, Reservation, World } from "./state.ts";
 import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
 
@@ -14,6 +16,7 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   if (!reservation) return refusal("not_found");
   const { state, user, lines } = reservation;
   if (state !== "held" && state !== "expired") return refusal("reservation_not_pending");
+  notePrices(world, reservation, input);
   const corrections = correctionsOf(world, reservation, input, now);
   const cost = finalCost(reservation, input);
   const costed = new Set<Counter>();
@@ -57,7 +60,21 @@ export function commit(world: World, input: Input, now: number, realNow: number)
     eventId: event.id,
     groups: [...groups.values()],
     ...(state === "expired" ? { recharged: true } : {}),
+    ...costAnswer(
+      reservation.row,
+      cost,
+      lines.some(({ unit }) => unit === "cents") && !tellsCents(reservation, input),
+    ),
   });
+}
+
+function notePrices(world: World, { row, event, metadata, reserved }: Reservation, input: Input): void {
+  const report = reportOf(input);
+  if (report === null) return;
+  const inForce = modelRowOf(world.catalog, event, metadata);
+  const [kept, changed] = [row, inForce].map((each) => settledBy(report, each, reserved.seconds).cents);
+  if (kept !== changed) world.note("prices: a hold keeps prices that have changed");
+  world.note(`prices: a commit with usage, ${row?.amountMode ?? "unpriced"}`);
 }
 
 /** What a commit changes in one unit. */
@@ -209,10 +226,14 @@ function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros
   if (unit === "seconds" && !reservation.perUnit) return reserved;
   const costCents = sent(input, "costCents");
   if (unit === "cents" && reservation.perUnit && costCents !== null) return costCents;
-  return corrected(reserved, unit, input);
+  return corrected(reservation, unit, input);
 }
 
-function corrected(reserved: Micros, unit: Unit, input: Input): Micros {
+function corrected({ reserved: held, row }: Reservation, unit: Unit, input: Input): Micros {
+  const reserved = held[unit];
+  const report = reportOf(input);
+  const settled = report && settledBy(report, row, held.seconds)[unit];
+  if (settled !== null && settled !== undefined) return settled;
   const actual = (input["actual"] ?? {}) as Record<string, unknown>;
   if (typeof actual[unit] === "number") return fromNumber(actual[unit]);
   const extra = (input["extra"] ?? {}) as Record<string, unknown>;
@@ -223,7 +244,14 @@ function corrected(reserved: Micros, unit: Unit, input: Input): Micros {
 
 /** The event's cost: `costCents`, else actual cents, else the carried cents plus extra, never below 0. */
 function finalCost(reservation: Reservation, input: Input): Micros {
-  return sent(input, "costCents") ?? corrected(reservation.reserved.cents, "cents", input);
+  return sent(input, "costCents") ?? corrected(reservation, "cents", input);
+}
+
+/** Whether reserve or commit named the cents. */
+function tellsCents({ toldCents }: Reservation, { costCents, extra, actual }: Input): boolean {
+  const members = { ...extra as Input, ...actual as Input };
+  const named = [costCents, members["cents"], members["outputCostCents"]];
+  return toldCents || named.some((value) => typeof value === "number");
 }
 
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {

@@ -8,6 +8,7 @@ import type {
   LimitGroup,
   MatchRule,
   ModelOptions,
+  ModelRow,
   Pack,
   Plan,
   Unit,
@@ -119,6 +120,9 @@ export interface Place {
 
 export interface Reservation extends Named {
   user: User;
+  /** What priced it when it was made, whatever the catalog says by now. */
+  row: ModelRow | undefined;
+  toldCents: boolean;
   event: string;
   metadata: Metadata | null;
   state: "held" | "committed" | "released" | "expired";
@@ -225,7 +229,7 @@ export class World {
   readonly #names = new Set<string>();
   #made = 0;
 
-  constructor(readonly catalog: CatalogDocument, readonly options: ModelOptions) {}
+  constructor(public catalog: CatalogDocument, readonly options: ModelOptions) {}
 
   /** The user of an id, be it canonical or an alias. */
   user(id: string): User {

@@ -90,9 +90,63 @@ export function quotaInput(
   if (op === "track" && random.chance(0.3)) {
     input["costCents"] = random.chance(0.2) ? 0 : amount(random, rooms);
   }
+  if (op === "track" && random.chance(0.3)) {
+    for (const name of ["inputTokens", "inputCostCents", "costCents"]) delete input[name];
+    Object.assign(input, reported(random, rooms));
+  }
+  if (op !== "track" && random.chance(0.3)) input["maxOutputTokens"] = amount(random, rooms);
   if (random.chance(0.03)) input["somethingElse"] = { unknown: true };
   if (random.chance(0.03)) input["count"] = null;
   return input;
+}
+
+/** What a model server reported: mostly our own members, else those of a provider. */
+function reported(random: Random, rooms: number[]): Input {
+  const tokens = () => random.chance(0.1) ? 0 : amount(random, rooms);
+  // Parts of a whole, which do not come to more than it.
+  const part = (whole: number) => random.pick([0, Math.floor(whole), Number((whole / 4).toFixed(4))]);
+  const few = (whole: number) => Math.min(whole, part(whole)) / 2;
+  const [input, output] = [tokens(), tokens()];
+  switch (random.weighted({ own: 70, openai: 15, anthropic: 15 })) {
+    case "openai":
+      return {
+        providerUsage: {
+          prompt_tokens: input,
+          completion_tokens: output,
+          total_tokens: 1,
+          prompt_tokens_details: { cached_tokens: few(input), audio_tokens: 0 },
+          completion_tokens_details: random.pick([null, { reasoning_tokens: few(output) }]),
+        },
+      };
+    case "anthropic": {
+      const written = random.whole(0, 4);
+      return {
+        providerUsage: {
+          input_tokens: input,
+          cache_read_input_tokens: random.whole(0, 3),
+          cache_creation_input_tokens: written,
+          cache_creation: random.pick([null, { ephemeral_1h_input_tokens: Math.floor(written / 2) }]),
+          output_tokens: output,
+          service_tier: "standard",
+        },
+      };
+    }
+    case "own": {
+      const usage: Record<string, number> = {};
+      if (random.chance(0.75)) {
+        usage["inputTokens"] = input;
+        if (random.chance(0.4)) usage["cachedInputTokens"] = few(input);
+        if (random.chance(0.3)) usage["cacheWriteTokens"] = few(input);
+      }
+      if (random.chance(0.75)) {
+        usage["outputTokens"] = output;
+        if (random.chance(0.4)) usage["reasoningTokens"] = part(output) / 2;
+      }
+      if (random.chance(0.3)) usage["seconds"] = tokens();
+      if (random.chance(0.3) || Object.keys(usage).length === 0) usage["calls"] = random.whole(0, 4);
+      return { usage };
+    }
+  }
 }
 
 /** The corrections of a commit, never a pair that excludes each other. */
@@ -112,6 +166,12 @@ export function correction(random: Random, rooms: number[]): Input {
       const name = random.chance(0.5) ? unit : aliases[unit] ?? unit;
       extra[name] = amount(random, rooms) * (random.chance(0.35) ? -1 : 1);
     }
+  }
+  if (random.chance(0.3)) {
+    delete input["costCents"];
+    const names = ["tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
+    for (const each of [extra, actual]) names.forEach((name) => delete each[name]);
+    Object.assign(input, reported(random, rooms));
   }
   if (Object.keys(extra).length > 0) input["extra"] = extra;
   if (Object.keys(actual).length > 0) input["actual"] = actual;
@@ -205,6 +265,22 @@ export const INVALID: { op: Operation; input: Input }[] = [
   { op: "commit", input: { ...SETTLE, costCents: 1, extra: { outputCostCents: 1 } } },
   { op: "commit", input: { ...SETTLE, actual: { seconds: -1 } } },
   { op: "commit", input: { ...SETTLE, extra: 3 } },
+  { op: "reserve", input: { ...EVENT, maxOutputTokens: 0 } },
+  { op: "canUse", input: { ...EVENT, tokens: 5 } },
+  { op: "track", input: { ...EVENT, cost: 5 } },
+  { op: "track", input: { ...EVENT, usage: {} } },
+  { op: "track", input: { ...EVENT, usage: { inputTokens: 5 }, inputTokens: 5 } },
+  { op: "track", input: { ...EVENT, usage: { calls: 1 }, costCents: 5 } },
+  { op: "commit", input: { ...SETTLE, outputTokens: 5 } },
+  { op: "commit", input: { ...SETTLE, usage: { inputTokens: -1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { outputTokens: 1, images: 1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { inputTokens: 1, cachedInputTokens: 2 } } },
+  { op: "commit", input: { ...SETTLE, usage: { reasoningTokens: 1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { calls: 1 }, providerUsage: { input_tokens: 1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { calls: 1 }, extra: { outputTokens: 1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { seconds: 1 }, actual: { seconds: 1 } } },
+  { op: "commit", input: { ...SETTLE, usage: { calls: 1 }, costCents: 1 } },
+  { op: "commit", input: { ...SETTLE, providerUsage: {} } },
   { op: "release", input: { reservationId: 5 } },
   { op: "release", input: { ...SETTLE, reason: 5 } },
   { op: "usage", input: {} },

@@ -104,7 +104,7 @@ const CREDIT_CASES = {
   "refund to a balance that is expired": 4,
   "refund to a balance that is revoked": 2,
   "revoke of a balance that is active": 15,
-  "revoke of a balance that is depleted": 2,
+  "revoke of a balance that is depleted": 1,
   "revoke of a balance that is expired": 8,
   "revoke of a balance that is revoked": 2,
   "revoke of a partly used balance": 4,

@@ -15,7 +15,7 @@ import {
   typeOf,
 } from "./compose_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
-import { type ModelReply, USAGE } from "../support/model_server.ts";
+import { type ModelReply, type ModelUsage, USAGE } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 
 const { service, model } = composeServiceOfFile();
@@ -46,6 +46,41 @@ Deno.test("an answer that matches is the output, with usage by the model's own r
     [id, type, named, Number(input_tokens), Number(output_tokens), Number(cost_cents), event_id],
     [generationId, "recap", "mini", 1000, 500, COST, eventId],
   );
+});
+
+Deno.test("a generation costs what its cached and reasoning tokens cost; parts larger than their whole are left out", async () => {
+  const [mini] = catalogOf([]).models;
+  const prices = { cachedInputCentsPerMillionTokens: 5, reasoningCentsPerMillionTokens: 100 };
+  const models = [{
+    ...mini,
+    ...prices,
+    tiers: [{ aboveInputTokens: 1000, inputCentsPerMillionTokens: 30 }],
+  }];
+  const app = await composeApp(service, catalogOf([typeOf("recap", "Recap for {name}.")], { models }));
+  const rows: [name: string, usage: ModelUsage, cost: number][] = [
+    ["no details", USAGE, COST],
+    ["details of null", { ...USAGE, prompt_tokens_details: null, completion_tokens_details: null }, COST],
+    [
+      "400 of 1,000 cached, 200 of 500 for reasoning",
+      {
+        ...USAGE,
+        prompt_tokens_details: { cached_tokens: 400, audio_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 200, accepted_prediction_tokens: null },
+      },
+      0.049,
+    ],
+    ["more cached than sent", { ...USAGE, prompt_tokens_details: { cached_tokens: 1001 } }, COST],
+    ["more reasoning than output", { ...USAGE, completion_tokens_details: { reasoning_tokens: 501 } }, COST],
+    ["details that are no numbers", { ...USAGE, prompt_tokens_details: { cached_tokens: "400" } }, COST],
+    ["an input above the tier", { prompt_tokens: 2000, completion_tokens: 500 }, 0.09],
+  ];
+  for (const [name, reported, cost] of rows) {
+    model.reply = () => ({ content: JSON.stringify(GOOD), usage: reported });
+    const { usage } = await dataOf(composeRecap(app));
+    assert.equal(usage.costCents, cost, name);
+    assert.equal(usage.inputTokens, reported.prompt_tokens, name);
+    assert.equal(usage.outputTokens, 500, name);
+  }
 });
 
 Deno.test("the model is asked once, with the key, the schema and the type's settings", async () => {

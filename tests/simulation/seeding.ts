@@ -47,6 +47,7 @@ export function seedApp(tables: SimTables, catalog: CatalogDocument, createdAt: 
     version: 1,
     document: JSON.stringify(catalog),
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
+    priceRows: JSON.stringify(catalog.models ?? []),
   });
   for (const [index, each] of ["live", "test"].entries()) {
     tables.put("realms", String(index + 1), {

@@ -94,6 +94,8 @@ const reservation: fc.Arbitrary<Reservation> = record({
   count: orNull(size),
   amounts: record({ count: size, tokens: size, seconds: size, cents: size }),
   perUnit: fc.boolean(),
+  priceRow: orNull(fc.integer({ min: -1, max: 9 })),
+  toldCents: fc.boolean(),
   lines: fc.array(fc.oneof(line, lineThatLeft), { maxLength: 3 }),
   credits: fc.array(creditLine, { maxLength: 3 }),
   prompt: orNull(text),
@@ -185,9 +187,9 @@ Deno.test("a ledger entry comes back as it went", () => {
 
 Deno.test("a line of a journal from before a column was added gets the column's value", () => {
   fc.assert(fc.property(reservation, (row) => {
-    const today = { ...row, credits: [], prompt: null };
+    const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
     const full = encodeChange({ verb: "append", table: "reservations", row: today });
-    const old = full.split("\t").slice(0, -2).join("\t");
+    const old = full.split("\t").slice(0, -4).join("\t");
     const other = encodeChange(
       { verb: "append", table: "credit_issues", row: { realm: 1, issued: 2 } } as never,
     );

@@ -88,6 +88,8 @@ export function reservation(row: Partial<Reservation> = {}): Reservation {
     count: null,
     amounts: { count: 1_000_000n, tokens: 0n, seconds: 1_000_000n, cents: 0n },
     perUnit: false,
+    priceRow: 0,
+    toldCents: false,
     lines: [],
     credits: [],
     prompt: null,

@@ -6,6 +6,7 @@ const DOMAIN = [
   "src/domain/",
   "src/domain/metering/",
   "src/domain/plans/",
+  "src/domain/pricing/",
   "src/domain/credits/",
   "src/domain/merging/",
 ];
@@ -17,9 +18,15 @@ const DOMAIN = [
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Rules: nothing but rules. Nobody but the runtime knows merging.
   "src/domain/": ["src/domain/metering/", "src/domain/plans/", "src/domain/credits/"],
-  "src/domain/metering/": ["src/domain/", "src/domain/plans/", "src/domain/credits/"],
-  "src/domain/plans/": ["src/domain/", "src/domain/metering/"],
-  "src/domain/credits/": ["src/domain/", "src/domain/metering/", "src/domain/plans/"],
+  "src/domain/metering/": [
+    "src/domain/",
+    "src/domain/plans/",
+    "src/domain/pricing/",
+    "src/domain/credits/",
+  ],
+  "src/domain/plans/": ["src/domain/", "src/domain/metering/", "src/domain/pricing/"],
+  "src/domain/pricing/": ["src/domain/", "src/domain/plans/"],
+  "src/domain/credits/": ["src/domain/", "src/domain/plans/", "src/domain/pricing/"],
   "src/domain/merging/": [
     "src/domain/",
     "src/domain/metering/",
@@ -34,7 +41,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   // The runtime knows the rules and its own port, not what implements the port.
   "actors/": [
-    ...DOMAIN.filter((folder) => folder !== "src/domain/credits/"),
+    ...DOMAIN.filter((folder) => !["src/domain/credits/", "src/domain/pricing/"].includes(folder)),
     "src/process/",
     "src/observability/runtime_counts.ts",
     "src/observability/spans.ts",
@@ -43,12 +50,12 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/storage/embedded/": ["src/process/", "src/storage/"],
   "src/storage/journal/": ["actors/port.ts", "src/process/", "src/storage/", "src/storage/rows/"],
   "src/storage/rows/": [
-    ...DOMAIN.filter((folder) => folder !== "src/domain/merging/"),
+    ...DOMAIN.filter((folder) => !["src/domain/merging/", "src/domain/pricing/"].includes(folder)),
     "actors/port.ts",
     "src/storage/",
   ],
   "src/storage/stores/": [
-    ...DOMAIN,
+    ...DOMAIN.filter((folder) => folder !== "src/domain/pricing/"),
     "actors/port.ts",
     "src/storage/",
     "src/storage/rows/",
@@ -80,6 +87,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/tenant/": [
     "src/domain/",
     "src/domain/plans/",
+    "src/domain/pricing/",
     "actors/",
     "src/process/",
     "src/secrets/",
@@ -88,6 +96,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
   ],
   "src/tenant/catalog/": [
+    "src/domain/",
     "src/domain/plans/",
     "src/compose/output.ts",
     "src/process/",
@@ -97,7 +106,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   // Services and queries beside the actors.
   "src/read/": [
-    ...DOMAIN.filter((folder) => folder !== "src/domain/merging/"),
+    ...DOMAIN.filter((folder) => !["src/domain/merging/", "src/domain/pricing/"].includes(folder)),
     "src/process/",
     "src/storage/",
     "src/tenant/registry.ts",
@@ -164,7 +173,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service/",
     "src/tenant/",
   ],
-  "routes/schemas/": ["src/domain/", "src/domain/plans/", "src/process/", "src/tenant/catalog/"],
+  "routes/schemas/": [
+    "src/domain/",
+    "src/domain/plans/",
+    "src/domain/pricing/",
+    "src/process/",
+    "src/tenant/catalog/",
+  ],
   "routes/reference/": ["src/domain/", "routes/", "routes/schemas/", "src/process/"],
 
   // What is started: the service, and the command line.

@@ -268,8 +268,8 @@ export class MemoryTables {
 }
 
 const NUMBERS =
-  /_ms$|\.(user_key|realm|used|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
-const BOOLEANS = /\.(ended|per_unit|erasing|plan_carried)$/;
+  /_ms$|\.(user_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
+const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /** The value of a cell in COPY's text format. */

@@ -25,6 +25,8 @@ export type ModelReply =
 export interface ModelUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
+  readonly prompt_tokens_details?: Readonly<Record<string, unknown>> | null;
+  readonly completion_tokens_details?: Readonly<Record<string, unknown>> | null;
 }
 
 export const USAGE: ModelUsage = { prompt_tokens: 1000, completion_tokens: 500 };

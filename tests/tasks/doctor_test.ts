@@ -31,7 +31,18 @@ Deno.test("a running service examines itself, and all is well", async () => {
     assert.equal(verdict === "fail", !isWell);
     assert.deepEqual(
       checks.map(({ name }) => name),
-      ["settings", "service", "database", "migrations", "lease", "clock", "backlog", "drift", "features"],
+      [
+        "settings",
+        "service",
+        "database",
+        "migrations",
+        "lease",
+        "clock",
+        "backlog",
+        "drift",
+        "prices",
+        "features",
+      ],
     );
     const text = testShell(operatorOf(service));
     assert.equal(await runAdmin(["doctor"], text.shell), code);
@@ -60,6 +71,28 @@ Deno.test("clocks that differ, users that no sweep settled and books that do not
       /^\d+ in everything: users 1,.+first user 1:/,
     );
     assert.ok(!JSON.stringify(checks).includes('"u"'), "it names no end user");
+  });
+});
+
+Deno.test("prices that nobody compared with their source for 90 days are named with their app", async () => {
+  await withService(async (service) => {
+    service.clock.now = Date.now;
+    const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+    const row = { modality: "image", amountMode: "per_call", centsPerCall: 1 };
+    const { appId } = await service.newApp({
+      models: [
+        { ...row, id: "old", checkedAt: daysAgo(91) },
+        { ...row, id: "older", checkedAt: "2025-01-31T00:00:00Z" },
+        { ...row, id: "recent", checkedAt: daysAgo(89) },
+        { ...row, id: "unknown" },
+      ],
+    });
+    await service.newApp();
+    const { troubles, checks } = await doctor(operatorOf(service));
+    assert.deepEqual(troubles, [...NOT_SYNCED, "warn prices"]);
+    const { found, advice } = checks.find(({ name }) => name === "prices") as Check;
+    assert.equal(found, `2 last checked more than 90 days ago: ${appId}: old, older`);
+    assert.match(advice ?? "", /deno task admin models import FILE/);
   });
 });
 

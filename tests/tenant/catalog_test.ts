@@ -36,6 +36,10 @@ const planWith = (members: object) => ({ plans: [{ ...PLAN, ...members }] });
 const groupWith = (members: object) => planWith({ limits: [{ ...GROUP, ...members }] });
 const packWith = (members: object) => ({ packs: [{ ...PACK, ...members }] });
 const itemWith = (members: object) => packWith({ items: [{ ...ITEM, ...members }] });
+const modelWith = (members: object) => ({ models: [{ ...MODEL, ...members }] });
+const callsWith = (members: object) => ({
+  models: [{ id: "m", modality: "image", amountMode: "per_call", ...members }],
+});
 const typeWith = (members: object) => ({ models: [MODEL], composeTypes: [{ ...TYPE, ...members }] });
 
 const UNKNOWN: readonly (readonly [object, string])[] = [
@@ -45,7 +49,12 @@ const UNKNOWN: readonly (readonly [object, string])[] = [
     'settings.promptLoging: is not a known member; did you mean "promptLogging"?',
   ],
   [{ settings: { rateLimit: { perSecond: 1, burst: 1, perMinute: 5 } } }, "settings.rateLimit.perMinute"],
-  [{ models: [{ ...MODEL, provider: "x" }] }, "models[0].provider: is not a known member"],
+  [modelWith({ provider: "x" }), "models[0].provider: is not a known member"],
+  [modelWith({ tiers: [{ aboveInputTokens: 1, centsPerCall: 1 }] }), "models[0].tiers[0].centsPerCall"],
+  [
+    { settings: { unpricedModel: "warn" } },
+    'settings.unpricedModel: is not a known member; did you mean "unpricedModels"?',
+  ],
   [planWith({ limit: [] }), 'plans[0].limit: is not a known member; did you mean "limits"?'],
   [planWith({ version: 3 }), "plans[0].version"],
   [planWith({ period: { ...PLAN.period, length: 3 } }), "plans[0].period.length"],
@@ -80,6 +89,13 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
   [groupWith({ headroom: { mode: "both" } }), [
     'plans[0].limits[0].headroom.mode: must be one of "percent", "multiplier"',
   ]],
+  [modelWith({ tiers: [{}, { aboveInputTokens: "1" }], checkedAt: "today", source: "" }), [
+    "models[0].tiers[0].aboveInputTokens: is required",
+    "models[0].tiers[1].aboveInputTokens: must be a number",
+    "models[0].source: must be a text of 1 to 200 characters without control characters",
+    "models[0].checkedAt: must be a time in UTC such as 2026-11-22T00:00:00.000Z",
+  ]],
+  [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
   [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be more than 0"]],
   [{ plans: {}, settings: { promptLogging: "yes" } }, [
     "settings.promptLogging: must be true or false",
@@ -108,6 +124,31 @@ Deno.test("metadata of a rule and an output schema are open", async () => {
   const outputSchema = { type: "object", properties: { quotas: { type: "number" } }, "x-note": 1 };
   assert.deepEqual(await faultsOf({ ...groupWith({ matches: [rule] }), ...typeWith({ outputSchema }) }), []);
 });
+
+const PRICE_FAULTS: readonly (readonly [object, readonly string[]])[] = [
+  [
+    modelWith({ tiers: [1, 5, 1, 5].map((aboveInputTokens) => ({ aboveInputTokens })) }),
+    [2, 3].map((tier) => `models[0].tiers[${tier}].aboveInputTokens: must be unique in its model`),
+  ],
+  [callsWith({ centsPerCall: 1, centsPerImage: 1 }), [
+    "models[0].centsPerImage: stands in place of centsPerCall: leave one of them out",
+  ]],
+  [callsWith({}), ["models[0].centsPerCall: is needed when amountMode is per_call"]],
+  [callsWith({ centsPerImage: 4 }), []],
+  [modelWith({ inputCentsPerMillionTokens: undefined, outputCentsPerMillionTokens: 5 }), [
+    "models[0].inputCentsPerMillionTokens: is needed when amountMode is per_token",
+  ]],
+  [modelWith({ amountMode: "per_unit" }), [
+    "models[0].centsPerSecond: is needed when amountMode is per_unit",
+  ]],
+  [modelWith({ tiers: [{ aboveInputTokens: 0 }], source: "litellm", checkedAt: "2026-11-22T00:00:00Z" }), []],
+];
+
+for (const [document, expected] of PRICE_FAULTS) {
+  Deno.test(`prices must fit their model: ${JSON.stringify(document)}`, async () => {
+    assert.deepEqual(await faultsOf(document), expected);
+  });
+}
 
 const UNIT_CHANGES: readonly (readonly [string, object, object, string | null])[] = [
   ["a limit group's", groupWith({}), groupWith({ unit: "tokens" }), "plans[0].limits[0].unit"],
@@ -182,7 +223,7 @@ Deno.test("every member on the page has a meaning, a default and an example", as
 });
 
 Deno.test("the JSON Schema takes the demo catalog and the page's example, and refuses what the check refuses", async () => {
-  const matches = new Ajv({ strict: false }).compile(catalogJsonSchema());
+  const matches = new Ajv({ strict: false, formats: { "date-time": true } }).compile(catalogJsonSchema());
   const page = await Deno.readTextFile(new URL("CATALOG.md", FOLDER));
   const [, example = ""] = page.match(/```json\n([^]*?)```/) ?? [];
   for (const document of [demo, JSON.parse(example), { $schema: "x", version: 1, expectedVersion: 1 }]) {

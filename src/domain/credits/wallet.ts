@@ -5,7 +5,7 @@ import { type Amount, smaller } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import type { Metadata } from "../match.ts";
-import type { Amounts } from "../metering/pricing.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
 import { type CreditBalance, type CreditLine, isSpendable, type LedgerEntry, packNameOf } from "./credit.ts";

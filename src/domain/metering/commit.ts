@@ -12,11 +12,15 @@ import type { Unit } from "../plans/plan.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { counterKey } from "./counter.ts";
 import { finalParts } from "./final_parts.ts";
+import type { PriceRow } from "../pricing/price_row.ts";
+import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
+import { finalAmounts, type Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
   type HoldLine,
   type Line,
   notPending,
+  priceRowOfHold,
   type Reservation,
   TRANSITIONS,
   unknownReservation,
@@ -36,11 +40,15 @@ export interface CommitInput {
   readonly actual: Correction;
   /** The event's whole cost; null keeps the cost that the reservation carries. */
   readonly costCents: Amount | null;
+  /** What the model server reported; final as `actual` is, and never beside it in the same unit. */
+  readonly usage?: Usage | null;
   /** What the model answered, uncut; kept only where texts are logged. */
   readonly response?: string | null;
 }
 
 export interface CommitAnswer {
+  readonly cost: Cost;
+  readonly warnings: readonly Warning[];
   readonly eventId: string;
   /** Whether the hold had lapsed and was charged again. */
   readonly recharged: boolean;
@@ -62,10 +70,13 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   if (typeof transition === "string") return refused(notPending(row));
 
   const isRecharge = transition.effect === "recharge";
-  const costCents = finalCost(row, input);
+  const metadata = metadataOf(row.metadata);
+  const priceRow = priceRowOfHold(context.catalog, row, metadata);
+  const final = withUsage(row, input, priceRow);
+  const costCents = finalCost(row, final);
   const limits = limitsOf(draft, context, row.lines);
-  const purchase = { event: row.event, metadata: metadataOf(row.metadata), now: context.now };
-  const finalOf = (unit: Unit) => finalAmount(row, unit, input);
+  const purchase = { event: row.event, metadata, now: context.now };
+  const finalOf = (unit: Unit) => finalAmount(row, unit, final);
   const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
   const { credits, uncovered } = parts;
   const lines = parts.lines.map(settledLine);
@@ -84,7 +95,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       userKey: row.userKey,
       realm: draft.user.realm,
       type: row.event,
-      quantity: eventQuantity(row, finalAmount(row, "seconds", input)),
+      quantity: eventQuantity(row, finalAmount(row, "seconds", final)),
       costCents,
       matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
       createdAt: context.now,
@@ -108,7 +119,21 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     status: transition.next,
     settledAt: context.now,
   });
-  return answered({ eventId, recharged: isRecharge, groups });
+  const countsCents = row.lines.some(({ unit }) => unit === "cents");
+  const warnings = warningsOf(priceRow, { countsCents, toldCents: row.toldCents || tellsCents(input) });
+  return answered({ eventId, recharged: isRecharge, groups, cost: costOf(costCents, priceRow), warnings });
+}
+
+/** The correction with what the reported usage makes final. */
+function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | null): CommitInput {
+  const { usage = null } = input;
+  if (usage === null) return input;
+  return { ...input, actual: { ...input.actual, ...finalAmounts(usage, priceRow, row.amounts.seconds) } };
+}
+
+/** Whether the caller says what the work cost. */
+function tellsCents({ costCents, extra, actual }: CommitInput): boolean {
+  return costCents !== null || extra.cents !== undefined || actual.cents !== undefined;
 }
 
 /** The line without the counters that it left: an event is counted in one place. */

@@ -14,7 +14,7 @@ import { answered, type Result } from "../result.ts";
 import { isCounted, type MatchStatus } from "./event.ts";
 import { finalParts } from "./final_parts.ts";
 import type { Generation } from "./generation.ts";
-import type { Amounts } from "./pricing.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import { recordEvent } from "./record_event.ts";
 import type { Line } from "./reservation.ts";
 import { chargeLine, limitsOf } from "./settle_lines.ts";

@@ -8,7 +8,10 @@ import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { CounterRef } from "./counter.ts";
-import type { Amounts } from "./pricing.ts";
+import type { Metadata } from "../match.ts";
+import type { Catalog } from "../plans/catalog.ts";
+import { type Amounts, priceRowOf } from "../pricing/amounts.ts";
+import type { PriceRow } from "../pricing/price_row.ts";
 
 export type ReservationStatus = "held" | "committed" | "released" | "expired";
 
@@ -39,6 +42,10 @@ export interface Reservation {
   readonly amounts: Amounts;
   /** Whether the price row meters output seconds (audio and video). */
   readonly perUnit: boolean;
+  /** The number of the price row that the hold was made under; NO_PRICE_ROW for none, null where it was not kept. */
+  readonly priceRow: number | null;
+  /** Whether the caller named the cents: a model without a price is then no cause for a warning. */
+  readonly toldCents: boolean;
   readonly lines: readonly HoldLine[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];
@@ -47,6 +54,22 @@ export interface Reservation {
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;
+}
+
+/** In place of a number of a price row: no row had a price for the event. */
+export const NO_PRICE_ROW = -1;
+
+/**
+ * The price row that a reservation was made under, or null where none priced its event. Holds of a version that kept
+ * no row are priced by the catalog in force.
+ */
+export function priceRowOfHold(
+  catalog: Catalog,
+  { priceRow, event }: Reservation,
+  metadata: Metadata | null,
+): PriceRow | null {
+  if (priceRow === null) return priceRowOf(catalog, event, metadata);
+  return catalog.priceRows[priceRow] ?? null;
 }
 
 /** Every counter that a reservation's settlement can change: those of its lines, and those that they left. */

@@ -9,10 +9,11 @@ import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import { answered, type Result } from "../result.ts";
 import { counted } from "./counter.ts";
-import { type CallSize, modelOf, reserveAmounts } from "./pricing.ts";
+import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
+import type { PriceRow } from "../pricing/price_row.ts";
 import { mayLog } from "./prompt_log.ts";
-import type { Line, Reservation } from "./reservation.ts";
-import { assess, type Assessment, type GroupReading, type ReserveReason } from "./room.ts";
+import { type Line, NO_PRICE_ROW, type Reservation } from "./reservation.ts";
+import { assess, type Assessment, type GroupReading, type ReserveReason, type SizedCall } from "./room.ts";
 import { cutText } from "../texts.ts";
 
 /** Specification, "POST /v1/reserve". */
@@ -52,9 +53,9 @@ export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
 
 /** Decides a reserve: a hold with an id, or the reasons why not. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
-  const model = modelOf(context.catalog, input.event, input.metadata);
-  const amounts = reserveAmounts(input.size, model);
-  const assessment = assess(draft, context, input.event, input.metadata, amounts, "gate");
+  const priceRow = priceRowOf(context.catalog, input.event, input.metadata);
+  const call = sized(input, priceRow);
+  const assessment = assess(draft, context, call, "gate");
   if (assessment.reasons.length > 0) return answered({ ...readingOf(assessment), hold: null });
 
   const row: Reservation = {
@@ -65,8 +66,10 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     metadata: input.metadata?.text ?? null,
     quantity: input.size.quantity,
     count: input.size.count,
-    amounts,
-    perUnit: model?.amountMode === "per_unit",
+    amounts: call.amounts,
+    perUnit: priceRow?.amountMode === "per_unit",
+    priceRow: priceRow?.number ?? NO_PRICE_ROW,
+    toldCents: input.size.inputCostCents !== null,
     lines: assessment.lines,
     credits: assessment.credits,
     prompt: mayLog(draft, context) ? cutText(input.prompt) : null,
@@ -94,16 +97,20 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
 
 /** What reserve would answer now: the same decision with nothing taken. Section 4 of the decisions, "can-use". */
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
-  const model = modelOf(context.catalog, input.event, input.metadata);
-  const amounts = reserveAmounts(input.size, model);
   const { event, metadata } = input;
-  const reading = readingOf(assess(draft, context, event, metadata, amounts, "gate"));
+  const call = sized(input, priceRowOf(context.catalog, event, metadata));
+  const reading = readingOf(assess(draft, context, call, "gate"));
   const purchase = { event, metadata, now: context.now };
   const groups = reading.groups.map((group) => ({
     ...group,
     offers: offersOf(draft, purchase, group.group.unit, context),
   }));
   return answered({ ...reading, groups });
+}
+
+function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
+  const isUnpriced = priceRow === null && size.inputCostCents === null;
+  return { event, metadata, amounts: reserveAmounts(size, priceRow), isUnpriced };
 }
 
 /** Counts what a line takes; answers the group as it stands then. */

@@ -12,14 +12,15 @@ import type { Metadata } from "../match.ts";
 import { gateOf, type LimitGroup, matchingGroups, roomUnderGate, type Unit } from "../plans/plan.ts";
 import { type Standing, standingOf } from "../plans/standing.ts";
 import { quotaOf } from "../plans/subscription.ts";
-import type { Amounts } from "./pricing.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import type { Line } from "./reservation.ts";
 
 export type ReserveReason =
   | "limit_reached"
   | "reservation_headroom_exceeded"
   | "unmatched_event"
-  | "no_subscription";
+  | "no_subscription"
+  | "unpriced_model";
 
 /** A matched group as a reserve answer shows it; `gate` is null without headroom. */
 export interface GroupReading {
@@ -51,15 +52,18 @@ export interface Assessment {
   readonly blocking: readonly GroupReading[];
 }
 
-/** Weighs a call of these amounts against the primary plan, then against credits. Reads only. */
-export function assess(
-  draft: Draft,
-  context: Context,
-  event: string,
-  metadata: Metadata | null,
-  amounts: Amounts,
-  limit: Limit,
-): Assessment {
+/** A call whose room is looked for. */
+export interface SizedCall {
+  readonly event: string;
+  readonly metadata: Metadata | null;
+  readonly amounts: Amounts;
+  /** Whether nothing says what the call costs: no price row, and no cents of the caller. */
+  readonly isUnpriced: boolean;
+}
+
+/** Weighs a call against the primary plan, then against credits. Reads only. */
+export function assess(draft: Draft, context: Context, call: SizedCall, limit: Limit): Assessment {
+  const { event, metadata, amounts } = call;
   const standing = standingOf(draft, context);
   const purchase = { event, metadata, now: context.now };
   const matching = standing === null ? [] : matchingGroups(standing.plan, event, metadata);
@@ -71,6 +75,10 @@ export function assess(
       : { standing, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
   }
   const groups = matching.map((group) => readGroup(draft, standing, group, limit));
+  if (call.isUnpriced && context.catalog.unpricedModels === "refuse" && countsCents(groups)) {
+    const reasons: ReserveReason[] = ["unpriced_model"];
+    return { standing, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
+  }
   const cover = coverUnits(draft, purchase, groups, amounts, limit);
   const { blocking } = cover;
   if (!cover.fits) {
@@ -79,6 +87,11 @@ export function assess(
   }
   const lines = groups.map((reading) => lineOf(standing, reading, cover.parts));
   return { standing, matched: true, reasons: [], lines, credits: cover.credits, groups, blocking };
+}
+
+/** Whether cents are counted: only then does a missing price matter. */
+export function countsCents(groups: readonly Pick<GroupReading, "group">[]): boolean {
+  return groups.some(({ group }) => group.unit === "cents");
 }
 
 function readGroup(draft: Draft, standing: Standing, group: LimitGroup, limit: Limit): GroupReading {

@@ -10,9 +10,11 @@ import { type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import type { CounterReading } from "./counter.ts";
 import { isCounted, type MatchStatus } from "./event.ts";
-import { type CallSize, modelOf, trackAmounts } from "./pricing.ts";
+import { type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
+import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
+import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
-import { assess, type Assessment } from "./room.ts";
+import { assess, type Assessment, countsCents } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../texts.ts";
 
@@ -23,6 +25,8 @@ export interface TrackInput {
   readonly size: CallSize;
   /** The event's cost; null derives it from the model's price. */
   readonly costCents: Amount | null;
+  /** What the model server reported; in place of `inputTokens`, `inputCostCents` and `costCents`. */
+  readonly usage?: Usage | null;
   /** Texts come uncut and are kept only where they are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
@@ -33,13 +37,18 @@ export interface TrackAnswer {
   readonly matchStatus: MatchStatus;
   /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
+  readonly cost: Cost;
+  readonly warnings: readonly Warning[];
 }
 
 /** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
-  const model = modelOf(context.catalog, input.event, input.metadata);
-  const amounts = trackAmounts(input.size, input.costCents, model);
-  const assessment = assess(draft, context, input.event, input.metadata, amounts, "quota");
+  const { event, metadata, size, usage = null } = input;
+  const priceRow = priceRowOf(context.catalog, event, metadata);
+  const amounts = trackAmounts(size, { costCents: input.costCents, usage }, priceRow);
+  const toldCents = input.costCents !== null || size.inputCostCents !== null;
+  const isUnpriced = priceRow === null && !toldCents;
+  const assessment = assess(draft, context, { event, metadata, amounts, isUnpriced }, "quota");
   const matchStatus = statusOf(assessment);
   const costCents = input.costCents ?? amounts.cents;
   const eventId = context.ids.next("event");
@@ -51,20 +60,20 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   } as const;
   for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
   takeCredits(draft, context, assessment.credits, movement);
-  const { quantity, count } = input.size;
-  const perUnit = model?.amountMode === "per_unit";
+  const { quantity, count } = size;
+  const perUnit = priceRow?.amountMode === "per_unit";
   recordEvent(
     draft,
     {
       id: eventId,
       userKey: draft.user.key,
       realm: draft.user.realm,
-      type: input.event,
+      type: event,
       quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
       costCents,
       matchStatus,
       createdAt: context.now,
-      metadata: input.metadata?.text ?? null,
+      metadata: metadata?.text ?? null,
       reservationId: null,
       reason: null,
       errorCode: null,
@@ -79,17 +88,24 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     return refused(limitReached(eventId, assessment));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
-  return answered({ eventId, matchStatus, counters: readCounters(draft, assessment) });
+  const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents });
+  const counters = readCounters(draft, assessment);
+  return answered({ eventId, matchStatus, counters, cost: costOf(costCents, priceRow), warnings });
 }
 
 /** The refusal of a blocked event; amounts as on the wire. Section 13 of the decisions. */
-function limitReached(eventId: string, { blocking }: Assessment): Refusal {
+function limitReached(eventId: string, { blocking, reasons }: Assessment): Refusal {
   const groups = blocking.map(({ group, quota, counter }) => ({
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(counter.count),
   }));
+  if (reasons.includes("unpriced_model")) {
+    const message =
+      "metadata.model: names no model with a price, and a limit of the user's plan counts cents";
+    return refusal("limit_reached", message, { eventId, groups, reasons });
+  }
   return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
 }
 

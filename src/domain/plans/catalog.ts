@@ -4,6 +4,13 @@
 
 import { type Amount, amountOf } from "../amount.ts";
 import type { MatchRule } from "../match.ts";
+import {
+  compilePriceRow,
+  type ModelDocument,
+  type PriceRow,
+  priceText,
+  withPriceRows,
+} from "../pricing/price_row.ts";
 import type { Period } from "./period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
 
@@ -32,18 +39,6 @@ export interface PlanDocument {
   readonly archived?: boolean | undefined;
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly limits: readonly LimitGroupDocument[];
-}
-
-export type AmountMode = "per_token" | "per_call" | "per_unit";
-
-export interface ModelDocument {
-  readonly id: string;
-  readonly modality: "text" | "image" | "audio" | "video";
-  readonly amountMode: AmountMode;
-  readonly inputCentsPerMillionTokens?: number | undefined;
-  readonly outputCentsPerMillionTokens?: number | undefined;
-  readonly centsPerCall?: number | undefined;
-  readonly centsPerSecond?: number | undefined;
 }
 
 export interface PackItemDocument {
@@ -92,6 +87,7 @@ export interface SettingsDocument {
   readonly reservationTtlSeconds?: number | undefined;
   readonly corsOrigins?: readonly string[] | undefined;
   readonly rateLimit?: RateLimit | undefined;
+  readonly unpricedModels?: "warn" | "refuse" | undefined;
 }
 
 /** The parts of a catalog document that decisions read. */
@@ -101,15 +97,6 @@ export interface CatalogDocument {
   readonly plans?: readonly PlanDocument[] | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
   readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
-}
-
-/** A model's price row; `price` is in cents a million tokens, a call or a second, by its mode. */
-export interface Model {
-  readonly id: string;
-  readonly amountMode: AmountMode;
-  readonly price: Amount;
-  /** Cents a million output tokens of a per_token model. */
-  readonly outputPrice: Amount;
 }
 
 /** A part of a pack that a grant makes a balance of; id null for a pack without items. */
@@ -134,7 +121,7 @@ export interface Pack {
 
 /** A compose type as an administrator wrote it, with its model. */
 export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
-  readonly model: Model;
+  readonly model: PriceRow;
 }
 
 /** A compiled catalog. */
@@ -147,7 +134,12 @@ export interface Catalog {
   readonly rateLimit: RateLimit | null;
   /** Origins of pages that may call with a public key. */
   readonly corsOrigins: ReadonlySet<string>;
-  readonly models: ReadonlyMap<string, Model>;
+  /** The price rows in force, by their model's id. */
+  readonly models: ReadonlyMap<string, PriceRow>;
+  /** Every price row that the app's catalogs ever had, each at its number. */
+  readonly priceRows: readonly PriceRow[];
+  /** What becomes of an event that counts cents and names no model with a price. */
+  readonly unpricedModels: "warn" | "refuse";
   readonly plans: ReadonlyMap<string, Plan>;
   readonly packs: ReadonlyMap<string, Pack>;
   readonly composeTypes: ReadonlyMap<string, ComposeType>;
@@ -157,9 +149,22 @@ const TTL_SECONDS_DEFAULT = 600;
 const RETENTION_DAYS_DEFAULT = 30;
 const DAY_MS = 86_400_000;
 
-/** Compiles a well-formed document. */
-export function compileCatalog(document: CatalogDocument, version: number): Catalog {
-  const models = new Map((document.models ?? []).map((model) => [model.id, compileModel(model)]));
+/**
+ * Compiles a well-formed document.
+ *
+ * @param everPriced the price rows that the app's catalogs ever had, those of this document among them
+ */
+export function compileCatalog(
+  document: CatalogDocument,
+  version: number,
+  everPriced: readonly ModelDocument[] = [],
+): Catalog {
+  const documents = withPriceRows(everPriced, document.models ?? []);
+  const priceRows = documents.map(compilePriceRow);
+  const rowsByText = new Map(documents.map((row, number) => [priceText(row), priceRows[number] as PriceRow]));
+  const models = new Map(
+    (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
+  );
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
@@ -171,6 +176,8 @@ export function compileCatalog(document: CatalogDocument, version: number): Cata
     rateLimit: document.settings?.rateLimit ?? null,
     corsOrigins: new Set(document.settings?.corsOrigins ?? []),
     models,
+    priceRows,
+    unpricedModels: document.settings?.unpricedModels ?? "warn",
     plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
     packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
     composeTypes: compileTypes(document.composeTypes ?? [], models),
@@ -256,24 +263,10 @@ function compilePack(pack: PackDocument): Pack {
   };
 }
 
-function compileModel(model: ModelDocument): Model {
-  const price = {
-    per_token: model.inputCentsPerMillionTokens,
-    per_call: model.centsPerCall,
-    per_unit: model.centsPerSecond,
-  }[model.amountMode];
-  return {
-    id: model.id,
-    amountMode: model.amountMode,
-    price: amountOf(price ?? 0),
-    outputPrice: amountOf(model.outputCentsPerMillionTokens ?? 0),
-  };
-}
-
 /** A type without its model can't be generated; a document that was checked has none. */
 function compileTypes(
   types: readonly ComposeTypeDocument[],
-  models: ReadonlyMap<string, Model>,
+  models: ReadonlyMap<string, PriceRow>,
 ): Map<string, ComposeType> {
   const compiled = new Map<string, ComposeType>();
   for (const type of types) {

@@ -74,6 +74,8 @@ export const RESERVATIONS = table<Reservation>("reservations", 1, {
     later: { since: 2, value: "[]" },
   }),
   prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
+  priceRow: column("price_row", { later: { since: 11, value: null } }),
+  toldCents: column("told_cents", { later: { since: 11, value: false } }),
 }, lineOfReservation);
 
 function optionalAmount(name: string) {
@@ -106,7 +108,7 @@ function lineOfReservation(row: Reservation): string {
     row.perUnit ? "t" : "f"
   }\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${
     copyText(encodeCredits(row.credits))
-  }\t${copyText(row.prompt)}`;
+  }\t${copyText(row.prompt)}\t${row.priceRow ?? NULL}\t${row.toldCents ? "t" : "f"}`;
 }
 
 function amountCell(amount: Amount | null): string {

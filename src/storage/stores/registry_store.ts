@@ -3,6 +3,7 @@
 
 import type { AiSpendRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/amount.ts";
+import type { CatalogDocument } from "../../domain/plans/catalog.ts";
 import type { Millis } from "../../domain/plans/period.ts";
 import type {
   ApiKey,
@@ -37,9 +38,10 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
      from keys order by created_at_ms, id`,
   );
   const catalogs = await reader.query<
-    { appId: string; version: number; document: string; planOrder: string }
+    { appId: string; version: number; document: string; planOrder: string; priceRows: string | null }
   >(
-    `select app_id as "appId", version, document, plan_order as "planOrder" from catalogs`,
+    `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows"
+     from catalogs`,
   );
   const realms = await reader.query<RealmRecord>(
     `select realm, app_id as "appId", mode, clock_offset_ms as "clockOffsetMs" from realms`,
@@ -49,11 +51,11 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
     apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
     keys,
     realms,
-    catalogs: catalogs.map((row) => ({
-      ...row,
-      document: JSON.parse(row.document),
-      planOrder: JSON.parse(row.planOrder),
-    })),
+    catalogs: catalogs.map((row) => {
+      const document: CatalogDocument = JSON.parse(row.document);
+      const priceRows = row.priceRows === null ? document.models ?? [] : JSON.parse(row.priceRows);
+      return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows };
+    }),
   };
 }
 
@@ -152,11 +154,19 @@ export async function saveKey(session: Session, key: ApiKey): Promise<void> {
 /** Writes a catalog as the next version of its app. */
 export async function saveCatalog(session: Session, applied: AppliedCatalog, at: Millis): Promise<void> {
   await session.query(
-    `insert into catalogs (app_id, version, document, plan_order, applied_at_ms)
-     values ($1, $2::int, $3, $4, $5::bigint)
+    `insert into catalogs (app_id, version, document, plan_order, price_rows, applied_at_ms)
+     values ($1, $2::int, $3, $4, $5, $6::bigint)
      on conflict (app_id) do update set version = excluded.version, document = excluded.document,
-       plan_order = excluded.plan_order, applied_at_ms = excluded.applied_at_ms`,
-    [applied.appId, applied.version, JSON.stringify(applied.document), JSON.stringify(applied.planOrder), at],
+       plan_order = excluded.plan_order, price_rows = excluded.price_rows,
+       applied_at_ms = excluded.applied_at_ms`,
+    [
+      applied.appId,
+      applied.version,
+      JSON.stringify(applied.document),
+      JSON.stringify(applied.planOrder),
+      JSON.stringify(applied.priceRows),
+      at,
+    ],
   );
 }
 

@@ -128,11 +128,30 @@ const PRICE_MEMBERS = new Map<unknown, string>([
 
 function* modelFaults(models: readonly Loose[]): Iterable<CatalogFault> {
   for (const [index, model] of models.entries()) {
+    yield* repeatedTiers(listOf(model, "tiers"), index);
+    if (model.centsPerCall !== undefined && model.centsPerImage !== undefined) {
+      yield {
+        path: `models[${index}].centsPerImage`,
+        message: "stands in place of centsPerCall: leave one of them out",
+      };
+    }
     const member = PRICE_MEMBERS.get(model.amountMode);
     if (member === undefined || model[member] !== undefined) continue;
+    if (member === "centsPerCall" && model.centsPerImage !== undefined) continue;
     yield {
       path: `models[${index}].${member}`,
       message: `is needed when amountMode is ${String(model.amountMode)}`,
+    };
+  }
+}
+
+function* repeatedTiers(tiers: readonly Loose[], model: number): Iterable<CatalogFault> {
+  const bounds = tiers.map(({ aboveInputTokens }) => aboveInputTokens);
+  for (const [tier, bound] of bounds.entries()) {
+    if (typeof bound !== "number" || bounds.indexOf(bound) === tier) continue;
+    yield {
+      path: `models[${model}].tiers[${tier}].aboveInputTokens`,
+      message: "must be unique in its model",
     };
   }
 }

@@ -46,7 +46,7 @@ type Definitions = Readonly<Record<string, Part>>;
 
 function tables(): string {
   const { definitions = {}, ...file } = catalogJsonSchema();
-  const parts = ["Settings", "RateLimit", "Model", "Plan", "Period", "LimitGroup"]
+  const parts = ["Settings", "RateLimit", "Model", "PriceTier", "Plan", "Period", "LimitGroup"]
     .concat(["MatchRule", "Headroom", "Pack", "PackItem", "ComposeType"])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {

@@ -138,6 +138,50 @@ const plan = z.strictObject({
   }),
 }).meta({ id: "CatalogPlan", title: "Plan", description: "What a subscription entitles to." });
 
+const tokenPrices = {
+  inputCentsPerMillionTokens: cents.meta({
+    description: "Price of a million input tokens in cents. Needed with `per_token`.",
+    examples: [300],
+  }),
+  cachedInputCentsPerMillionTokens: cents.meta({
+    description: "Price of a million input tokens read from the provider's cache. Default: the input price.",
+    examples: [30],
+  }),
+  cacheWriteCentsPerMillionTokens: cents.meta({
+    description: "Price of a million input tokens written to the provider's cache. Default: the input price.",
+    examples: [375],
+  }),
+  cacheWrite1hCentsPerMillionTokens: cents.meta({
+    description:
+      "Price of a million input tokens written to a cache kept for an hour. Default: the cache write price.",
+    examples: [600],
+  }),
+  outputCentsPerMillionTokens: cents.meta({
+    description: "Price of a million output tokens in cents.",
+    default: 0,
+    examples: [1500],
+  }),
+  reasoningCentsPerMillionTokens: cents.meta({
+    description: "Price of a million output tokens spent on reasoning. Default: the output price.",
+    examples: [1500],
+  }),
+};
+
+const priceTier = z.strictObject({
+  aboveInputTokens: amount.meta({
+    description:
+      "The tier holds for calls whose whole input, cached tokens and cache writes included, is larger.",
+    examples: [200_000],
+  }),
+  ...tokenPrices,
+}).meta({
+  id: "CatalogPriceTier",
+  title: "Price tier",
+  description:
+    "Prices that replace those of the row for a whole call, input and output. The highest tier that the " +
+    "call is above counts; defaults are resolved after it.",
+});
+
 const model = z.strictObject({
   id: label.meta({
     description:
@@ -150,25 +194,32 @@ const model = z.strictObject({
   }),
   amountMode: z.enum(["per_token", "per_call", "per_unit"]).meta({
     description:
-      "What is paid for: input tokens, calls, or seconds of output. It decides which price is needed.",
+      "What is paid for: tokens, calls or images, or seconds of output. It decides which price is needed.",
     examples: ["per_token"],
   }),
-  inputCentsPerMillionTokens: cents.meta({
-    description: "Price of a million input tokens in cents. Needed with `per_token`.",
-    examples: [15],
-  }),
-  outputCentsPerMillionTokens: cents.meta({
-    description: "Price of a million output tokens in cents. Only compose uses it.",
-    default: 0,
-    examples: [60],
-  }),
+  ...tokenPrices,
+  tiers: z.array(priceTier).max(20).meta({
+    description: "Dearer or cheaper prices of long calls; each `aboveInputTokens` once.",
+  }).optional(),
   centsPerCall: cents.meta({
-    description: "Price of a call in cents. Needed with `per_call`.",
+    description: "Price of a call in cents. This or `centsPerImage` is needed with `per_call`.",
     examples: [5],
+  }),
+  centsPerImage: cents.meta({
+    description: "In place of `centsPerCall`: price of an image; the calls of a usage are then images.",
+    examples: [4],
   }),
   centsPerSecond: cents.meta({
     description: "Price of a second in cents. Needed with `per_unit`.",
     examples: [40],
+  }),
+  source: label.optional().meta({
+    description: "Where the prices were taken from. For people; no rule reads it.",
+    examples: ["litellm"],
+  }),
+  checkedAt: z.iso.datetime("must be a time in UTC such as 2026-11-22T00:00:00.000Z").optional().meta({
+    description: "When the prices were compared with their source. The doctor warns after 90 days.",
+    examples: ["2026-11-22T00:00:00.000Z"],
   }),
 }).meta({ id: "CatalogModel", title: "Model", description: "A price row, from which cents are derived." });
 
@@ -310,6 +361,13 @@ const settings = z.strictObject({
   rateLimit: rateLimit.optional().meta({
     description: "How fast the calls of one key may come. Default: no limit.",
     examples: [{ perSecond: 50, burst: 100 }],
+  }),
+  unpricedModels: z.enum(["warn", "refuse"]).optional().meta({
+    description:
+      "What becomes of an event that a cents group covers where nothing says what it costs: `warn` counts " +
+      "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
+    default: "warn",
+    examples: ["refuse"],
   }),
 }).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });
 

@@ -13,7 +13,13 @@ const PACK_ID = "cpk_bench";
 
 const CATALOG = {
   settings: { reservationTtlSeconds: 600 },
-  models: [],
+  models: [{
+    id: "mini",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 15,
+    outputCentsPerMillionTokens: 60,
+  }],
   plans: [{
     id: PLAN_ID,
     name: "Bench",
@@ -23,6 +29,7 @@ const CATALOG = {
     limits: [
       limit("lg_bench_images", "Images", "count", "image.*"),
       limit("lg_bench_tokens", "Chat tokens", "tokens", "chat.*"),
+      limit("lg_bench_budget", "Budget", "cents", "chat.*"),
     ],
   }],
   packs: [{
@@ -37,7 +44,7 @@ const CATALOG = {
 };
 
 function limit(id: string, label: string, unit: string, event: string) {
-  return { id, label, unit, quota: 1_000_000_000, matches: [{ event }] };
+  return { id, label, unit, quota: 1_000_000_000_000, matches: [{ event }] };
 }
 
 /** The service: reserve by the plan and by credits, and reserve + commit. */

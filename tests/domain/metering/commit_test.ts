@@ -5,7 +5,19 @@ import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/amount.ts";
 import { type Call, type Final, groupOf, numbersOf, PACKS, planOf, Scene, type Size } from "../scene.ts";
 
-const MODELS = [{ id: "veo", modality: "video", amountMode: "per_unit", centsPerSecond: 40 }] as const;
+const MODELS = [
+  { id: "veo", modality: "video", amountMode: "per_unit", centsPerSecond: 40 },
+  { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 4 },
+  {
+    id: "think",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 100_000,
+    cachedInputCentsPerMillionTokens: 10_000,
+    outputCentsPerMillionTokens: 200_000,
+    tiers: [{ aboveInputTokens: 50, inputCentsPerMillionTokens: 300_000 }],
+  },
+] as const;
 const PLAN = {
   ...planOf("p", {}),
   limits: [
@@ -34,6 +46,10 @@ interface Row extends Call {
   /** Deltas of the ledger rows that the commit writes. */
   readonly deltas?: readonly number[];
   readonly uncovered?: Record<string, number>;
+  /** Cost and price row of the answer. */
+  readonly cost?: readonly [cents: number, model: string | null];
+  /** Whether the answer warns that nothing priced the event. */
+  readonly warns?: boolean;
   /** Quantity and cost of the event. */
   readonly recorded?: readonly [quantity: number, costCents: number];
 }
@@ -75,6 +91,27 @@ const ROWS: readonly Row[] = [
   { name: "cents set in place of those carried are the cost", event: "chat.x", size: chat(1, 5), final: { actual: { cents: 7 } }, groups: { t: 1, c: 7 }, recorded: [1, 7] },
   { name: "cents are carried without a cents group", size: { count: 1, inputCostCents: 4 }, final: { extra: { cents: 0.5 } }, groups: { g: 1 }, recorded: [1, 4.5] },
 
+  { name: "usage: tokens and cents are final, and less than the longest answer goes back", event: "chat.think", size: { inputTokens: 30, maxOutputTokens: 60 }, final: { usage: { inputTokens: 30, outputTokens: 20 } }, groups: { t: 50, c: 7 }, recorded: [1, 7], cost: [7, "think"] },
+  { name: "usage: cached parts at their price", event: "chat.think", size: { inputTokens: 30 }, final: { usage: { inputTokens: 40, cachedInputTokens: 20, outputTokens: 10 } }, groups: { t: 50, c: 4.2 }, cost: [4.2, "think"] },
+  { name: "usage: the tier goes by the whole input of the report", event: "chat.think", size: { inputTokens: 30 }, final: { usage: { inputTokens: 51, cachedInputTokens: 50 } }, groups: { t: 51, c: 0.8 }, cost: [0.8, "think"] },
+  { name: "usage: past the quota", event: "chat.think", size: { inputTokens: 30 }, final: { usage: { inputTokens: 99, outputTokens: 2 } }, groups: { t: 101, c: 30.1 }, overflow: ["t"], cost: [30.1, "think"] },
+  { name: "usage: over named cents of the input", event: "chat.think", size: chat(30, 9), final: { usage: { outputTokens: 10 } }, groups: { t: 10, c: 2 }, cost: [2, "think"] },
+  { name: "usage without tokens leaves tokens and cents", event: "chat.think", size: { inputTokens: 30, maxOutputTokens: 10 }, final: { usage: { calls: 3 } }, groups: { t: 40, c: 5 }, cost: [5, "think"] },
+  { name: "no usage: what was held is the cost", event: "chat.think", size: { inputTokens: 30, maxOutputTokens: 10 }, groups: { t: 40, c: 5 }, cost: [5, "think"] },
+  { name: "usage: counts stay correctable", size: 4, final: { extra: { count: 2 }, usage: { inputTokens: 5 } }, groups: { g: 6 }, recorded: [4, 0], cost: [0, null] },
+  { name: "usage: credits get theirs back", event: "chat.think", credits: [["tokens", 30], ["cents", 10]], size: { inputTokens: 50, maxOutputTokens: 60 }, final: { usage: { inputTokens: 50, outputTokens: 55 } }, groups: { t: 100, c: 16 }, left: [25, 10], cost: [16, "think"] },
+  { name: "usage: seconds of a per_unit model", event: "v.veo", size: { quantity: 2 }, final: { usage: { seconds: 3.5 } }, groups: { s: 3.5, b: 140 }, recorded: [3.5, 140], cost: [140, "veo"] },
+  { name: "usage: seconds that it does not say are those held", event: "v.veo", size: { quantity: 2 }, final: { usage: { outputTokens: 9 } }, groups: { s: 2, b: 80 }, recorded: [2, 80], cost: [80, "veo"] },
+  { name: "usage: seconds of any other model change nothing", event: "v.think", size: { quantity: 2 }, final: { usage: { seconds: 9 } }, groups: { s: 2, b: 0 }, recorded: [2, 0], cost: [0, "think"] },
+  { name: "usage: images", event: "v.paint", size: {}, final: { usage: { calls: 3 } }, groups: { s: 1, b: 12 }, cost: [12, "paint"] },
+  { name: "usage: one image where it says none", event: "v.paint", size: { inputCostCents: 9 }, final: { usage: { outputTokens: 900 } }, groups: { s: 1, b: 4 }, cost: [4, "paint"] },
+  { name: "unpriced: tokens are final, and the answer warns", event: "chat.x", size: { inputTokens: 1 }, final: { usage: { inputTokens: 5, outputTokens: 6 } }, groups: { t: 11, c: 0 }, cost: [0, null], warns: true },
+  { name: "unpriced, also without usage", event: "chat.x", size: { inputTokens: 1 }, groups: { t: 1, c: 0 }, cost: [0, null], warns: true },
+  { name: "unpriced: cents stay as the reserve named them", event: "chat.x", size: chat(1, 5), final: { usage: { outputTokens: 6 } }, groups: { t: 6, c: 5 }, cost: [5, null] },
+  { name: "unpriced: the commit names the cents", event: "chat.x", size: { inputTokens: 1 }, final: { costCents: 3 }, groups: { t: 1, c: 0 }, cost: [3, null] },
+  { name: "unpriced: the commit adds cents", event: "chat.x", size: { inputTokens: 1 }, final: { extra: { cents: 3 } }, groups: { t: 1, c: 3 }, cost: [3, null] },
+  { name: "unpriced without a cents group is no matter", size: 1, groups: { g: 1 }, cost: [0, null] },
+
   { name: "a lapsed hold is charged again", size: 4, then: lapse, groups: { g: 4 }, recharged: true },
   { name: "in the window of the hold, whatever runs now", size: 4, then: (scene) => void scene.at("2026-05-01T00:00:00Z"), final: { extra: { count: 1 } }, groups: { g: 5 }, recharged: true },
   { name: "past what others took meanwhile", size: 4, then: (scene) => void scene.wait(601).track(9), groups: { g: 13 }, overflow: ["g"], recharged: true },
@@ -99,13 +136,16 @@ for (const row of ROWS) {
     if (typeof granted === "string") ids.push(granted);
     scene.ask("settle", {});
     const [rows, operations] = [scene.ledger().length, scene.operations];
-    const { groups, overflow, recharged, uncovered } = scene.commit(id, row.final);
+    const { groups, overflow, recharged, uncovered, cost, warnings } = scene.commit(id, row.final);
     assert.deepEqual(groups, row.groups);
     assert.deepEqual(overflow, row.overflow ?? []);
     assert.equal(recharged, row.recharged ?? false);
     assert.deepEqual(uncovered, row.uncovered ?? {});
     if (row.left !== undefined) assert.deepEqual(scene.left(...ids), row.left);
     const written = scene.ledger().slice(rows);
+    if (row.cost !== undefined) {
+      assert.deepEqual([cost, warnings.length === 1], [row.cost, row.warns === true]);
+    }
     if (row.deltas !== undefined) assert.deepEqual(written.map(([, delta]) => delta), row.deltas);
     for (const [, , reason] of written) assert.equal(reason, "event_committed");
     const event = scene.event();
@@ -150,4 +190,51 @@ Deno.test("commit: room that came back since the hold is the plan's again", () =
   scene.release(other);
   assert.deepEqual(scene.commit(id, { extra: { count: 4 } }).groups, { g: 10 });
   assert.deepEqual(scene.left(balance), [6]);
+});
+
+Deno.test("commit: a hold is priced by the row of its reserve, whatever happens before the commit", () => {
+  const [, , think] = MODELS;
+  const dearer = { ...think, inputCentsPerMillionTokens: 900_000, tiers: [] };
+  const size = { inputTokens: 10, maxOutputTokens: 10 };
+  const usage = { inputTokens: 10, outputTokens: 5 };
+  const meanwhile: Record<string, (scene: Scene) => Scene | void> = {
+    "other prices": (scene) => void scene.reprice([PLAN], { models: [dearer] }),
+    "no model": (scene) => void scene.reprice([PLAN], { models: [], settings: { unpricedModels: "refuse" } }),
+    "another kind of price": (scene) =>
+      void scene.reprice([PLAN], { models: [{ ...MODELS[1], id: "think" }] }),
+    "a lapse": (scene) => void scene.reprice([PLAN], { models: [dearer] }).wait(601),
+    "a merge": (scene) => {
+      const into = new Scene([PLAN], undefined, PACKS, { key: 8, id: "v", beside: scene });
+      into.reprice([PLAN], { models: [...MODELS, dearer] });
+      scene.mergeInto(into);
+      return into;
+    },
+  };
+  for (const [name, happens] of Object.entries(meanwhile)) {
+    const scene = new Scene([PLAN], undefined, PACKS, { models: MODELS });
+    scene.subscribe("p");
+    const id = scene.hold(size, { event: "chat.think" });
+    const later = happens(scene) ?? scene;
+    const { groups, cost, warnings } = later.commit(id, { usage });
+    assert.deepEqual([groups, cost, warnings], [{ t: 15, c: 2 }, [2, "think"], []], name);
+  }
+});
+
+Deno.test("commit: a hold without a price row stays unpriced when its model gets one", () => {
+  const scene = new Scene([PLAN], undefined, PACKS);
+  scene.subscribe("p");
+  const id = scene.hold({ inputTokens: 10 }, { event: "chat.think" });
+  scene.reprice([PLAN], { models: MODELS });
+  const { cost, warnings } = scene.commit(id, { usage: { inputTokens: 10 } });
+  assert.deepEqual([cost, warnings], [[0, null], ["unpriced_model"]]);
+});
+
+Deno.test("commit: a hold of a version that kept no price row is priced by the catalog in force", () => {
+  const scene = new Scene([PLAN], undefined, PACKS, { models: MODELS });
+  scene.subscribe("p");
+  const id = scene.hold({ inputTokens: 10 }, { event: "chat.think" });
+  const row = scene.state.reservations.get(id);
+  assert.ok(row !== undefined);
+  scene.state.apply([{ verb: "put", table: "reservations", row: { ...row, priceRow: null } }]);
+  assert.deepEqual(scene.commit(id, { usage: { outputTokens: 10 } }).cost, [2, "think"]);
 });

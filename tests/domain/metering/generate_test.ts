@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { amountOf, numberOf } from "../../../src/domain/amount.ts";
 import type { MeteringEvent } from "../../../src/domain/metering/event.ts";
 import type { GenerateInput } from "../../../src/domain/metering/generate.ts";
-import { generationCents } from "../../../src/domain/metering/pricing.ts";
+import { centsOf, NO_USAGE } from "../../../src/domain/pricing/usage.ts";
 import { compileCatalog, type PackDocument, type PlanDocument } from "../../../src/domain/plans/catalog.ts";
 import type { Unit } from "../../../src/domain/plans/plan.ts";
 import { Scene } from "../scene.ts";
@@ -252,7 +252,10 @@ Deno.test("a generation costs what its tokens cost, rounded once", () => {
     }, 1);
     const model = models.get("m");
     assert.ok(model !== undefined);
-    assert.equal(numberOf(generationCents(model, amountOf(input), amountOf(output))), cents);
+    assert.equal(
+      numberOf(centsOf(model, { ...NO_USAGE, inputTokens: amountOf(input), outputTokens: amountOf(output) })),
+      cents,
+    );
   }
 });
 
@@ -262,5 +265,6 @@ Deno.test("a model without an output price costs its input alone", () => {
   }, 1);
   const model = models.get("m");
   assert.ok(model !== undefined);
-  assert.equal(numberOf(generationCents(model, amountOf(1_000_000), amountOf(1_000_000))), 10);
+  const million = amountOf(1_000_000);
+  assert.equal(numberOf(centsOf(model, { ...NO_USAGE, inputTokens: million, outputTokens: million })), 10);
 });

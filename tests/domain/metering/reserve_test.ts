@@ -56,6 +56,29 @@ Deno.test("a hold keeps what it was asked for: amounts by unit, quantity, count 
   assert.deepEqual(row?.lines.map(({ groupId, taken }) => [groupId, numberOf(taken)]), [["g", 2], ["t", 7]]);
 });
 
+Deno.test("the longest answer is held in tokens and in cents, and a budget refuses what could pass it", () => {
+  const limits = [groupOf("t", 100_000, "tokens", "chat.*"), groupOf("c", 2000, "cents", "chat.*")];
+  const model = {
+    id: "m",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 10_000,
+    outputCentsPerMillionTokens: 50_000,
+  } as const;
+  const scene = new Scene([{ ...planOf("p", {}), limits }], undefined, [], { models: [model] });
+  scene.subscribe("p");
+  const call = { event: "chat.m" };
+  assert.equal(scene.reason({ inputTokens: 20_000, maxOutputTokens: 36_001 }, call), "limit_reached");
+  const id = scene.hold({ inputTokens: 20_000, maxOutputTokens: 36_000 }, call);
+  assert.deepEqual(scene.counts(), { t: 56_000, c: 2000 });
+  const row = scene.state.reservations.get(id);
+  assert.deepEqual([row?.priceRow, row?.toldCents], [0, false]);
+  scene.release(id);
+  assert.equal(scene.reason({ maxOutputTokens: 100_001 }, { event: "chat.x" }), "limit_reached");
+  const told = scene.state.reservations.get(scene.hold({ inputCostCents: 0 }, { event: "chat.x" }));
+  assert.deepEqual([told?.priceRow, told?.toldCents], [-1, true]);
+});
+
 Deno.test("can-use offers what credits of each group's unit could add, pack by pack in consumption order", () => {
   const plan = { ...planOf("p", {}), limits: [groupOf("g", 10), groupOf("c", 50, "cents")] };
   const scene = new Scene([plan], undefined, PACKS);

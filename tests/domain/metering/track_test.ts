@@ -1,10 +1,10 @@
 // Track: the same decision as reserve with the quota in place of the gate, recorded whatever the answer. A row a call.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { amountOf, numberOf } from "../../../src/domain/amount.ts";
 import { chargedAmounts, matchedGroupIds } from "../../../src/domain/metering/event.ts";
 import type { LimitGroupDocument } from "../../../src/domain/plans/catalog.ts";
-import { eventsIn, groupOf, PACKS, planOf, Scene, type Size, sizeOf } from "../scene.ts";
+import { eventsIn, groupOf, PACKS, planOf, type Reported, Scene, type Size, sizeOf } from "../scene.ts";
 
 interface Row {
   readonly name: string;
@@ -12,6 +12,7 @@ interface Row {
   readonly event?: string;
   readonly size: Size | number;
   readonly costCents?: number;
+  readonly usage?: Reported;
   readonly status: string;
   readonly counts: Record<string, number>;
   readonly costs?: Record<string, number>;
@@ -20,8 +21,20 @@ interface Row {
   readonly recorded?: readonly [quantity: number, costCents: number];
 }
 
-const MODELS = [{ id: "veo", modality: "video", amountMode: "per_unit", centsPerSecond: 40 }] as const;
+const MODELS = [
+  { id: "veo", modality: "video", amountMode: "per_unit", centsPerSecond: 40 },
+  { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 4 },
+  {
+    id: "think",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 100_000,
+    outputCentsPerMillionTokens: 200_000,
+    reasoningCentsPerMillionTokens: 400_000,
+  },
+] as const;
 const VIDEO = [groupOf("s", 60, "seconds", "v.*"), groupOf("c", 2000, "cents", "v.*")];
+const CHAT = [groupOf("t", 100, "tokens", "chat.*"), groupOf("c", 50, "cents", "chat.*")];
 
 // deno-fmt-ignore: a row a case
 const ROWS: readonly Row[] = [
@@ -38,9 +51,19 @@ const ROWS: readonly Row[] = [
   { name: "of a per_unit model, cents are derived", groups: VIDEO, event: "v.veo", size: { quantity: 3 }, status: "matched", counts: { s: 3, c: 120 }, costs: { s: 120, c: 120 }, recorded: [3, 120] },
   { name: "of a per_unit model, the real cost counts toward cents", groups: VIDEO, event: "v.veo", size: { quantity: 3 }, costCents: 90, status: "matched", counts: { s: 3, c: 90 }, recorded: [3, 90] },
   { name: "of no model, the real cost counts toward no cents", groups: VIDEO, event: "v.x", size: { quantity: 3 }, costCents: 90, status: "matched", counts: { s: 3, c: 0 }, recorded: [3, 90] },
+
+  { name: "usage: tokens and cents", groups: CHAT, event: "chat.think", size: {}, usage: { inputTokens: 30, outputTokens: 20, reasoningTokens: 5 }, status: "matched", counts: { t: 50, c: 8 }, costs: { t: 8, c: 8 }, recorded: [1, 8] },
+  { name: "usage in place of a quantity of tokens", groups: CHAT, event: "chat.think", size: { quantity: 9 }, usage: { outputTokens: 20 }, status: "matched", counts: { t: 20, c: 4 }, recorded: [9, 4] },
+  { name: "usage without tokens", groups: CHAT, event: "chat.think", size: { quantity: 9 }, usage: { calls: 2 }, status: "matched", counts: { t: 9, c: 0 }, recorded: [9, 0] },
+  { name: "usage: reasoning has its own price", groups: CHAT, event: "chat.think", size: {}, usage: { outputTokens: 90, reasoningTokens: 90 }, costs: { t: 36, c: 36 }, status: "matched", counts: { t: 90, c: 36 } },
+  { name: "usage past the quota is blocked, with its cost", groups: CHAT, event: "chat.think", size: {}, usage: { inputTokens: 101 }, status: "blocked", counts: { t: 0, c: 0 }, recorded: [1, 10.1] },
+  { name: "usage: seconds", groups: VIDEO, event: "v.veo", size: { quantity: 3 }, usage: { seconds: 2.5 }, status: "matched", counts: { s: 2.5, c: 100 }, recorded: [2.5, 100] },
+  { name: "usage: seconds that it does not say are the quantity", groups: VIDEO, event: "v.veo", size: { quantity: 3 }, usage: { outputTokens: 5 }, status: "matched", counts: { s: 3, c: 120 }, recorded: [3, 120] },
+  { name: "usage: images", groups: VIDEO, event: "v.paint", size: {}, usage: { calls: 3 }, status: "matched", counts: { s: 1, c: 12 }, recorded: [1, 12] },
+  { name: "usage of an unpriced model", groups: CHAT, event: "chat.x", size: {}, usage: { inputTokens: 7 }, status: "matched", counts: { t: 7, c: 0 }, recorded: [1, 0] },
 ];
 
-for (const { name, groups = [groupOf("g", 10)], event, size, costCents, ...row } of ROWS) {
+for (const { name, groups = [groupOf("g", 10)], event, size, costCents, usage, ...row } of ROWS) {
   Deno.test(`track: ${name}`, () => {
     const plan = {
       ...planOf("p", {}),
@@ -51,7 +74,10 @@ for (const { name, groups = [groupOf("g", 10)], event, size, costCents, ...row }
     if (groups !== null) scene.subscribe("p");
     const id = scene.fund("count", 5);
     const rows = scene.ledger().length;
-    assert.equal(scene.track(size, { event, ...(costCents === undefined ? {} : { costCents }) }), row.status);
+    assert.equal(
+      scene.track(size, { event, usage, ...(costCents === undefined ? {} : { costCents }) }),
+      row.status,
+    );
     assert.deepEqual(scene.counts(), row.counts);
     if (row.costs !== undefined) assert.deepEqual(scene.costs(), row.costs);
     if (row.left !== undefined) assert.deepEqual(scene.left(id), [row.left]);
@@ -115,6 +141,41 @@ Deno.test("track: a blocked event names the groups without room, each unit after
   assert.deepEqual(blocking({ count: 11, inputTokens: 101 }), [wide, narrow, tokens]);
   scene.fund("count", 1);
   assert.deepEqual(blocking({ count: 11 }), [narrow]);
+});
+
+Deno.test("track: an unpriced event warns or is refused, where the plan counts its cents and nobody told any", () => {
+  const ask = (
+    unpricedModels: "warn" | "refuse",
+    members: Size & { costCents?: number },
+    event = "chat.x",
+  ) => {
+    const { costCents, ...size } = members;
+    const settings = { unpricedModels };
+    const limits = [...CHAT, groupOf("g", 10)];
+    const scene = new Scene([{ ...planOf("p", {}), limits }], undefined, PACKS, { models: MODELS, settings });
+    scene.subscribe("p");
+    const cost = costCents === undefined ? null : amountOf(costCents);
+    const call = { event, metadata: null, size: sizeOf(size) };
+    const reasons = scene.ask("canUse", call).reasons;
+    assert.deepEqual(scene.ask("reserve", { ...call, ttlMs: null }).reasons, reasons, "as reserve");
+    const { result } = scene.do("track", { ...call, costCents: cost });
+    if (result.ok) return [scene.event().matchStatus, result.answer.warnings, reasons];
+    const { code, details } = result.refusal;
+    assert.deepEqual(details, { eventId: scene.event().id, groups: [], reasons: ["unpriced_model"] });
+    return [scene.event().matchStatus, code, reasons];
+  };
+  assert.deepEqual(ask("warn", {}), ["matched", ["unpriced_model"], []]);
+  assert.deepEqual(ask("refuse", {}), ["blocked", "limit_reached", ["unpriced_model"]]);
+  assert.deepEqual(ask("refuse", { inputTokens: 1000 }), ["blocked", "limit_reached", ["unpriced_model"]]);
+  assert.deepEqual(ask("refuse", { inputCostCents: 0 }), ["matched", [], []], "told");
+  assert.deepEqual(
+    ask("refuse", { costCents: 4 }),
+    ["matched", [], ["unpriced_model"]],
+    "told to track alone",
+  );
+  assert.deepEqual(ask("refuse", {}, "chat.think"), ["matched", [], []], "priced");
+  assert.deepEqual(ask("refuse", {}, "x.y"), ["matched", [], []], "no cents group");
+  assert.deepEqual(ask("refuse", {}, "other"), ["unmatched", [], ["unmatched_event"]], "no group");
 });
 
 Deno.test("track: an event says what it was charged with, groups first and nothing that is 0", () => {

@@ -46,7 +46,10 @@ Deno.test("a model's price is that of its mode; a compose type without its model
     models: modes.map((amountMode) => ({ ...row, id: amountMode, amountMode })),
     composeTypes: [{ ...type, name: "a", model: "per_token" }, { ...type, name: "b", model: "none" }],
   }, 1);
-  assert.deepEqual([...models.values()].map(({ price }) => price), [1_000_000n, 2_000_000n, 3_000_000n]);
+  const prices = [...models.values()].map((
+    { prices, perCall, perSecond },
+  ) => [prices.input, perCall, perSecond]);
+  assert.deepEqual(prices[0], [1_000_000n, 2_000_000n, 3_000_000n]);
   assert.deepEqual([...composeTypes.keys()], ["a"]);
 });
 

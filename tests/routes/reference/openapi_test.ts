@@ -110,6 +110,7 @@ const BEYOND_SCHEMAS = new Set([
   "extra",
   "actual",
   "costCents",
+  "providerUsage",
   "provider",
   "externalId",
   "quantity",
@@ -117,6 +118,15 @@ const BEYOND_SCHEMAS = new Set([
   "advanceSeconds",
   "now",
 ]);
+
+Deno.test("a member that is told as a slip is no member of the document", () => {
+  for (const { slips, doc, path } of SURFACE.endpoints) {
+    if (slips === undefined) continue;
+    const { schema } = document.paths[`/api${path}`].post.requestBody.content["application/json"];
+    const shown = [...Object.keys(schema.properties), ...Object.keys(schema.properties.options.properties)];
+    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], doc.id);
+  }
+});
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;

@@ -34,7 +34,8 @@ export async function walkProduct(tour: Tour): Promise<void> {
   await walkFeed(tour);
 }
 
-async function walkMetering({ record, refuse, app }: Tour): Promise<void> {
+async function walkMetering(tour: Tour): Promise<void> {
+  const { record, refuse, app } = tour;
   const body = { userId: "user_demo", event: "image.render" };
   await refuse("reserve", "invalid_request", { body: { ...body, count: -1 } });
   await refuse("reserve", "invalid_key", { body, key: null });
@@ -47,15 +48,39 @@ async function walkMetering({ record, refuse, app }: Tour): Promise<void> {
     body: { ...body, count: 2, metadata: { model: "flux-pro" }, prompt: "A lighthouse at dusk" },
   });
   await refuse("commit", "not_found", { body: { reservationId: "rsv_1_unknown" } });
+  await refuse("commit", "invalid_request", { body: { reservationId, outputTokens: 120 } });
   await record("commit", {
     body: { reservationId, actual: { count: 1 }, costCents: 4.2, response: "1.png" },
   });
   await refuse("commit", "reservation_not_pending", { body: { reservationId } });
+  await walkUsageOfModels(tour);
   await refuse("release", "reservation_not_pending", { body: { reservationId } });
   const reply = { userId: "user_demo", event: "chat.reply", inputTokens: 4000 };
   await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
   await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
   await record("canUse", { body: { ...body, count: 100 } });
+}
+
+/** The examples of reserve and commit that stay: work of a model, settled by what its server reports. */
+async function walkUsageOfModels({ record }: Tour): Promise<void> {
+  const { reservationId } = await record("reserve", {
+    body: {
+      userId: "user_demo",
+      event: "chat.reply",
+      metadata: { model: "gpt-4o-mini" },
+      inputTokens: 1000,
+      maxOutputTokens: 500,
+      prompt: "Write a haiku.",
+    },
+  });
+  const providerUsage = {
+    prompt_tokens: 1000,
+    completion_tokens: 120,
+    total_tokens: 1120,
+    prompt_tokens_details: { cached_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 64 },
+  };
+  await record("commit", { body: { reservationId, providerUsage, response: "Old pond..." } });
 }
 
 async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {

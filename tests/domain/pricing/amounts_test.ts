@@ -5,10 +5,10 @@ import { amountOf, numberOf } from "../../../src/domain/amount.ts";
 import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
 import {
   type CallSize,
-  modelOf,
+  priceRowOf,
   reserveAmounts,
   trackAmounts,
-} from "../../../src/domain/metering/pricing.ts";
+} from "../../../src/domain/pricing/amounts.ts";
 
 const CATALOG = compileCatalog({
   models: [
@@ -16,17 +16,29 @@ const CATALOG = compileCatalog({
     { id: "paint", modality: "image", amountMode: "per_call", centsPerCall: 5 },
     { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 0.333333 },
     { id: "a.b", modality: "image", amountMode: "per_call", centsPerCall: 1 },
+    {
+      id: "think",
+      modality: "text",
+      amountMode: "per_token",
+      inputCentsPerMillionTokens: 100,
+      outputCentsPerMillionTokens: 200,
+      reasoningCentsPerMillionTokens: 300,
+      tiers: [
+        { aboveInputTokens: 10_000, inputCentsPerMillionTokens: 1000, outputCentsPerMillionTokens: 4000 },
+      ],
+    },
   ],
 }, 1);
 
 function size(members: Partial<Record<keyof CallSize, number>>): CallSize {
   const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
-  const { quantity, count, inputTokens, inputCostCents } = members;
+  const { quantity, count, inputTokens, inputCostCents, maxOutputTokens } = members;
   return {
     quantity: amount(quantity),
     count: amount(count),
     inputTokens: amount(inputTokens),
     inputCostCents: amount(inputCostCents),
+    maxOutputTokens: amount(maxOutputTokens),
   };
 }
 
@@ -48,7 +60,7 @@ Deno.test("a price row is the one that metadata names, else the one after the ev
   ];
   for (const [event, model, id] of rows) {
     const members = model === undefined ? {} : { model };
-    const found = modelOf(CATALOG, event, { text: JSON.stringify(members), members });
+    const found = priceRowOf(CATALOG, event, { text: JSON.stringify(members), members });
     assert.equal(found?.id ?? null, id, `${event} ${model}`);
   }
 });
@@ -70,17 +82,47 @@ Deno.test("amounts by unit, for reserve and for track", () => {
     [{}, "v.film", [1, 0, 1, 0.333333], [1, 0, 1, 0.333333]],
   ];
   for (const [sent, event, reserve, track] of rows) {
-    const model = modelOf(CATALOG, event, null);
+    const model = priceRowOf(CATALOG, event, null);
     const named = ([count, tokens, seconds, cents]: number[]) => ({ count, tokens, seconds, cents });
     const what = `${event} ${JSON.stringify(sent)}`;
     assert.deepEqual(shown(reserveAmounts(size(sent), model)), named(reserve), `reserve ${what}`);
-    assert.deepEqual(shown(trackAmounts(size(sent), null, model)), named(track), `track ${what}`);
+    assert.deepEqual(
+      shown(trackAmounts(size(sent), { costCents: null, usage: null }, model)),
+      named(track),
+      `track ${what}`,
+    );
+  }
+});
+
+Deno.test("the longest answer is held beside the input, in tokens and by the price that is the dearer one", () => {
+  const rows: [sent: Parameters<typeof size>[0], event: string, tokens: number, cents: number][] = [
+    [{ maxOutputTokens: 1000 }, "x", 1000, 0],
+    [{ inputTokens: 500, maxOutputTokens: 1000, inputCostCents: 4 }, "x", 1500, 4],
+    [{ inputTokens: 500, maxOutputTokens: 1000 }, "c.text", 1500, 0.0075],
+    [{ maxOutputTokens: 1000 }, "c.think", 1000, 0.3],
+    [{ inputTokens: 10_000, maxOutputTokens: 1000 }, "c.think", 11_000, 1.3],
+    [{ inputTokens: 20_000 }, "c.think", 20_000, 20],
+    [{ inputTokens: 20_000, maxOutputTokens: 1000 }, "c.think", 21_000, 24],
+    [{ inputTokens: 20_000, maxOutputTokens: 1000, inputCostCents: 7 }, "c.think", 21_000, 11],
+    [{ inputCostCents: 7, maxOutputTokens: 1000 }, "c.think", 1000, 7.3],
+    [{ inputCostCents: 0, maxOutputTokens: 1000 }, "c.think", 1000, 0.3],
+    // Both parts would round to 0 apart, and come to a millionth together.
+    [{ inputTokens: 0.004, maxOutputTokens: 0.001 }, "c.think", 0.005, 0.000001],
+    [{ inputTokens: 5, maxOutputTokens: 1000 }, "i.paint", 1005, 5],
+    [{ inputCostCents: 2, maxOutputTokens: 1000 }, "i.paint", 1000, 2],
+    [{ quantity: 3, maxOutputTokens: 1000 }, "v.film", 1000, 0.999999],
+  ];
+  for (const [sent, event, tokens, cents] of rows) {
+    const amounts = reserveAmounts(size(sent), priceRowOf(CATALOG, event, null));
+    const found = [numberOf(amounts.tokens), numberOf(amounts.cents)];
+    assert.deepEqual(found, [tokens, cents], `${event} ${JSON.stringify(sent)}`);
   }
 });
 
 Deno.test("the real cost of a tracked event counts toward cents for per_unit rows alone", () => {
   const cost = amountOf(8);
-  const cents = (event: string) => trackAmounts(size({}), cost, modelOf(CATALOG, event, null)).cents;
+  const cents = (event: string) =>
+    trackAmounts(size({}), { costCents: cost, usage: null }, priceRowOf(CATALOG, event, null)).cents;
   assert.equal(numberOf(cents("v.film")), 8);
   assert.equal(numberOf(cents("i.paint")), 5);
   assert.equal(numberOf(cents("x")), 0);

@@ -1,0 +1,31 @@
+// The cost that commit and track answer, and the warning where nothing priced it. Section 9 of beyond.md.
+
+import type { Amount } from "../amount.ts";
+import type { PriceRow } from "./price_row.ts";
+
+/** What an event cost. */
+export interface Cost {
+  readonly cents: Amount;
+  /** Whether the model has a price row. */
+  readonly priced: boolean;
+  /** The row's id; null for none. */
+  readonly model: string | null;
+}
+
+export type Warning = "unpriced_model";
+
+/** The cost of an event under a price row, null for none. */
+export function costOf(cents: Amount, row: PriceRow | null): Cost {
+  return { cents, priced: row !== null, model: row?.id ?? null };
+}
+
+const NONE: readonly Warning[] = [];
+const UNPRICED: readonly Warning[] = ["unpriced_model"];
+
+/** The warnings of an event: it counts cents, no row prices it, and the caller named no cents either. */
+export function warningsOf(
+  row: PriceRow | null,
+  { countsCents, toldCents }: { readonly countsCents: boolean; readonly toldCents: boolean },
+): readonly Warning[] {
+  return row === null && countsCents && !toldCents ? UNPRICED : NONE;
+}

@@ -1,0 +1,112 @@
+// The commands of `deno task admin` about prices of models: import them from a price file. What the file says and what
+// it changes is decided in src/tenant/catalog; here the file is read, the differences are printed, the catalog is sent.
+
+import type { Command } from "commander";
+import {
+  importPrices,
+  type PriceDifference,
+  type PriceImport,
+  readPriceFile,
+} from "../tenant/catalog/import.ts";
+import {
+  type Applied,
+  type ApplyOptions,
+  catalogPath,
+  putCatalog,
+  readDocument,
+  type Shown,
+} from "./admin_catalog.ts";
+import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { EXIT, TaskError, withExample } from "./shell.ts";
+import { type Cell, renderTable, safeText } from "./table.ts";
+
+interface ImportCommandOptions extends ApplyOptions {
+  readonly only?: readonly string[];
+}
+
+/** Adds the commands. */
+export function addModelCommands(program: Command, action: AdminAction): void {
+  const group = program.command("models").description("Prices of the models in an app's catalog.");
+  withExample(group, "deno task admin models import prices.json --app app_1");
+  const command = withApp(
+    group.command("import").description(
+      "Take prices from a file and apply them: LiteLLM's model_prices_and_context_window.json, or rows as a\n" +
+        "catalog has them. The differences are shown. Models that the file lacks stay as they are.",
+    ),
+  )
+    .argument("<file>", "the price file as JSON")
+    .option("--only <ids>", "these models alone, also new ones: ids with commas between them", idsOf)
+    .option("--dry-run", "only show the differences")
+    .action(action(importFile));
+  withExample(
+    command,
+    "deno task admin models import model_prices_and_context_window.json --app app_1 --dry-run",
+    "deno task admin models import model_prices_and_context_window.json --only gpt-5,claude-sonnet-4-5",
+  );
+}
+
+function idsOf(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, ...text.split(",").map((id) => id.trim()).filter((id) => id !== "")];
+}
+
+async function importFile(run: AdminRun, path: string, options: ImportCommandOptions): Promise<void> {
+  const file = readPriceFile(await readDocument(path));
+  if (file === null) {
+    throw new TaskError(
+      `"${path}" is neither LiteLLM's price file nor a list or object of models`,
+      EXIT.refused,
+    );
+  }
+  const appId = await run.appId(options.app);
+  const { version, ...document } = await run.client.call<Shown>("GET", catalogPath(appId));
+  const found = importPrices(document.models ?? [], file, {
+    only: options.only ?? null,
+    checkedAt: new Date().toISOString(),
+    source: path.split(/[\\/]/).at(-1) ?? path,
+  });
+  run.say(importText(found));
+  const isDryRun = options.dryRun === true;
+  const applied: Applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
+    run,
+    appId,
+    { ...document, models: found.models, expectedVersion: version },
+    isDryRun,
+  );
+  const { differences, imported, missing, unpriced } = found;
+  run.show(
+    { version: applied.version, differences, imported, missing, unpriced },
+    () => resultText(applied, version, isDryRun),
+  );
+}
+
+function importText({ differences, imported, missing, unpriced }: PriceImport): string {
+  const changed = new Set(differences.map(({ model }) => model));
+  const same = imported.filter((id) => !changed.has(id));
+  const lists = [
+    ["The same price as in the file", same],
+    ["Not in the file, left as they are", missing],
+    ["In the file without a price of their kind, left as they are", unpriced],
+  ] as const;
+  const table = differences.length === 0
+    ? "No price differs"
+    : renderTable(["MODEL", "MEMBER", "OLD", "NEW"], differences.map(rowOf));
+  const lines = lists.flatMap(([title, ids]) =>
+    ids.length === 0 ? [] : [safeText(`${title}: ${ids.join(", ")}`)]
+  );
+  return [table, ...lines].join("\n");
+}
+
+function rowOf({ model, member, before, after }: PriceDifference): Cell[] {
+  return [model, member, cellOf(before), cellOf(after)];
+}
+
+function cellOf(value: unknown): Cell {
+  if (value === null || typeof value === "number" || typeof value === "string") return value;
+  return JSON.stringify(value);
+}
+
+function resultText(applied: Applied, before: number, isDryRun: boolean): string {
+  if (isDryRun) return `Dry run: version ${before} stays in force`;
+  if (applied.version === before) return `Nothing to apply: version ${before} stays in force`;
+  return `Version ${applied.version} is in force`;
+}

@@ -1,0 +1,23 @@
+// The cost that answers show, and the warning where nothing priced it.
+
+import assert from "node:assert/strict";
+import { costOf, warningsOf } from "../../../src/domain/pricing/cost.ts";
+import { compilePriceRow } from "../../../src/domain/pricing/price_row.ts";
+
+const ROW = compilePriceRow({ id: "m", modality: "image", amountMode: "per_call", centsPerCall: 0 }, 0);
+
+Deno.test("a cost names its price row, also one whose prices are 0", () => {
+  assert.deepEqual(costOf(5n, ROW), { cents: 5n, priced: true, model: "m" });
+  assert.deepEqual(costOf(5n, null), { cents: 5n, priced: false, model: null });
+});
+
+Deno.test("an event warns where it counts cents, no row prices it and nobody told any", () => {
+  for (const row of [ROW, null]) {
+    for (const countsCents of [true, false]) {
+      for (const toldCents of [true, false]) {
+        const isUnpriced = row === null && countsCents && !toldCents;
+        assert.deepEqual(warningsOf(row, { countsCents, toldCents }), isUnpriced ? ["unpriced_model"] : []);
+      }
+    }
+  }
+});

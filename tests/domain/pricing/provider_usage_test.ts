@@ -1,0 +1,137 @@
+// The usage objects of model servers, in their full shapes.
+
+import assert from "node:assert/strict";
+import { numberOf } from "../../../src/domain/amount.ts";
+import { type ProviderUsage, readProviderUsage } from "../../../src/domain/pricing/provider_usage.ts";
+
+/** In the order input, cached, writes, one-hour writes, output, reasoning; or the path of the fault. */
+type Row = [name: string, object: ProviderUsage, expected: (number | null)[] | string];
+
+const ROWS: readonly Row[] = [
+  [
+    "OpenAI chat completions",
+    {
+      prompt_tokens: 2006,
+      completion_tokens: 300,
+      total_tokens: 2306,
+      prompt_tokens_details: { cached_tokens: 1920, audio_tokens: 0 },
+      completion_tokens_details: {
+        reasoning_tokens: 64,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    },
+    [2006, 1920, 0, null, 300, 64],
+  ],
+  [
+    "OpenAI with cache writes",
+    { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: { cache_write_tokens: 40 } },
+    [100, 0, 40, null, 1, 0],
+  ],
+  ["OpenAI embeddings", { prompt_tokens: 8, total_tokens: 8 }, [8, 0, 0, null, 0, 0]],
+  [
+    "null details",
+    { prompt_tokens: 8, completion_tokens: null, prompt_tokens_details: null },
+    [8, 0, 0, null, 0, 0],
+  ],
+  [
+    "OpenAI responses",
+    {
+      input_tokens: 328,
+      input_tokens_details: { cached_tokens: 128 },
+      output_tokens: 52,
+      output_tokens_details: { reasoning_tokens: 32 },
+      total_tokens: 380,
+    },
+    [328, 128, 0, null, 52, 32],
+  ],
+  [
+    "Anthropic messages with caching",
+    {
+      input_tokens: 21,
+      cache_creation_input_tokens: 188_086,
+      cache_read_input_tokens: 1_000,
+      cache_creation: { ephemeral_5m_input_tokens: 88_086, ephemeral_1h_input_tokens: 100_000 },
+      output_tokens: 393,
+      server_tool_use: { web_search_requests: 1 },
+      service_tier: "standard",
+    },
+    [189_107, 1_000, 188_086, 100_000, 393, 0],
+  ],
+  [
+    "Anthropic without caching",
+    {
+      input_tokens: 2095,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 0,
+      output_tokens: 503,
+      service_tier: "standard",
+    },
+    [2095, 0, 0, 0, 503, 0],
+  ],
+  [
+    "Anthropic with null caches",
+    { input_tokens: 5, cache_creation_input_tokens: null, cache_read_input_tokens: null, output_tokens: 6 },
+    [5, 0, 0, null, 6, 0],
+  ],
+  [
+    "Gemini",
+    {
+      promptTokenCount: 1_000,
+      cachedContentTokenCount: 600,
+      candidatesTokenCount: 50,
+      toolUsePromptTokenCount: 20,
+      thoughtsTokenCount: 30,
+      totalTokenCount: 1_100,
+      promptTokensDetails: [{ modality: "TEXT", tokenCount: 1_000 }],
+      trafficType: "ON_DEMAND",
+    },
+    [1_020, 600, null, null, 80, 30],
+  ],
+  ["nothing recognised", { tokens: 5 }, ""],
+  ["empty", {}, ""],
+  ["a mark that is null", { prompt_tokens: null }, ""],
+  ["a text", { prompt_tokens: "5" }, "prompt_tokens"],
+  ["below zero", { input_tokens: -1, output_tokens: 1 }, "input_tokens"],
+  [
+    "a part that is no number",
+    { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: true } },
+    "prompt_tokens_details.cached_tokens",
+  ],
+  [
+    "a part larger than its whole",
+    { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 6 } },
+    "",
+  ],
+  [
+    "reasoning beyond the output",
+    { input_tokens: 1, output_tokens_details: { reasoning_tokens: 1 } },
+    "",
+  ],
+];
+
+for (const [name, object, expected] of ROWS) {
+  Deno.test(`providerUsage: ${name}`, () => {
+    const read = readProviderUsage(object);
+    if ("path" in read) return assert.equal(read.path, expected);
+    const {
+      inputTokens,
+      cachedInputTokens,
+      cacheWriteTokens,
+      cacheWrite1hTokens,
+      outputTokens,
+      reasoningTokens,
+    } = read;
+    const shown = [
+      inputTokens,
+      cachedInputTokens,
+      cacheWriteTokens,
+      cacheWrite1hTokens,
+      outputTokens,
+      reasoningTokens,
+    ]
+      .map((amount) => amount === null ? null : numberOf(amount));
+    assert.deepEqual(shown, expected);
+  });
+}
