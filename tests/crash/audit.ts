@@ -4,7 +4,7 @@
 import type { Database } from "../../src/storage/database.ts";
 import type { Call, FirstAnswer, Hold, Record } from "./record.ts";
 import type { Load } from "./load.ts";
-import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { type Stage, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { answerOf, Wire } from "./wire.ts";
 
 const FEED_PAGES = 10;
@@ -35,6 +35,20 @@ interface EventRow {
   readonly metadata: string;
   readonly reservation_id: string | null;
   readonly lines: string;
+}
+
+/** Everything that can be looked at while the process serves: by HTTP, and on a server by SQL. No client is at work. */
+export async function auditServing(stage: Stage, load: Load, origin: string): Promise<string[]> {
+  await load.finish(origin);
+  const faults = await auditAnswers(load, origin, stage.secretKey);
+  if (stage.isEmbedded) return faults;
+  const usage = await stage.withDatabase((database) => auditUsage(database, origin, stage.secretKey));
+  return [...faults, ...usage, ...await auditStopped(stage, load)];
+}
+
+/** The tables: of a server at any time, of the embedded store when its process has ended. */
+export function auditStopped(stage: Stage, load: Load): Promise<string[]> {
+  return stage.withDatabase((database) => auditTables(load.record, database));
 }
 
 /** By HTTP: the feed, the counters, and holds that must still be known. */

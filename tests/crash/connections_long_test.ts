@@ -2,7 +2,7 @@
 // the database's return. On a server only.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { auditServing } from "./audit.ts";
 import { Cable } from "./cable.ts";
 import { Load } from "./load.ts";
 import { pause, type Program } from "./program.ts";
@@ -57,14 +57,7 @@ async function breakOften(breakOnce: (scene: Scene) => Promise<void>): Promise<v
     await load.stop();
   }
   await untilReady(origin, BACK_MS);
-  await load.finish(origin);
-  const faults = await auditAnswers(load, origin, stage.secretKey);
-  const database = await stage.openDatabase();
-  faults.push(
-    ...await auditUsage(database, origin, stage.secretKey),
-    ...await auditTables(load.record, database),
-  );
-  await database.close();
+  const faults = await auditServing(stage, load, origin);
   assert.deepEqual(faults, [], `${load.record.summary()}\n${program.stderr.slice(-4_000)}`);
   console.log(`${BREAKS} breaks: ${load.record.summary()}`);
 }

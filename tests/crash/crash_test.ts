@@ -2,7 +2,7 @@
 // SIGTERM cuts no call off. The storms and the campaign in the `_long_test.ts` files beside this one go further.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables } from "./audit.ts";
+import { auditServing, auditStopped } from "./audit.ts";
 import { Load } from "./load.ts";
 import { until } from "./program.ts";
 import { Stage } from "./stage.ts";
@@ -23,8 +23,7 @@ Deno.test("a process under load is killed, started and stopped, and every answer
 
   const { program, origin } = await stage.startReady();
   load.origins = [origin];
-  await load.finish(origin);
-  const faults = await auditAnswers(load, origin, stage.secretKey);
+  const faults = await auditServing(stage, load, origin);
   assert.deepEqual(faults, [], `after the kill: ${load.record.summary()}\n${program.stderr}`);
 
   const cutBefore = load.record.answers.get("cut") ?? 0;
@@ -35,10 +34,5 @@ Deno.test("a process under load is killed, started and stopped, and every answer
   await load.stop();
   assert.equal(load.record.answers.get("cut") ?? 0, cutBefore, `${load.record.summary()}\n${program.stderr}`);
 
-  const database = await stage.openDatabase();
-  try {
-    assert.deepEqual(await auditTables(load.record, database), [], load.record.summary());
-  } finally {
-    await database.close();
-  }
+  assert.deepEqual(await auditStopped(stage, load), [], load.record.summary());
 });

@@ -15,8 +15,7 @@ const STOP_MS = 20_000;
 
 /** Checks the books of the tables; the program must have ended. */
 async function assertReconciled(stage: Stage): Promise<void> {
-  const database = await stage.openDatabase();
-  try {
+  await stage.withDatabase(async (database) => {
     const drifts: Drift[] = [];
     const { undrainedBatches, holds } = await reconcile(database, (drift) => drifts.push(drift));
     assert.deepEqual(drifts.slice(0, 5), []);
@@ -32,9 +31,7 @@ async function assertReconciled(stage: Stage): Promise<void> {
       );
       assert.equal(lost?.rows, 0, `rows of ${table} are filed under an alias`);
     }
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 /** Lets the storm blow for some time, and on until it has done something. */

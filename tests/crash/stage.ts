@@ -132,6 +132,16 @@ export class Stage implements AsyncDisposable {
     return await openEmbedded(this.#folder);
   }
 
+  /** Looks into the store. */
+  async withDatabase<T>(look: (database: Database) => Promise<T>): Promise<T> {
+    const database = await this.openDatabase();
+    try {
+      return await look(database);
+    } finally {
+      await database.close();
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await within(Promise.all(this.programs.map((program) => program.kill())), CLEANUP_MS, () => "clean-up");
     if (this.#folder !== null && !this.isKept) await Deno.remove(this.#folder, { recursive: true });

@@ -2,7 +2,7 @@
 // and the exit status is 0 within 20 s.
 
 import assert from "node:assert/strict";
-import { auditTables } from "./audit.ts";
+import { auditStopped } from "./audit.ts";
 import { Load } from "./load.ts";
 import { pause, until } from "./program.ts";
 import { readiness, Stage, WIDE_USERS } from "./stage.ts";
@@ -26,22 +26,17 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) {
       await load.stop();
       assert.equal(status.code, 0, program.stderr);
       assert.equal(load.record.answers.get("cut") ?? 0, 0, `${load.record.summary()}\n${program.stderr}`);
-      const database = await stage.openDatabase();
-      const [journal] = await database.query<{ left: number }>(
-        "select count(*)::bigint as left from journal",
+      const [journal] = await stage.withDatabase((database) =>
+        database.query<{ left: number }>("select count(*)::bigint as left from journal")
       );
       assert.equal(journal?.left, 0, "the journal is drained");
-      await database.close();
       ({ program, origin } = await stage.startReady());
       load.origins = [origin];
       await load.finish(origin);
     }
     program.signal(signal);
     assert.equal((await program.exit(EXIT_MS)).code, 0);
-    const database = await stage.openDatabase();
-    const faults = await auditTables(load.record, database);
-    await database.close();
-    assert.deepEqual(faults, [], load.record.summary());
+    assert.deepEqual(await auditStopped(stage, load), [], load.record.summary());
     console.log(`${ROUNDS} stops by ${signal}: ${load.record.summary()}`);
   });
 }

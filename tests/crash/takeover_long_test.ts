@@ -2,7 +2,7 @@
 // death. A writer that was stopped and woke beside its successor answers nothing. On a server only.
 
 import assert from "node:assert/strict";
-import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
+import { auditServing } from "./audit.ts";
 import { Load } from "./load.ts";
 import { pause } from "./program.ts";
 import { ADMIN_TOKEN, readiness, Stage, untilReady, WIDE_USERS } from "./stage.ts";
@@ -62,16 +62,8 @@ async function assertStandbyAnswers(stage: Stage, { origin }: Node): Promise<voi
 }
 
 async function audit(stage: Stage, load: Load, { origin }: Node): Promise<string[]> {
-  await load.finish(origin);
   load.origins = [origin];
-  const faults = await auditAnswers(load, origin, stage.secretKey);
-  const database = await stage.openDatabase();
-  faults.push(
-    ...await auditUsage(database, origin, stage.secretKey),
-    ...await auditTables(load.record, database),
-  );
-  await database.close();
-  return faults;
+  return await auditServing(stage, load, origin);
 }
 
 Deno.test({

@@ -198,13 +198,8 @@ export class World implements AsyncDisposable {
     await this.cable?.[Symbol.asyncDispose]();
   }
 
-  async #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {
-    const database = await this.stage.openDatabase();
-    try {
-      return await inWords("tables", () => look(database));
-    } finally {
-      await database.close();
-    }
+  #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {
+    return this.stage.withDatabase((database) => inWords("tables", () => look(database)));
   }
 
   async #slowCommits(): Promise<void> {
