@@ -21,10 +21,12 @@ const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
 /** The part of PGlite that both the database and a transaction offer. */
 type Runner = Pick<PGlite, "query" | "exec">;
 
+/** Set once: PGlite copies all of its parsers for a query that brings some of its own. */
 const PARSERS = { [TYPE_OID.int8]: Number, [TYPE_OID.numeric]: String };
 
 /** Wraps an open PGlite. */
 export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}): Database {
+  Object.assign(lite.parsers, PARSERS);
   const session = sessionOf(lite);
   const transaction = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
     lite.transaction((inner) => work(sessionOf(inner))) as Promise<T>;
@@ -58,7 +60,7 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
 function sessionOf(runner: Runner): Session {
   return {
     query: async <Row>(text: string, params: readonly Param[] = []) => {
-      const result = await runner.query<Row>(text, [...params], { parsers: PARSERS });
+      const result = await runner.query<Row>(text, [...params]);
       return result.rows;
     },
     async copy(table, columns, chunks) {
