@@ -92,10 +92,11 @@ Deno.test({
     await using stage = await Stage.open();
     const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
     for (const token of [ADMIN_TOKEN, "", "null", "undefined"]) {
-      assert.equal(await adminStatus(origin, token), 401);
+      assert.equal(await adminStatus(origin, token), 501);
     }
     const answer = answerOf(await once(origin, { method: "GET", path: "/api/admin/v1/workspaces" }));
-    assert.equal(answer.body.error.code, "invalid_key");
+    assert.equal(answer.body.error.code, "not_implemented");
+    assert.match(answer.body.error.message, /HOLDFAST_ADMIN_TOKEN/);
   },
 });
 

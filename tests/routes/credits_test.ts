@@ -361,6 +361,7 @@ Deno.test("credits pay without a plan, and the event is matched by credits alone
     matchStatus: "matched_credits_only",
     matchedGroupIds: [],
     counters: [],
+    cost: { cents: 0, priced: false, model: null },
   });
   for (const eventId of [done.eventId, tracked.eventId]) {
     const { matchStatus, matchedGroupIds, uncovered } = await u.event(eventId);
