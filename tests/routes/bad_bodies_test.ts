@@ -236,11 +236,11 @@ Deno.test("members named __proto__ and constructor are data: they set nothing an
 Deno.test("nesting of 10,000 levels and more is no fault: refused in metadata, ignored elsewhere", async () => {
   const app = await appWithUser(service);
   const before = await pictureOf(app);
-  const shapes = [10_000, 100_000, 400_000].flatMap((depth) => [
+  const shapes = [10_000, 200_000].flatMap((depth) => [
     "[".repeat(depth) + "]".repeat(depth),
-    depth < 150_000 ? '{"a":'.repeat(depth) + "1" + "}".repeat(depth) : "[]",
+    '{"a":'.repeat(depth / 2) + "1" + "}".repeat(depth / 2),
     "[".repeat(depth) + '"\\u0041"' + "]".repeat(depth),
-  ]).filter((text) => text !== "[]");
+  ]);
   for (const nested of shapes) {
     const metadata = `{"userId":"u","event":"image.x","metadata":{"a":${nested}}}`;
     assertRefused(await app.call("POST", "/track", metadata), 400, "invalid_request");
@@ -249,7 +249,7 @@ Deno.test("nesting of 10,000 levels and more is no fault: refused in metadata, i
     const unknown = `{"userId":"u","event":"image.x","unknown":${nested}}`;
     assert.equal((await app.call("POST", "/can-use", unknown)).status, 200);
     // Time for the lease's beat: a row of such requests in one process would keep it out.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
   assert.deepEqual(await pictureOf(app), before);
 });
