@@ -23,17 +23,12 @@ async function assertRefused(program: Program, ...words: readonly string[]): Pro
   }
 }
 
+/** One of each place in which a setting is found to be bad; `process/settings_test.ts` has the others. */
 const BAD: readonly Readonly<Record<string, string>>[] = [
   { PORT: "abc" },
-  { PORT: "70000" },
-  { PORT: "-1" },
-  { DATABASE_URL: "foo" },
-  { DATABASE_URL: "http://127.0.0.1/x" },
   { DATABASE_URL: "postgres://postgres@127.0.0.1:1/none" },
   { DATABASE_URL: "postgres://postgres@localhost:1/none" },
-  { HOLDFAST_ADMIN_TOKEN: "short" },
   { HOLDFAST_HOST: "999.1.1.1" },
-  { HOLDFAST_LOG_LEVEL: "loud" },
 ];
 
 Deno.test("a bad setting stops the start with one line that names it", async () => {

@@ -41,12 +41,19 @@ Deno.test("every variable of ours that the project reads is known", async () => 
 });
 
 Deno.test("a bad setting is named with what it must be", () => {
-  assert.throws(
-    () => readConfig({ PORT: "70000" }),
-    /^Error: Cannot start: PORT must be a port number from 0 to/,
-  );
-  assert.throws(
-    () => readConfig({ HOLDFAST_ADMIN_TOKEN: "short" }),
-    /HOLDFAST_ADMIN_TOKEN must have at least 16/,
-  );
+  const rows: [name: string, value: string, meant: RegExp][] = [
+    ["PORT", "70000", /must be a port number from 0 to/],
+    ["PORT", "-1", /must be a port number/],
+    ["DATABASE_URL", "foo", /must be a URL/],
+    ["DATABASE_URL", "http://127.0.0.1/x", /must be a URL/],
+    ["HOLDFAST_ADMIN_TOKEN", "short", /must have at least 16/],
+    ["HOLDFAST_LOG_LEVEL", "loud", /must be one of debug, info/],
+  ];
+  for (const [name, value, meant] of rows) {
+    assert.throws(() => readConfig({ [name]: value }), ({ message }: Error) => {
+      assert.ok(message.startsWith(`Cannot start: ${name} `), message);
+      assert.match(message, meant);
+      return true;
+    });
+  }
 });
