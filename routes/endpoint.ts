@@ -110,6 +110,15 @@ export function keylessEndpointsOn<World>() {
   ): KeylessEndpoint<World> => definition as unknown as KeylessEndpoint<World>;
 }
 
+/** Lets a caller in: refuses an unknown key, a call that the key may not make, and one above the key's rate. */
+function admit<World extends KeyedWorld>(request: Request, endpoint: Endpoint<World>, source: Source<World>) {
+  const { world, caller } = authenticate(request, source);
+  const endUser = authorize(request, endpoint.access, caller, world.clock.now());
+  const { rateLimit } = caller.app.catalog;
+  if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
+  return { world, caller, endUser };
+}
+
 /** Handles a request to an endpoint. */
 export async function handle<World extends KeyedWorld>(
   context: Context,
@@ -120,10 +129,7 @@ export async function handle<World extends KeyedWorld>(
   const request = context.req.raw;
   const startedAt = watch.starts();
   try {
-    const { world, caller } = authenticate(request, source);
-    const endUser = authorize(request, endpoint.access, caller, world.clock.now());
-    const { rateLimit } = caller.app.catalog;
-    if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
+    const { world, caller, endUser } = admit(request, endpoint, source);
     const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
     // The text of a body is needed for the hash of a call with a key alone.
     const { members, text } = key === null && endpoint.method === "POST"
@@ -188,10 +194,7 @@ export async function callEndpoint<World>(
 ): Promise<Answer> {
   const startedAt = watch.starts();
   try {
-    const { world, caller } = authenticate(request, source);
-    const endUser = authorize(request, endpoint.access, caller, world.clock.now());
-    const { rateLimit } = caller.app.catalog;
-    if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
+    const { world, caller, endUser } = admit(request, endpoint, source);
     refuseForbiddenText(members);
     const input = checkInput(endpoint, members);
     const ready = { world, caller, endUser, input, url: request.url, idempotent: null };
