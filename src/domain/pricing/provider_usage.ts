@@ -15,8 +15,8 @@ interface Shape {
   readonly read: (member: Reader) => Partial<Usage>;
 }
 
-/** The number at a path such as "prompt_tokens_details.cached_tokens"; null members and absent ones are 0. */
-type Reader = (path: string) => Amount;
+/** The number of a member, or of a member within it; null members and absent ones are 0. */
+type Reader = (name: string, inner?: string) => Amount;
 
 /** In the order in which they are tried: Anthropic's marks before `input_tokens`, which OpenAI's responses have too. */
 const SHAPES: readonly Shape[] = [
@@ -24,17 +24,17 @@ const SHAPES: readonly Shape[] = [
     marks: ["prompt_tokens", "completion_tokens"],
     read: (member) => ({
       inputTokens: member("prompt_tokens"),
-      cachedInputTokens: member("prompt_tokens_details.cached_tokens"),
-      cacheWriteTokens: member("prompt_tokens_details.cache_write_tokens"),
+      cachedInputTokens: member("prompt_tokens_details", "cached_tokens"),
+      cacheWriteTokens: member("prompt_tokens_details", "cache_write_tokens"),
       outputTokens: member("completion_tokens"),
-      reasoningTokens: member("completion_tokens_details.reasoning_tokens"),
+      reasoningTokens: member("completion_tokens_details", "reasoning_tokens"),
     }),
   },
   {
     marks: ["cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"],
     read: (member) => {
-      const hourWrites = member("cache_creation.ephemeral_1h_input_tokens");
-      const parts = member("cache_creation.ephemeral_5m_input_tokens") + hourWrites;
+      const hourWrites = member("cache_creation", "ephemeral_1h_input_tokens");
+      const parts = member("cache_creation", "ephemeral_5m_input_tokens") + hourWrites;
       const total = member("cache_creation_input_tokens");
       const cacheWriteTokens = total > parts ? total : parts;
       const cachedInputTokens = member("cache_read_input_tokens");
@@ -44,7 +44,7 @@ const SHAPES: readonly Shape[] = [
         cacheWriteTokens,
         cacheWrite1hTokens: hourWrites,
         outputTokens: member("output_tokens"),
-        reasoningTokens: member("output_tokens_details.reasoning_tokens"),
+        reasoningTokens: member("output_tokens_details", "reasoning_tokens"),
       };
     },
   },
@@ -52,10 +52,10 @@ const SHAPES: readonly Shape[] = [
     marks: ["input_tokens", "output_tokens"],
     read: (member) => ({
       inputTokens: member("input_tokens"),
-      cachedInputTokens: member("input_tokens_details.cached_tokens"),
-      cacheWriteTokens: member("input_tokens_details.cache_write_tokens"),
+      cachedInputTokens: member("input_tokens_details", "cached_tokens"),
+      cacheWriteTokens: member("input_tokens_details", "cache_write_tokens"),
       outputTokens: member("output_tokens"),
-      reasoningTokens: member("output_tokens_details.reasoning_tokens"),
+      reasoningTokens: member("output_tokens_details", "reasoning_tokens"),
     }),
   },
   {
@@ -81,10 +81,12 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   let fault: FieldFault | null = null;
   const usage = {
     ...NO_USAGE,
-    ...shape.read((path) => {
-      const value = memberAt(object, path);
+    ...shape.read((name, inner) => {
+      const outer = memberOf(object, name);
+      const value = inner === undefined ? outer : memberOf(outer, inner);
       if (value === undefined || value === null) return 0n;
       if (isTokens(value)) return amountOf(value);
+      const path = inner === undefined ? name : `${name}.${inner}`;
       fault ??= { path, message: "must be a number of at least 0" };
       return 0n;
     }),
@@ -112,11 +114,7 @@ function isTokens(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= TOKENS_MAX;
 }
 
-function memberAt(object: ProviderUsage, path: string): unknown {
-  let value: unknown = object;
-  for (const name of path.split(".")) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as ProviderUsage)[name];
-  }
-  return value;
+function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as ProviderUsage)[name];
 }
