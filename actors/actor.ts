@@ -23,6 +23,8 @@ import { type BalanceRef, type Mode, Unavailable, type UserStore } from "./port.
 /** What a turn knows of the realm it runs in. */
 export interface Realm {
   readonly realm: number;
+  /** The cell of its workspace. */
+  readonly cell: number;
   readonly mode: Mode;
   readonly catalog: Catalog;
   readonly caps: WorkspaceCaps;
@@ -65,7 +67,7 @@ export interface ActorWorld {
   readonly ids: IdSource;
   readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
-  /** Whether this process is still the writer. */
+  /** Whether this process may answer. */
   readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
   readonly flush: () => Promise<void>;
@@ -158,7 +160,7 @@ export class Actor {
     }
     const { result, batch } = turn;
     if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
-    if (!this.#world.isValid()) throw new Unavailable("This process may no longer be the writer");
+    if (!this.#world.isValid()) throw new Unavailable("This process may answer nothing at the moment");
     return Promise.resolve(result);
   }
 

@@ -22,27 +22,46 @@ export function monthOf(at: Millis): string {
   return new Date(at).toISOString().slice(0, 7);
 }
 
+/** What is counted for workspaces and realms, as the tables have it. */
+export interface Totals {
+  readonly operations: readonly OperationsRow[];
+  readonly issues: readonly IssuesRow[];
+  readonly aiSpend: readonly AiSpendRow[];
+}
+
 /** Operations used, by workspace, mode and month; credit balances issued, by realm; spend on models, by workspace. */
 export class Budget {
-  readonly #issued: Map<number, number>;
+  readonly #issued = new Map<number, number>();
   readonly #used = new Map<string, OperationsRow>();
-  readonly #spent: Map<string, Amount>;
+  readonly #spent = new Map<string, Amount>();
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
 
-  constructor(
-    rows: readonly OperationsRow[],
-    issues: readonly IssuesRow[],
-    spend: readonly AiSpendRow[],
-    realNow: () => Millis,
-  ) {
+  constructor(realNow: () => Millis) {
     this.#realNow = realNow;
-    this.#spent = new Map(
-      spend.map(({ workspaceId, month, cents }) => [spendKey(workspaceId, month), cents]),
-    );
-    this.#issued = new Map(issues.map(({ realm, issued }) => [realm, issued]));
-    for (const row of rows) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
+  }
+
+  /** Takes totals of workspaces that nobody calls for yet. */
+  admit({ operations, issues, aiSpend }: Totals): void {
+    for (const row of operations) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
+    for (const { realm, issued } of issues) this.#issued.set(realm, issued);
+    for (const { workspaceId, month, cents } of aiSpend) this.#spent.set(spendKey(workspaceId, month), cents);
+  }
+
+  /** Forgets the totals of workspaces and realms that another member owns from now on. */
+  drop(workspaces: ReadonlySet<string>, realms: Iterable<number>): void {
+    for (const [key, { workspaceId }] of this.#used) if (workspaces.has(workspaceId)) this.#used.delete(key);
+    for (const key of this.#spent.keys()) {
+      if (workspaces.has(key.slice(0, key.indexOf("\n")))) this.#spent.delete(key);
+    }
+    for (const realm of realms) this.#issued.delete(realm);
+  }
+
+  /** Totals in memory of a workspace. */
+  sizeOf(workspaceId: string): number {
+    const keys = [...this.#used.keys(), ...this.#spent.keys()];
+    return keys.filter((key) => key.startsWith(`${workspaceId}\n`)).length;
   }
 
   /** The refusal of a workspace that is at its cap, or null. Only `used >= cap` refuses. */

@@ -10,14 +10,13 @@ import { secondsSince } from "../src/observability/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { Actor, type ActorWorld, type Call, type Outcome } from "./actor.ts";
 import { Loader } from "./loader.ts";
+import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
 
 /** What a directory needs beside what its actors share. */
 export interface DirectoryOptions {
   readonly world: ActorWorld;
   readonly store: UserStore;
-  /** The largest user key ever given out. */
-  readonly lastUserKey: UserKey;
   readonly realNow: () => Millis;
 }
 
@@ -29,14 +28,14 @@ export class Directory {
   readonly #byKey = new Map<UserKey, Actor>();
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
-  #lastUserKey: UserKey;
+  readonly #keys: UserKeys;
   #timer: ReturnType<typeof setInterval>;
   /** Where the search for actors to unload goes on; it goes round all of them. */
   #hand: Iterator<Actor>;
 
-  constructor({ world, store, lastUserKey, realNow }: DirectoryOptions) {
+  constructor({ world, store, realNow }: DirectoryOptions) {
     this.#world = world;
-    this.#lastUserKey = lastUserKey;
+    this.#keys = new UserKeys(() => store.nextKeys());
     this.#loader = new Loader(
       async (refs) => {
         const startedAt = performance.now();
@@ -98,14 +97,14 @@ export class Directory {
     key: UserKey,
     call: Call<Name>,
   ): Promise<Outcome<Commands[Name]["answer"]> | null> {
-    const actor = this.#byKey.get(key) ?? await this.#start({ key });
+    const actor = this.#byKey.get(key) ?? await this.#start({ realm: call.realm.realm, key });
     if (actor === null || actor.state.user.realm !== call.realm.realm) return null;
     return actor.run(call);
   }
 
   /** Waits for loads under way that could still bring a user's rows. */
   async settleStarts({ state: { user, aliases } }: Actor): Promise<void> {
-    const names = [user, ...aliases].flatMap(({ key, id }) => [String(key), nameOf(user.realm, id)]);
+    const names = [user, ...aliases].flatMap((named) => namesOf(user.realm, named));
     await Promise.allSettled(names.map((name) => this.#starting.get(name)));
   }
 
@@ -141,6 +140,26 @@ export class Directory {
     }
   }
 
+  /**
+   * Lets go of every actor of some realms, whose owner is another member from now on. Nobody calls for them any more
+   * and the tables have everything of them, so a load that is still under way has nobody to answer to either.
+   */
+  dropRealms(realms: Iterable<number>): void {
+    for (const realm of realms) {
+      const actors = new Set(this.#byId.get(realm)?.values());
+      for (const actor of actors) {
+        actor.isBroken = true;
+        this.#remove(actor);
+      }
+      this.#byId.delete(realm);
+    }
+  }
+
+  /** Actors in memory of a realm. */
+  sizeOf(realm: number): number {
+    return this.#byId.get(realm)?.size ?? 0;
+  }
+
   /** Stops the housekeeping; the actors are left to the collector. */
   close(): void {
     clearInterval(this.#timer);
@@ -152,7 +171,7 @@ export class Directory {
   }
 
   #start(ref: UserRef): Promise<Actor | null> {
-    const name = "key" in ref ? String(ref.key) : nameOf(ref.realm, ref.id);
+    const name = nameOf(ref);
     const waiting = this.#starting.get(name);
     if (waiting !== undefined) return waiting;
     this.#makeRoom();
@@ -167,16 +186,22 @@ export class Directory {
   }
 
   /** Makes the actor of loaded rows, unless the same user was started by its other name meanwhile. */
-  #admit(ref: UserRef, rows: LoadedUser | null): Actor | null {
+  #admit(ref: UserRef, rows: LoadedUser | null): Actor | null | Promise<Actor> {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
       if (known !== undefined) return known;
       return this.#add(new UserState({ ...rows, recorded: true }));
     }
     if ("key" in ref) return null;
-    const user = newUser(++this.#lastUserKey, ref.realm, ref.id);
+    const key = this.#keys.take();
+    return typeof key === "number" ? this.#addNew(key, ref) : key.then((taken) => this.#addNew(taken, ref));
+  }
+
+  #addNew(key: UserKey, { realm, id }: { readonly realm: number; readonly id: string }): Actor {
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
-    return this.#add(new UserState({ user, recorded: false, aliases: [], ...none }));
+    return this.#add(
+      new UserState({ user: newUser(key, realm, id), recorded: false, aliases: [], ...none }),
+    );
   }
 
   #add(state: UserState): Actor {
@@ -200,18 +225,25 @@ export class Directory {
   #remove(actor: Actor): void {
     const { user, aliases } = actor.state;
     const names = [user, ...aliases];
-    const isStarting = names.some(({ key, id }) =>
-      this.#starting.has(nameOf(user.realm, id)) || this.#starting.has(String(key))
+    const isStarting = names.some((named) =>
+      namesOf(user.realm, named).some((name) => this.#starting.has(name))
     );
     if (!actor.isBroken && isStarting) return;
     this.#world.counts.actorsLetGo += 1;
+    const byId = this.#byId.get(user.realm);
     for (const { key, id } of names) {
-      this.#byKey.delete(key);
-      this.#byId.get(user.realm)?.delete(id);
+      // An actor that was given up earlier may have a successor that was loaded since.
+      if (this.#byKey.get(key) === actor) this.#byKey.delete(key);
+      if (byId?.get(id) === actor) byId.delete(id);
     }
   }
 }
 
-function nameOf(realm: number, id: string): string {
-  return `${realm}/${id}`;
+/** A user's names among the starts under way: by key and by id, in the realm in which it is asked for. */
+function namesOf(realm: number, { key, id }: { readonly key: UserKey; readonly id: string }): string[] {
+  return [nameOf({ realm, key }), nameOf({ realm, id })];
+}
+
+function nameOf(ref: UserRef): string {
+  return "key" in ref ? `${ref.realm}#${ref.key}` : `${ref.realm}/${ref.id}`;
 }

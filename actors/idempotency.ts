@@ -79,6 +79,16 @@ export class Idempotency {
     }
   }
 
+  /** Forgets the first answers of realms that another member owns from now on; the tables have them. */
+  dropRealms(realms: ReadonlySet<number>): void {
+    for (const [name, { row }] of this.#recent) if (realms.has(row.realm)) this.#recent.delete(name);
+  }
+
+  /** First answers in memory of a realm. */
+  sizeOf(realm: number): number {
+    return [...this.#recent.values()].filter(({ row }) => row.realm === realm).length;
+  }
+
   /** Runs a call unless its first answer is known or on its way. */
   async run<First extends WireAnswer>(
     call: IdempotentCall,

@@ -38,7 +38,7 @@ export interface MergeWorld {
   readonly store: Pick<UserStore, "loadWhole" | "countHistory" | "loadMerge">;
   /** Resolves when the tables hold everything that was decided before the call. */
   readonly flush: () => Promise<void>;
-  /** Whether this process is still the writer. */
+  /** Whether this process may answer. */
   readonly isValid: () => boolean;
 }
 
@@ -65,7 +65,7 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
-    if (!world.isValid()) throw new Unavailable("This process may no longer be the writer");
+    if (!world.isValid()) throw new Unavailable("This process may answer nothing at the moment");
     return outcome;
   }
 }
@@ -121,7 +121,8 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
 /** A realm whose clock stands where it is now. */
 function standingStill(realm: Realm): Realm {
   const now = realm.now();
-  return { realm: realm.realm, mode: realm.mode, catalog: realm.catalog, caps: realm.caps, now: () => now };
+  const { cell, mode, catalog, caps } = realm;
+  return { realm: realm.realm, cell, mode, catalog, caps, now: () => now };
 }
 
 /** Makes both states whole: every counter and balance, once the tables have what was decided. */

@@ -53,10 +53,13 @@ export type RowChange =
   | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow }
   | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow };
 
-/** Who a command is for: an end-user id in a realm, or the key that a reservation id names. */
+/**
+ * Who a command is for: an end-user id in a realm, or the key that a reservation id names. Both are looked for in the
+ * caller's realm alone: a key of another realm may belong to another member.
+ */
 export type UserRef =
   | { readonly realm: number; readonly id: string }
-  | { readonly key: UserKey };
+  | { readonly realm: number; readonly key: UserKey };
 
 /** Balances that a command names. */
 export type BalanceRef = { readonly balanceId: string } | { readonly externalRef: string };
@@ -96,8 +99,8 @@ export interface UserStore {
   loadMerge(fromKey: UserKey): Promise<StoredMerge | null>;
   /** The keys of users of a realm that are due, earliest first. */
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
-  /** The largest user key ever given out, 0 when there is none. */
-  lastUserKey(): Promise<UserKey>;
+  /** Keys for new users, which nobody else gets: `count` of them from `first` on. */
+  nextKeys(): Promise<{ readonly first: UserKey; readonly count: number }>;
   /** First answers by idempotency key, each in its place. */
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
 }
@@ -109,7 +112,7 @@ export interface AppendedBatch {
   readonly bytes: number;
 }
 
-/** The journal of the one writer. Every call fails once the lease is lost. */
+/** A member's range of the journal. Every call fails once its session is lost. */
 export interface Journal {
   /**
    * Makes a batch durable; resolves only when it is. Several may be in flight: they become durable in the order of
@@ -120,14 +123,14 @@ export interface Journal {
   drain(batches: readonly AppendedBatch[]): Promise<void>;
 }
 
-/** The right to write, held from `acquire` until `lost` resolves. */
+/** The right to write, held until `lost` resolves. */
 export interface Lease {
   readonly journal: Journal;
-  /** Resolves when the lease is gone; what is not durable by then never will be. */
+  /** Resolves when the session that writes is gone; what is not durable by then never will be. */
   readonly lost: Promise<Error>;
-  /** Whether no other process can have become the writer by now. */
+  /** Whether no other member can have taken over by now, and nothing that changed for all members is missing here. */
   isValid(): boolean;
-  /** Lets the lease go. */
+  /** Lets it go. */
   close(): Promise<void>;
 }
 

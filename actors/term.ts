@@ -1,15 +1,16 @@
-// A term: everything that lives while this process is the writer, from a lease to its end. A fault ends the whole
-// term: actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from
-// the journal and the tables.
+// A term: everything that lives while this process is a member, from joining to its end. A fault ends the whole term:
+// actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from the journal
+// and the tables. Within a term cells come and go: what was loaded for a cell's workspaces goes with it.
 
 import type { ActorWorld } from "./actor.ts";
-import { Budget } from "./budget.ts";
+import { Budget, type Totals } from "./budget.ts";
 import { Directory } from "./directory.ts";
+import { Doors } from "./doors.ts";
 import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
-import type { AiSpendRow, IssuesRow, Lease, OperationsRow, UserStore } from "./port.ts";
+import type { Lease, UserStore } from "./port.ts";
 import { Stopping, Unavailable } from "./port.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
@@ -22,10 +23,6 @@ export interface TermOptions {
   readonly lease: Lease;
   readonly store: UserStore;
   readonly ids: IdSource;
-  readonly operations: readonly OperationsRow[];
-  readonly issues: readonly IssuesRow[];
-  readonly aiSpend: readonly AiSpendRow[];
-  readonly lastUserKey: number;
   readonly realNow: () => Millis;
   /** What the process counts; by default counts that nobody reads. */
   readonly counts?: RuntimeCounts;
@@ -33,8 +30,16 @@ export interface TermOptions {
   readonly spans?: Spans | null;
 }
 
-/** The runtime of one writer. */
+/** Workspaces with their realms, which one cell holds. */
+export interface CellParts {
+  readonly workspaces: ReadonlySet<string>;
+  readonly realms: ReadonlySet<number>;
+}
+
+/** The runtime of one member. */
 export class Term {
+  /** The cells that this member owns, and who is inside. */
+  readonly doors = new Doors();
   readonly directory: Directory;
   readonly budget: Budget;
   readonly gate: Gate;
@@ -49,7 +54,7 @@ export class Term {
   #fault: Error | null = null;
 
   constructor(options: TermOptions) {
-    const { lease, store, ids, operations, issues, aiSpend, lastUserKey, realNow } = options;
+    const { lease, store, ids, realNow } = options;
     const { counts = new RuntimeCounts(), spans = null } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
@@ -63,7 +68,7 @@ export class Term {
       counts,
       spans,
     });
-    this.budget = new Budget(operations, issues, aiSpend, realNow);
+    this.budget = new Budget(realNow);
     this.idempotency = new Idempotency(store, realNow);
     const isValid = () => this.#fault === null && lease.isValid();
     const world: ActorWorld = {
@@ -78,7 +83,7 @@ export class Term {
       mailboxes: this.mailboxes,
       spans,
     };
-    this.directory = new Directory({ world, store, lastUserKey, realNow });
+    this.directory = new Directory({ world, store, realNow });
     const { directory, budget } = this;
     this.#merging = { directory, budget, ids, store, isValid, flush: world.flush };
     void lease.lost.then(onFault);
@@ -93,7 +98,38 @@ export class Term {
   async flush(): Promise<void> {
     await this.gate.tip?.durable;
     await this.drain.flush();
-    if (!this.isServing) throw new Unavailable("This process may no longer be the writer");
+    if (!this.isServing) throw new Unavailable("This process may answer nothing at the moment");
+  }
+
+  /** Takes what is counted for the workspaces of a cell, before its door opens. */
+  admit(totals: Totals): void {
+    this.budget.admit(totals);
+  }
+
+  /**
+   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables.
+   *
+   * @throws Error when something is left: the next owner would not know of it (rule 5)
+   */
+  drop({ workspaces, realms }: CellParts): void {
+    this.directory.dropRealms(realms);
+    this.idempotency.dropRealms(realms);
+    this.budget.drop(workspaces, realms);
+    this.assertEmpty({ workspaces, realms });
+  }
+
+  /** @throws Error when anything of a cell is in memory */
+  assertEmpty({ workspaces, realms }: CellParts): void {
+    for (const realm of realms) {
+      if (this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) > 0) {
+        throw new Error(`Something of realm ${realm} is still in memory`);
+      }
+    }
+    for (const workspaceId of workspaces) {
+      if (this.budget.sizeOf(workspaceId) > 0) {
+        throw new Error(`Something of workspace "${workspaceId}" is still in memory`);
+      }
+    }
   }
 
   /** Merges a user into another, or says what a merge would do. */
@@ -122,6 +158,7 @@ export class Term {
     this.#fault = fault instanceof Unavailable ? fault : new Unavailable("The term ended", { cause: fault });
     this.gate.close(this.#fault);
     this.drain.close(this.#fault);
+    this.doors.close(this.#fault);
     this.directory.close();
     this.#end(fault);
   }

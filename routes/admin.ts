@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { success } from "./answer.ts";
-import { type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
+import { type About, type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
 import { Refused } from "./errors.ts";
 import {
   appAnswer,
@@ -51,6 +51,20 @@ const workspacePath = { workspaceId: z.string() };
 const appPath = { appId: z.string() };
 const keyPath = { ...appPath, keyId: z.string() };
 
+/** An app's calls run at the owner of its cell. */
+function aboutApp({ input }: { readonly input: unknown }): About {
+  return input as { readonly appId: string };
+}
+
+/** Counts by name, each the sum of what every member counted. */
+function sumOf(answers: readonly unknown[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const counts of answers as readonly Record<string, number>[]) {
+    for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count;
+  }
+  return sum;
+}
+
 const WORKSPACES: readonly KeylessEndpoint<World>[] = [
   endpoint({
     method: "GET",
@@ -63,6 +77,11 @@ const WORKSPACES: readonly KeylessEndpoint<World>[] = [
       summary: "Every workspace with what it used this month",
       answer: workspacesAnswer,
       errors: [],
+    },
+    gather: (answers) => {
+      const all = answers.flat() as ReturnType<typeof listWorkspaces>;
+      // Ids grow with time.
+      return all.toSorted((one, other) => one.workspaceId < other.workspaceId ? -1 : 1);
     },
     handle: ({ world }) => success(listWorkspaces(world)),
   }),
@@ -86,6 +105,7 @@ const WORKSPACES: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/workspaces/:workspaceId",
     input: workspacePatch.extend(workspacePath),
+    about: ({ input }) => input as { readonly workspaceId: string },
     doc: {
       id: "changeWorkspace",
       tag: "Administration",
@@ -121,6 +141,10 @@ const APPS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps",
     input: appInput,
+    about: ({ input }) => {
+      const { workspaceId } = input as z.infer<typeof appInput>;
+      return workspaceId == null ? null : { workspaceId };
+    },
     doc: {
       id: "createApp",
       tag: "Administration",
@@ -140,6 +164,7 @@ const APPS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId",
     input: z.object(appPath),
+    about: aboutApp,
     doc: {
       id: "getApp",
       tag: "Administration",
@@ -157,6 +182,7 @@ const IDENTITY: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/identity-secret",
     input: identityInput.extend(appPath),
+    about: aboutApp,
     doc: {
       id: "rotateIdentitySecret",
       tag: "Administration",
@@ -182,6 +208,7 @@ const KEYS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/keys",
     input: z.object(appPath),
+    about: aboutApp,
     doc: {
       id: "listKeys",
       tag: "Administration",
@@ -196,6 +223,7 @@ const KEYS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/keys",
     input: keyInput.extend(appPath),
+    about: aboutApp,
     doc: {
       id: "createKey",
       tag: "Administration",
@@ -211,6 +239,7 @@ const KEYS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/keys/:keyId",
     input: z.object(keyPath),
+    about: aboutApp,
     doc: {
       id: "revokeKey",
       tag: "Administration",
@@ -232,6 +261,7 @@ const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/catalog",
     input: z.object(appPath),
+    about: aboutApp,
     doc: {
       id: "getCatalog",
       tag: "Administration",
@@ -249,6 +279,7 @@ const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
     access: "admin",
     path: "/admin/v1/apps/:appId/catalog",
     input: catalogInput.extend(appPath),
+    about: aboutApp,
     inQuery: ["dryRun"],
     wholeBody: { member: "catalog", schema: catalogBody },
     doc: {
@@ -295,6 +326,7 @@ const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
       answer: sweepAnswer,
       errors: [],
     },
+    gather: sumOf,
     handle: async ({ world }) => success(await sweepAll(world)),
   }),
   endpoint({
@@ -309,6 +341,7 @@ const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
       answer: moveHistoryAnswer,
       errors: [],
     },
+    gather: sumOf,
     handle: async ({ world }) => success({ historyRows: await runSweep(world, "history") }),
   }),
 ];

@@ -16,6 +16,8 @@ export type Answer =
 /** An answer as text. */
 export interface WrittenAnswer extends WireAnswer {
   readonly code: AnswerCode;
+  /** Whether this is the first answer to an earlier call with the same idempotency key. */
+  readonly isReplayed?: boolean;
 }
 
 /** An answer that is about a user, where no turn says so: kept as a first answer, it is erased with that user. */
@@ -65,12 +67,10 @@ export function isKept(code: AnswerCode): boolean {
 
 /** A first answer that was kept, which the tables have as a status and a text. */
 export function readKept({ status, body }: WireAnswer): WrittenAnswer {
-  return { code: status === 200 ? "ok" : JSON.parse(body).error.code, status, body };
+  return { code: status === 200 ? "ok" : JSON.parse(body).error.code, status, body, isReplayed: true };
 }
 
-/** What a handler gave back to a call without an idempotency key, as a value. */
-export function valueOf(handled: Handled): Answer {
-  if ("ok" in handled) return handled;
-  if ("answer" in handled) return handled.answer;
-  throw new Error("An answer was kept for a call that has no idempotency key");
+/** A written answer as a value. */
+export function readAnswer({ body }: WrittenAnswer): Answer {
+  return JSON.parse(body) as Answer;
 }

@@ -26,7 +26,11 @@ import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
 import { USERS } from "./users.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
-import type { Service, Serving } from "../src/service/service.ts";
+import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
+import { runPassed } from "./run_anywhere.ts";
+import type { Reply } from "../src/channel/hub.ts";
+import { notRun } from "../src/cluster/passing.ts";
+import type { PassedHandlers, Service, Serving } from "../src/service/service.ts";
 
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
@@ -76,6 +80,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
       (context) => handleKeyless(context, endpoint, service, adminToken, watch),
     );
   }
+  service.handlePassed(passedHandlers(service));
   app.route("/", homeRoutes());
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
@@ -84,6 +89,27 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
   return app;
+}
+
+/** What answers calls that other members pass on. */
+function passedHandlers(service: Service): PassedHandlers {
+  const keyed = new Map(ENDPOINTS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyless = new Map(KEYLESS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  return {
+    onCall: (call) => {
+      const { serving } = service;
+      // It may be sent to somebody else.
+      if (serving === null) return Promise.resolve(notRun(null));
+      return isKeyless(keyless, call)
+        ? runPassedKeyless(serving, keyless, call) as Promise<Reply>
+        : runPassed(serving, keyed, call);
+    },
+    onRequest: async (call) => {
+      const { serving } = service;
+      const reply = serving === null ? notRun(null) : await runPassedKeyless(serving, keyless, call);
+      return typeof reply.body === "string" ? { head: reply.head, body: new Response(reply.body).body } : reply;
+    },
+  } as PassedHandlers;
 }
 
 /** Only what browsers may call looks at where a request comes from. */

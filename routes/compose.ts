@@ -28,6 +28,7 @@ const generate = endpoint({
   method: "POST",
   path: "/v1/compose",
   access: "secret",
+  isLong: true,
   input: z.object({ type: nameOf(REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
   doc: {
     id: "compose",

@@ -60,6 +60,7 @@ const batch = endpoint({
   method: "POST",
   path: "/v1/customers/alias/batch",
   access: "secret",
+  isLong: true,
   input: z.object({
     pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
     ...options,

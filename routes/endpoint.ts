@@ -1,24 +1,15 @@
-// One endpoint of the API and the way of every request through it, in the decided order of refusals: writer, key,
-// route, method, key class, mode, rate, validation, idempotency; the cap and the domain's own come in the turn. An
-// endpoint is data: method, path, who may call it, the schema of its input, what it does, and what the reference says.
+// One endpoint of the API and the way of every request through it, in the decided order of refusals: whether this process
+// may answer, key, route, method, key class, mode, rate, validation, idempotency; the cap and the domain's own come in the
+// turn. An endpoint is data: method, path, who may call it, the schema of its input, what it does, and what the reference
+// says. Where its call runs, here or at the owner of the caller's cell, is in `run_anywhere.ts`.
 
 import type { Context } from "hono";
 import type { z } from "zod";
-import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
-import type { Term } from "../actors/term.ts";
-import type { Clock } from "../src/process/clock.ts";
+import type { IdempotentCall } from "../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { hashOf } from "../src/secrets/hash.ts";
-import type { Caller, Registry } from "../src/tenant/registry.ts";
-import {
-  type Answer,
-  type Handled,
-  isKept,
-  readKept,
-  valueOf,
-  writeHandled,
-  type WrittenAnswer,
-} from "./answer.ts";
+import type { Caller } from "../src/tenant/registry.ts";
+import { type Answer, type Handled, readAnswer, writeHandled } from "./answer.ts";
 import { type Access, authenticate, authorize, authorizeAdmin, type EndUser } from "./auth.ts";
 import { type Members, readMembers, refuseForbiddenText } from "./body.ts";
 import { invalidMember, Refused } from "./errors.ts";
@@ -26,6 +17,8 @@ import { checkInput, readInput } from "./input.ts";
 import type { Definition } from "./definition.ts";
 import { countCall } from "./rate_limit.ts";
 import { refusalOf, requestId } from "./respond.ts";
+import { type CheckedCall, countAnywhere, type KeyedWorld, runAnywhere } from "./run_anywhere.ts";
+import { type KeylessWorld, runKeylessAnywhere } from "./run_keyless.ts";
 import type { RouteWatch } from "./watch.ts";
 
 /** An endpoint for callers with an API key; `World` is what it works on. */
@@ -34,6 +27,8 @@ export interface Endpoint<World> extends Definition {
   readonly input: z.ZodType;
   /** Whether an answer holds a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
+  /** Whether a call may take long. The cell of its workspace is then not handed over before it has ended. */
+  readonly isLong?: boolean;
   readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;
 }
 
@@ -44,10 +39,18 @@ export interface KeylessEndpoint<World> extends Definition {
   readonly misfit?: () => Refused;
   /** The media type of an answer without the envelope. */
   readonly mediaType?: string;
+  /** The app or workspace that a call is about: it runs at the owner of its cell. Left out: it runs anywhere. */
+  readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;
+  /** Set where each member answers for its own cells: what their answers come to together. */
+  readonly gather?: (answers: readonly unknown[]) => unknown;
+  readonly isLong?: boolean;
   readonly handle: (
     request: KeylessRequest<World, unknown>,
   ) => Promise<Answer | Response> | Answer | Response;
 }
+
+/** What a call without an API key is about. */
+export type About = { readonly appId: string } | { readonly workspaceId: string };
 
 /** A request that has passed every check before its decision. */
 export interface EndpointRequest<World, Input> {
@@ -66,14 +69,8 @@ export interface EndpointRequest<World, Input> {
 export interface KeylessRequest<World, Input> {
   readonly world: World;
   readonly input: Input;
-  readonly request: Request;
-}
-
-/** What every call with a key needs of the running term. */
-export interface KeyedWorld {
-  readonly registry: Pick<Registry, "authenticate">;
-  readonly clock: Clock;
-  readonly term: Pick<Term, "keepAnswer"> & { readonly idempotency: Pick<Idempotency, "run"> };
+  /** The id that its answer carries. */
+  readonly requestId: string;
 }
 
 /** Where endpoints get what they work on; throws while this process is not the writer. */
@@ -110,13 +107,10 @@ export function keylessEndpointsOn<World>() {
   ): KeylessEndpoint<World> => definition as unknown as KeylessEndpoint<World>;
 }
 
-/** Lets a caller in: refuses an unknown key, a call that the key may not make, and one above the key's rate. */
+/** Lets a caller in: refuses an unknown key, and a call that the key may not make. */
 function admit<World extends KeyedWorld>(request: Request, endpoint: Endpoint<World>, source: Source<World>) {
   const { world, caller } = authenticate(request, source);
-  const endUser = authorize(request, endpoint.access, caller, world.clock.now());
-  const { rateLimit } = caller.app.catalog;
-  if (rateLimit !== null) countCall(caller, rateLimit, world.clock.now());
-  return { world, caller, endUser };
+  return { world, caller, endUser: authorize(request, endpoint.access, caller, world.clock.now()) };
 }
 
 /** Handles a request to an endpoint. */
@@ -130,25 +124,44 @@ export async function handle<World extends KeyedWorld>(
   const startedAt = watch.starts();
   try {
     const { world, caller, endUser } = admit(request, endpoint, source);
+    // The owner counts. Where that is this process, a call above the rate is refused before its body is read.
+    const isCounted = world.term.doors.isOpen(caller.app.cell);
+    if (isCounted) countCall(world, caller);
     const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
-    // The text of a body is needed for the hash of a call with a key alone.
-    const { members, text } = key === null && endpoint.method === "POST"
-      ? { members: await readMembers(request), text: "" }
-      : await readInput(context, endpoint);
-    const input = checkInput(endpoint, members);
-    const ready = { world, caller, endUser, input, url: request.url, idempotent: null };
-    if (key === null) {
-      return watch.answered(startedAt, request, writeHandled(await endpoint.handle(ready)));
+    let call: CheckedCall<World>;
+    try {
+      // The text of a body is needed for the hash of a call with a key alone.
+      const { members, text } = key === null && endpoint.method === "POST"
+        ? { members: await readMembers(request), text: "" }
+        : await readInput(context, endpoint);
+      const input = checkInput(endpoint, members);
+      const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, text);
+      call = { endpoint, caller, endUser, members, input, url: request.url, idempotent, isCounted };
+    } catch (error) {
+      if (!isCounted) await countAnywhere(world, caller);
+      throw error;
     }
-    const { answer, isReplayed } = await handleOnce(endpoint, ready, key, text);
-    return watch.answered(startedAt, request, answer, isReplayed);
+    return watch.answered(startedAt, request, await runAnywhere(world, call, request));
   } catch (error) {
     return watch.threw(startedAt, request, error);
   }
 }
 
+/** What an idempotent call is known by. */
+function idempotentCall(
+  endpoint: Endpoint<never>,
+  { realm }: Caller,
+  key: string,
+  bodyText: string,
+): IdempotentCall {
+  if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
+    throw invalidMember("Idempotency-Key", "must have 1 to 200 characters");
+  }
+  return { realm: realm.realm, key, requestHash: hashOf(`${endpoint.method} ${endpoint.path}\n${bodyText}`) };
+}
+
 /** Handles a request to an endpoint without an API key. */
-export async function handleKeyless<World>(
+export async function handleKeyless<World extends KeylessWorld>(
   context: Context,
   endpoint: KeylessEndpoint<World>,
   source: Source<World>,
@@ -160,20 +173,23 @@ export async function handleKeyless<World>(
   try {
     const world = source.requireServing();
     if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
-    const input = await inputOf(context, endpoint);
-    const answer = await endpoint.handle({ world, input, request });
+    const { members, input } = await inputOf(context, endpoint);
+    const answer = await runKeylessAnywhere(world, { endpoint, members, input }, request);
     if (answer instanceof Response) return watch.ended(startedAt, "ok", answer);
-    return watch.answered(startedAt, request, writeHandled(answer));
+    return watch.answered(startedAt, request, answer);
   } catch (error) {
     return watch.threw(startedAt, request, error);
   }
 }
 
-async function inputOf(context: Context, endpoint: KeylessEndpoint<never>): Promise<unknown> {
-  if (endpoint.input === null) return null;
+async function inputOf(
+  context: Context,
+  endpoint: KeylessEndpoint<never>,
+): Promise<{ members: Members; input: unknown }> {
+  if (endpoint.input === null) return { members: {}, input: null };
   try {
     const { members } = await readInput(context, endpoint);
-    return checkInput(endpoint, members);
+    return { members, input: checkInput(endpoint, members) };
   } catch (error) {
     const isMisfit = error instanceof Refused && error.refusal.code === "invalid_request";
     throw isMisfit ? endpoint.misfit?.() ?? error : error;
@@ -195,40 +211,19 @@ export async function callEndpoint<World>(
   const startedAt = watch.starts();
   try {
     const { world, caller, endUser } = admit(request, endpoint, source);
-    refuseForbiddenText(members);
-    const input = checkInput(endpoint, members);
-    const ready = { world, caller, endUser, input, url: request.url, idempotent: null };
-    return watch.called(startedAt, request, valueOf(await endpoint.handle(ready)));
+    const isCounted = world.term.doors.isOpen(caller.app.cell);
+    if (isCounted) countCall(world, caller);
+    let call: CheckedCall<World>;
+    try {
+      refuseForbiddenText(members);
+      const input = checkInput(endpoint, members);
+      call = { endpoint, caller, endUser, members, input, url: request.url, idempotent: null, isCounted };
+    } catch (error) {
+      if (!isCounted) await countAnywhere(world, caller);
+      throw error;
+    }
+    return watch.called(startedAt, request, readAnswer(await runAnywhere(world, call, request)));
   } catch (error) {
     return watch.called(startedAt, request, { ok: false, error: refusalOf(requestId(request), error) });
   }
-}
-
-async function handleOnce<World extends KeyedWorld>(
-  endpoint: Endpoint<World>,
-  ready: EndpointRequest<World, unknown>,
-  key: string,
-  bodyText: string,
-): Promise<{ answer: WrittenAnswer; isReplayed: boolean }> {
-  if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
-    throw invalidMember("Idempotency-Key", "must have 1 to 200 characters");
-  }
-  const { term } = ready.world;
-  const requestHash = hashOf(`${endpoint.method} ${endpoint.path}\n${bodyText}`);
-  const idempotent = { realm: ready.caller.realm.realm, key, requestHash };
-  const outcome = await term.idempotency.run(idempotent, async () => {
-    const handled = await endpoint.handle({ ...ready, idempotent });
-    const written = writeHandled(handled);
-    // What a turn kept comes as text.
-    if (!("body" in handled) && endpoint.answersToken !== true && isKept(written.code)) {
-      const userKey = "userKey" in handled ? handled.userKey : null;
-      await term.keepAnswer({ ...idempotent, ...written }, userKey);
-    }
-    return written;
-  });
-  if (outcome.kind === "conflict") {
-    throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
-  }
-  if (outcome.kind === "first") return { answer: outcome.answer, isReplayed: false };
-  return { answer: readKept(outcome.answer), isReplayed: true };
 }

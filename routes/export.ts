@@ -14,7 +14,7 @@ import type { Registry } from "../src/tenant/registry.ts";
 import { success } from "./answer.ts";
 import { type Endpoint, endpointsOn, type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
 import { invalidMember, Refused } from "./errors.ts";
-import { headersOf, requestId } from "./respond.ts";
+import { headersOf } from "./respond.ts";
 import { exportDocumentAnswer, exportPersonAnswer } from "./schemas/answers.ts";
 import { endUserId, timeText } from "./schemas/fields.ts";
 
@@ -104,6 +104,8 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
   access: "open",
   input: z.object({ token: z.string().optional() }),
   misfit: badToken,
+  about: ({ world, input }) => grantOf(world, (input as { token?: string }).token ?? null),
+  isLong: true,
   mediaType: "application/json",
   doc: {
     id: "downloadExport",
@@ -113,7 +115,7 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
     answer: exportDocumentAnswer,
     errors: ["invalid_or_expired_token", "not_implemented"],
   },
-  handle: async ({ world, input, request }) => {
+  handle: async ({ world, input, requestId }) => {
     const { grant, realm } = granted(world, input.token ?? null);
     await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
@@ -126,7 +128,7 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
     });
     const first = await pieces.next();
     const headers = {
-      ...headersOf(requestId(request), "application/json; charset=UTF-8"),
+      ...headersOf(requestId, "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
     };
     return new Response(streamOf(first, pieces), { headers });
@@ -136,10 +138,16 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
 /** The download of an export. */
 export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [exportDownload];
 
-/** What a token grants. */
-function granted({ features, clock, registry }: DocumentWorld, token: string | null) {
+/** The grant of a token, or null. */
+function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGrant | null {
   const secret = requireSecret(features);
-  const grant = token === null ? null : readExport(secret, token, clock.now());
+  return token === null ? null : readExport(secret, token, clock.now());
+}
+
+/** What a token grants. */
+function granted(world: DocumentWorld, token: string | null) {
+  const { registry } = world;
+  const grant = grantOf(world, token);
   const realm = grant === null ? undefined : registry.apps.get(grant.appId)?.realms[grant.mode];
   if (grant === null || realm === undefined) throw badToken();
   return { grant, realm };

@@ -1,20 +1,23 @@
-// The rate limit of an app: a token bucket for each of its keys, in this process's memory and real time. Off unless the
-// catalog's settings have `rateLimit`. Section 3 of the decisions.
+// The rate limit of an app: a token bucket for each of its keys, in the memory of the member that owns the app's cell, and
+// in real time. Off unless the catalog's settings have `rateLimit`. Section 3 of the decisions.
 
-import type { RateLimit } from "../src/domain/plans/catalog.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
 import { RateLimited } from "./errors.ts";
+import type { Clock } from "../src/process/clock.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
-import type { ApiKey, Caller } from "../src/tenant/registry.ts";
-import { type Bucket, takeToken } from "../src/tenant/token_bucket.ts";
+import type { RateBuckets } from "../src/tenant/rate_buckets.ts";
+import type { Caller } from "../src/tenant/registry.ts";
 
-/** Keyed by the key's own object, so that a bucket is collected together with its key when the term ends. */
-const buckets = new WeakMap<ApiKey, Bucket>();
+/** What calls are counted in. */
+export interface CountingWorld {
+  readonly buckets: Pick<RateBuckets, "take">;
+  readonly clock: Clock;
+}
 
-/** Counts a call of a key; refuses it where its bucket is empty. */
-export function countCall({ key }: Caller, limit: RateLimit, now: Millis): void {
-  const { bucket, waitMs } = takeToken(buckets.get(key) ?? null, limit, now);
-  buckets.set(key, bucket);
+/** Counts a call of a key; refuses it where its bucket is empty. Only the owner of the key's cell may count. */
+export function countCall({ buckets, clock }: CountingWorld, { key, app }: Caller): void {
+  const { rateLimit } = app.catalog;
+  if (rateLimit === null) return;
+  const waitMs = buckets.take(app.cell, key.keyId, rateLimit, clock.now());
   if (waitMs === 0) return;
   throw new RateLimited(Math.min(Math.ceil(waitMs / 1000), REQUEST_LIMITS.retryAfterMaxS));
 }

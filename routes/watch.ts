@@ -38,7 +38,8 @@ export class RouteWatch {
   }
 
   /** The response to a request that has its answer. */
-  answered(startedAt: number, request: Request, answer: WrittenAnswer, isReplayed = false): Response {
+  answered(startedAt: number, request: Request, answer: WrittenAnswer): Response {
+    const isReplayed = answer.isReplayed === true;
     if (isReplayed) this.#counts.replayed += 1;
     return this.ended(startedAt, answer.code, respond(request, answer, isReplayed));
   }

@@ -12,6 +12,7 @@ import movedRows from "./0008_moved_rows.sql" with { type: "text" };
 import charges from "./0009_charges.sql" with { type: "text" };
 import identitySecrets from "./0010_identity_secrets.sql" with { type: "text" };
 import prices from "./0011_prices.sql" with { type: "text" };
+import members from "./0012_members.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -31,4 +32,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0009_charges", sql: charges },
   { name: "0010_identity_secrets", sql: identitySecrets },
   { name: "0011_prices", sql: prices },
+  { name: "0012_members", sql: members },
 ];

@@ -13,6 +13,7 @@ import { log, setLogLevel, setLogTrace } from "./process/log.ts";
 import { type Config, ConfigError, readConfig, refuseUnknown } from "./process/settings.ts";
 import { stopOnSignal } from "./process/stop.ts";
 import { readSecret } from "./secrets/data_folder.ts";
+import { tcpNetwork } from "./channel/tcp.ts";
 import { Service } from "./service/service.ts";
 import { openStore } from "./service/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
@@ -31,11 +32,16 @@ async function main(): Promise<void> {
   checkAddress(config.host, config.port);
   const { database } = await openStore(config);
   const clock = systemClock();
-  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), spans);
-  const app = makeApp(service, await adminTokenOf(config));
+  const adminToken = await adminTokenOf(config);
+  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), {
+    spans,
+    network: config.databaseUrl === null ? null : tcpNetwork(`${config.host}:0`),
+    adminToken,
+  });
+  const app = makeApp(service, adminToken);
   const handler = withStrictTransport(app.fetch, config.features.publicUrl);
   const listener = listen(config.host, config.port, handler);
-  void service.start();
+  service.start().catch(fail);
   registerSweeps(service);
   stopOnSignal(service, listener, database);
   await greet(service, config, listener.port);
@@ -57,12 +63,13 @@ async function featuresOf({ databaseUrl, dataDir, features }: Config): Promise<F
   return { ...features, privacySecret: await readSecret(dataDir, PRIVACY_SECRET_FILE) };
 }
 
-try {
-  await main();
-} catch (error) {
+/** Ends a process that cannot start; the message is the one line that the operator sees. */
+function fail(error: unknown): never {
   const isExpected = error instanceof ConfigError || error instanceof FolderError ||
     error instanceof MigrationError;
   if (!isExpected) throw error;
   console.error(error.message);
   Deno.exit(1);
 }
+
+await main().catch(fail);

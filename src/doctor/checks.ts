@@ -5,7 +5,7 @@ import type { BacklogFacts, OldPrice } from "../read/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
-import type { LeaseHolder } from "../storage/journal/lease.ts";
+import type { LeaseHolder } from "../storage/members/member_store.ts";
 import type { MigrationState } from "../storage/migrate.ts";
 
 export type Verdict = "ok" | "warn" | "fail";

@@ -15,7 +15,7 @@ import {
   type ServerFacts,
 } from "../read/store_facts.ts";
 import type { Database } from "../storage/database.ts";
-import { type LeaseHolder, leaseHolder } from "../storage/journal/lease.ts";
+import { type LeaseHolder, leaseHolder } from "../storage/members/member_store.ts";
 import { type MigrationState, migrationState } from "../storage/migrate.ts";
 
 /** The database itself. */

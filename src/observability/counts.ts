@@ -1,6 +1,7 @@
 // All numbers that a service counts, in one object that lives as long as the process, so that counters never start
 // again while Prometheus watches.
 
+import { ClusterCounts } from "./cluster_counts.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
 
@@ -23,11 +24,12 @@ export interface SweepTally {
 export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
+  readonly cluster = new ClusterCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;
-  /** How often this process became the writer. */
+  /** How often this process joined. */
   termsBegun = 0;
-  /** How often a fault ended its term as the writer. */
+  /** How often a fault ended its term. */
   termsLost = 0;
 }

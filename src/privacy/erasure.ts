@@ -19,7 +19,6 @@ import { putConsent } from "./consents.ts";
 import { linksDrained } from "./drained_links.ts";
 import { erasePeople, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
-import type { StoreLease } from "../storage/journal/lease.ts";
 import type { Session } from "../storage/database.ts";
 import { deleteCaptured } from "../storage/stores/capture_store.ts";
 import {
@@ -46,7 +45,6 @@ import type { PeopleWorld } from "./world.ts";
 export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
   readonly term: Term;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
-  readonly lease: Pick<StoreLease, "transaction">;
 }
 
 /** History rows that one statement removes. */
@@ -176,8 +174,8 @@ async function erase(world: ErasureWorld, realm: Realm, id: string, secret: stri
   }
   const step: ErasureStep = async (canonicalKeys) => {
     const all = [...new Set([...keys, ...canonicalKeys])];
-    // Fenced: only the writer may take a user from under the actors.
-    await world.lease.transaction((session) => eraseRest(session, realm.realm, all, secret));
+    // Only the owner of the cell may take a user from under the actors.
+    await world.inCell(realm.cell, (session) => eraseRest(session, realm.realm, all, secret));
     return all;
   };
   await eraseUser(term, realm.realm, id, step);

@@ -4,6 +4,7 @@ import type { Directory } from "../../actors/directory.ts";
 import type { IdSource } from "../domain/ids.ts";
 import type { Features } from "../process/features.ts";
 import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
 
 export interface PeopleWorld {
   readonly term: {
@@ -12,6 +13,8 @@ export interface PeopleWorld {
     flush(): Promise<void>;
   };
   readonly database: Database;
+  /** Writes outside of the journal, which only the owner of a cell can make. */
+  readonly inCell: InCell;
   readonly ids: IdSource;
   readonly features: Pick<Features, "privacySecret">;
 }

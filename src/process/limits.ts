@@ -39,18 +39,42 @@ export const RUNTIME_LIMITS = {
   drainAfterMs: 2_000,
 } as const;
 
-/** Bounds of the lease. */
+/** Bounds of a member's right to write and to answer. */
 export const LEASE_LIMITS = {
-  /** How often a standby tries to become the writer. */
+  /** How often a process that cannot join yet tries again. */
   tryEveryMs: 500,
-  /** How often an idle writer proves that its session lives. */
+  /** How often a member proves that it lives and reads the version of the registry. */
   beatEveryMs: 1_000,
-  /** A writer that has not heard from its database for this long answers nothing ... */
+  /** A member whose last beat is this old answers nothing ... */
   validMs: 3_000,
-  /** ... and the server ends a session that was silent for this long, which frees the lease. */
+  /** ... and the server ends a session that was silent for this long, which frees its cells. */
   sessionIdleMs: 8_000,
-  /** A drain of the last writer that keeps its rows locked for this long is ended by the next one. */
+  /** A transaction of a dead member that keeps rows locked for this long is ended by whoever waits for it. */
   staleDrainMs: 2_000,
+} as const;
+
+/** Bounds of cells on their way from one member to another. */
+export const CELL_LIMITS = {
+  /** How long a call waits at a door, and how long a call looks for the owner of its cell. */
+  doorWaitMs: 2_000,
+  /** A hand-over whose last calls take longer than this is dropped, and the door opens again. */
+  closedMs: 1_500,
+  /** A cell is handed over only to a member that has lived this long ... */
+  settledMs: 5_000,
+  /** ... and whose last beat is at most this old. */
+  freshMs: 1_500,
+  /** An owner that cannot be reached for this long makes a member not ready. */
+  unreachableMs: 5_000,
+  /** The shortest time between two looks at who owns what. */
+  lookEveryMs: 25,
+} as const;
+
+/** Bounds of changes of the registry. */
+export const REGISTRY_LIMITS = {
+  /** How long a change waits until every member has it in force. */
+  confirmMs: 10_000,
+  /** How often it looks. */
+  lookEveryMs: 20,
 } as const;
 
 /** Bounds of requests. Section 1 of the decisions. */

@@ -1,29 +1,45 @@
-// The service: waits for the lease as a warm standby, serves as the writer for a term, and starts over when the
-// term ends. Whatever ends a term (a lost session, a failed append or drain) leads to the same path: drop
-// everything in memory, take the lease again, replay the journal, serve.
+// The service: joins the members of the database, serves for a term, and joins again when the term ends. Whatever ends a
+// term (a lost session, a failed append or drain) leads to the same path: drop everything in memory, take a new term, let
+// whoever takes the cells replay the journal, serve.
 
-import { Term } from "../../actors/term.ts";
 import { Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
-import { monthOf } from "../../actors/budget.ts";
+import { Term } from "../../actors/term.ts";
+import { Hub, type Receiver } from "../channel/hub.ts";
+import type { Network } from "../channel/line.ts";
+import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
+import { Member } from "../cluster/member.ts";
+import { Owners } from "../cluster/owners.ts";
+import type { MemberParts, Note } from "../cluster/parts.ts";
+import { notRun, type PassedCall } from "../cluster/passing.ts";
 import type { IdSource } from "../domain/ids.ts";
-import type { Clock } from "../process/clock.ts";
-import type { Features } from "../process/features.ts";
-import { LEASE_LIMITS, PROCESS_LIMITS } from "../process/limits.ts";
-import { log, messageOf } from "../process/log.ts";
 import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
-import { Registry } from "../tenant/registry.ts";
+import type { Clock } from "../process/clock.ts";
+import type { Features } from "../process/features.ts";
+import { LEASE_LIMITS, PROCESS_LIMITS, REGISTRY_LIMITS } from "../process/limits.ts";
+import { log, messageOf } from "../process/log.ts";
+import { ConfigError } from "../process/settings.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
-import { type StoreLease, tryLease } from "../storage/journal/lease.ts";
-import { loadAiSpend, loadIssues, loadOperations, loadRegistry } from "../storage/stores/registry_store.ts";
+import { sessionNameOf } from "../storage/journal/ranges.ts";
+import { joinMembers, type Writer } from "../storage/journal/writer.ts";
+import { type InCell, inCellOf, releaseCells } from "../storage/members/cell_store.ts";
+import { endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
+import { RateBuckets } from "../tenant/rate_buckets.ts";
+import { Registry } from "../tenant/registry.ts";
+import { RegistryChanges } from "../tenant/registry_changes.ts";
 
 /** What serves requests: the parts of one term. */
 export interface Serving {
   readonly term: Term;
+  readonly member: Member;
   readonly registry: Registry;
-  readonly lease: StoreLease;
+  readonly changes: RegistryChanges;
+  readonly buckets: RateBuckets;
+  readonly lease: Writer;
   readonly database: Database;
+  /** Writes outside of the journal, which only the owner of a cell can make. */
+  readonly inCell: InCell;
   readonly store: UserStore;
   readonly ids: IdSource;
   readonly clock: Clock;
@@ -31,7 +47,27 @@ export interface Serving {
   readonly counts: Counts;
 }
 
-export type ServiceState = "starting" | "standby" | "serving" | "stopping";
+export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "stopping";
+
+/** What a process is beside others. */
+export interface ServiceOptions {
+  /** Null without tracing. */
+  readonly spans?: Spans | null;
+  /** How members reach each other; null on the embedded store. */
+  readonly network?: Network | null;
+  /** How much of the cells this process takes: 0 for a front. */
+  readonly share?: number;
+  /** Its admin token, in which all members must agree. */
+  readonly adminToken?: string | null;
+}
+
+/** What answers calls that other members pass on. */
+export type PassedHandlers = Pick<Receiver, "onRequest"> & {
+  onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
+};
+
+/** How long a stopping member waits for its last calls before it ends them. */
+const LEAVE_MS = 3_000;
 
 /** One process's part in serving a database. */
 export class Service {
@@ -41,46 +77,58 @@ export class Service {
   readonly #database: Database;
   readonly #ids: IdSource;
   readonly #clock: Clock;
+  readonly #features: Features;
+  readonly #options: ServiceOptions;
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
   #loop: Promise<void> | null = null;
   #wake: () => void = () => {};
-
-  readonly #features: Features;
+  #handlers: PassedHandlers | null = null;
 
   constructor(
     database: Database,
     ids: IdSource,
     clock: Clock,
     features: Features,
-    spans: Spans | null = null,
+    options: ServiceOptions = {},
   ) {
-    this.spans = spans;
+    this.spans = options.spans ?? null;
     this.#features = features;
     this.#database = database;
     this.#ids = ids;
     this.#clock = clock;
+    this.#options = options;
   }
 
   get state(): ServiceState {
     return this.#state;
   }
 
-  /** The running term, or null while this process is not the writer. */
+  /** The running term, or null while this process may answer nothing. */
   get serving(): Serving | null {
     const serving = this.#serving;
-    return serving !== null && this.#state === "serving" && serving.term.isServing ? serving : null;
+    const isOn = this.#state === "serving" || this.#state === "leaving";
+    return serving !== null && isOn && serving.term.isServing ? serving : null;
   }
 
-  /** The running term; refuses while this process is not the writer. */
+  /** The running term; refuses while this process may answer nothing. */
   requireServing(): Serving {
     const { serving } = this;
     if (serving !== null) return serving;
     if (this.#isStopping()) throw new Stopping("The service is stopping");
-    throw new Unavailable("This process is not the writer");
+    throw new Unavailable("This process may answer nothing at the moment");
   }
 
-  /** Starts to try for the lease. The promise resolves when the service is stopped. */
+  /** Sets what answers calls that other members pass on. */
+  handlePassed(handlers: PassedHandlers): void {
+    this.#handlers = handlers;
+  }
+
+  /**
+   * Starts to serve. The promise resolves when the service is stopped.
+   *
+   * @throws ConfigError when the settings of this process differ from those of the others
+   */
   start(): Promise<void> {
     return this.#loop ??= this.#run();
   }
@@ -94,19 +142,43 @@ export class Service {
     return this.serving;
   }
 
+  /** Whether calls for every workspace can be answered here or passed on. */
+  get isReady(): boolean {
+    return this.#state === "serving" && this.serving?.member.isReady === true;
+  }
+
+  /**
+   * Gives everything to the other members and goes on as a front, so that nobody notices the stop.
+   *
+   * @returns false where nobody is there to take over
+   */
+  async leave(): Promise<boolean> {
+    const { serving } = this;
+    if (serving === null) return false;
+    const before = this.#state;
+    this.#state = "leaving";
+    try {
+      if (await serving.member.leave(LEAVE_MS)) return true;
+    } catch (error) {
+      this.#warn("The cells could not be handed over", error);
+    }
+    this.#state = before;
+    return false;
+  }
+
   /** Answers no new calls; those in flight go on. */
   refuseCalls(): void {
     this.#state = "stopping";
   }
 
-  /** Stops: takes no new calls, makes what was decided durable, lets the lease go. */
+  /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
   async stop(): Promise<void> {
     this.#state = "stopping";
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();
     if (serving !== null) {
-      await serving.term.close().catch((error) => this.#warn("Stop was not clean", error));
+      await endTerm(serving).catch((error) => this.#warn("Stop was not clean", error));
     }
     await this.#loop;
   }
@@ -116,7 +188,11 @@ export class Service {
       try {
         await this.#serveOneTerm();
       } catch (error) {
-        this.#warn("Cannot become the writer", error);
+        if (error instanceof ConfigError) {
+          this.#state = "stopping";
+          throw error;
+        }
+        this.#warn("Cannot serve", error);
       }
       if (!this.#isStopping()) await this.#pause(PROCESS_LIMITS.reconnectMs);
     }
@@ -124,15 +200,19 @@ export class Service {
 
   async #serveOneTerm(): Promise<void> {
     const closed = Promise.withResolvers<Error>();
-    let lease: StoreLease | null = null;
+    let serving: Serving | null = null;
     const session = await this.#database.pin(() => closed.resolve(new Unavailable("The session closed")));
     try {
-      lease = await this.#waitForLease(session);
-      if (lease === null) return;
-      const term = await this.#openTerm(lease);
-      if (this.#isStopping()) return await term.close();
+      serving = await this.#join(session);
+      if (serving === null) return;
+      const { term } = serving;
       void closed.promise.then((error) => term.fail(error));
-      log("info", "Serving as the writer");
+      await Promise.race([serving.member.open(), term.ended.then((fault) => Promise.reject(fault))]);
+      this.counts.termsBegun += 1;
+      this.#serving = serving;
+      if (this.#isStopping()) return await endTerm(serving);
+      this.#state = "serving";
+      log("info", "Serving", { member: serving.member.term, cells: term.doors.held.length });
       const fault = await term.ended;
       this.#serving = null;
       if (this.#isStopping()) return;
@@ -140,14 +220,16 @@ export class Service {
       this.#warn("The term ended", fault);
     } finally {
       this.#serving = null;
-      await (lease ?? session).close().catch(() => {});
+      if (serving === null) await session.close().catch(() => {});
+      else await letGo(serving);
     }
   }
 
-  async #waitForLease(session: PinnedSession): Promise<StoreLease | null> {
+  /** Joins the other members; null when this process is stopped before. */
+  async #join(session: PinnedSession): Promise<Serving | null> {
     while (!this.#isStopping()) {
-      const lease = await tryLease(this.#database, session);
-      if (lease !== null) return lease;
+      const serving = await this.#tryToJoin(session);
+      if (serving !== null) return serving;
       if (this.#state !== "standby") log("info", "Waiting as a standby");
       this.#state = "standby";
       await this.#pause(LEASE_LIMITS.tryEveryMs);
@@ -155,32 +237,83 @@ export class Service {
     return null;
   }
 
-  async #openTerm(lease: StoreLease): Promise<Term> {
-    const store = openUserStore(this.#database);
-    const registry = new Registry(await loadRegistry(this.#database), this.#clock);
-    const month = monthOf(this.#clock.now());
-    const operations = await loadOperations(this.#database, month);
-    const aiSpend = await loadAiSpend(this.#database, month);
-    const issues = await loadIssues(this.#database);
-    const lastUserKey = await store.lastUserKey();
-    const clock = this.#clock;
-    const realNow = () => clock.now();
-    const { counts, spans } = this;
-    const loaded = { operations, issues, aiSpend, lastUserKey };
-    const term = new Term({
-      lease,
-      store,
-      ids: this.#ids,
-      ...loaded,
-      realNow,
-      counts: counts.runtime,
-      spans,
+  /** Null while members that this process cannot work with live. */
+  async #tryToJoin(session: PinnedSession): Promise<Serving | null> {
+    const { network = null, share = 1, adminToken = null } = this.#options;
+    const identity = await readIdentity(session);
+    const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
+    if (!agrees(fingerprints, await livingMembers(session))) return null;
+    const link = new MemberLink(() => this.#handlers);
+    const writer = await joinMembers(this.#database, session, async (term) => {
+      const { clusterId: database, secret } = identity;
+      const address = await link.open(network, { database, secret, protocol: PROTOCOL, term });
+      return { address, share, fingerprints };
+    }).catch(async (error) => {
+      await link.hub?.close();
+      throw error;
     });
-    counts.termsBegun += 1;
-    const parts = { term, registry, lease, store, clock, counts };
-    this.#serving = { ...parts, database: this.#database, ids: this.#ids, features: this.#features };
-    if (!this.#isStopping()) this.#state = "serving";
-    return term;
+    if (writer === null) return null;
+    const serving = this.#assemble(writer, link, share);
+    // Two that came at the same moment see each other now; the later one goes.
+    const earlier = (await livingMembers(session)).filter(({ term }) => term < writer.term);
+    try {
+      if (agrees(fingerprints, earlier)) return serving;
+      throw new Unavailable("A process of another version came at the same moment");
+    } catch (error) {
+      await endMember(session, writer.term);
+      await letGo(serving);
+      throw error;
+    }
+  }
+
+  #assemble(writer: Writer, link: MemberLink, share: number): Serving {
+    const { spans, counts } = this;
+    const clock = this.#clock;
+    const ids = this.#ids;
+    const database = this.#database.named(sessionNameOf(writer.term));
+    const store = openUserStore(database);
+    const registry = new Registry(clock);
+    const realNow = () => clock.now();
+    const term = new Term({ lease: writer, store, ids, realNow, counts: counts.runtime, spans });
+    const changes = new RegistryChanges({
+      registry,
+      database,
+      term: writer.term,
+      clock,
+      announce: (version) => member.announce(version),
+    });
+    const buckets = new RateBuckets();
+    const parts: MemberParts = {
+      writer,
+      term,
+      registry,
+      changes,
+      buckets,
+      database,
+      clock,
+      hub: link.hub,
+      owners: new Owners(),
+      counts: counts.cluster,
+    };
+    const member = new Member(parts, share);
+    link.member = member;
+    const inCell = inCellOf(database, writer.term);
+    const features = this.#features;
+    return {
+      term,
+      member,
+      registry,
+      changes,
+      buckets,
+      lease: writer,
+      database,
+      inCell,
+      store,
+      ids,
+      clock,
+      features,
+      counts,
+    };
   }
 
   #isStopping(): boolean {
@@ -199,6 +332,96 @@ export class Service {
 
   #warn(message: string, error: unknown): void {
     log("warn", message, { error: messageOf(error) });
-    if (!this.#isStopping()) this.#state = "starting";
+    if (!this.#isStopping() && this.#state !== "leaving") this.#state = "starting";
   }
+}
+
+/** Members that may answer, as the database sees them. */
+async function livingMembers(session: PinnedSession) {
+  const members = await readMembers(session);
+  return members.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
+}
+
+/** What other members' channels lead to: the member, once there is one, and the routes. */
+class MemberLink implements Receiver {
+  hub: Hub | null = null;
+  member: Member | null = null;
+  readonly #handlers: () => PassedHandlers | null;
+
+  constructor(handlers: () => PassedHandlers | null) {
+    this.#handlers = handlers;
+  }
+
+  /** Opens the channel's address; null without a network. */
+  async open(network: Network | null, identity: ConstructorParameters<typeof Hub>[1]): Promise<string | null> {
+    if (network === null) return null;
+    this.hub = new Hub(network, identity, this);
+    return await this.hub.open();
+  }
+
+  async onCall(call: unknown, from: number) {
+    const [relayTo, passed] = call as PassedCall;
+    const handlers = this.#handlers();
+    const { member } = this;
+    if (member === null || handlers === null) return notRun(null);
+    if (relayTo !== 0 && relayTo !== member.term) return await member.relay([0, passed], relayTo) ?? notRun(null);
+    return await handlers.onCall(passed, from);
+  }
+
+  onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
+    const handlers = this.#handlers();
+    if (handlers === null) return Promise.resolve({ ...notRun(null), body: null });
+    return handlers.onRequest(...call);
+  }
+
+  onNote(note: unknown): void {
+    this.member?.onNote(note as Note);
+  }
+
+  onOpened(term: number): void {
+    this.member?.onOpened(term);
+  }
+
+  onLost(term: number, isRefused: boolean): void {
+    this.member?.onLost(term, isRefused);
+  }
+}
+
+/** Ends a term in good order: what was decided is durable and in the tables, the cells are free, and the row says so. */
+async function endTerm({ term, member, lease, database, clock, buckets }: Serving): Promise<void> {
+  const cells = term.doors.held;
+  try {
+    await term.flush();
+    // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
+    if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
+      await term.flush();
+      const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
+      await releaseCells(database, lease.term, clock.now(), sides);
+    }
+  } finally {
+    term.fail(new Stopping("The service is stopping"));
+    await endMember(database, lease.term).catch(() => {});
+    await member.close();
+    await lease.close();
+  }
+}
+
+async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), REGISTRY_LIMITS.lookEveryMs));
+  try {
+    return await Promise.race([empty.then(() => true), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Lets go of what a term had open, however it ended. */
+async function letGo({ term, member, lease, database }: Serving): Promise<void> {
+  term.fail(new Unavailable("The term ended"));
+  // Where the database still answers, nobody has to wait until this member may answer nothing any more.
+  await endMember(database, lease.term).catch(() => {});
+  await member.close().catch(() => {});
+  await lease.close().catch(() => {});
+  await database.close().catch(() => {});
 }

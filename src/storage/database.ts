@@ -28,6 +28,11 @@ export interface Database {
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Opens a pinned session; `onClose` is called when its connection is gone, for whatever reason. */
   pin(onClose: () => void): Promise<PinnedSession>;
+  /**
+   * The same database through sessions of another name, by which a server can be asked to end them. To be closed; the
+   * embedded store answers itself, and closing that does nothing.
+   */
+  named(name: string): Database;
   /** Checkpoints and vacuums the embedded store when that is due. A server does this by itself. */
   maintain(): Promise<void>;
   /** Runs a script of several statements without parameters. */

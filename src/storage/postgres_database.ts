@@ -26,17 +26,17 @@ const CONNECT_TIMEOUT_S = 5;
 const COPY_STALL_MS = 8_000;
 
 /**
- * Opens a pool to a server. Nothing connects before the first statement.
+ * Opens a pool to a server. Nothing connects before the first statement. Its sessions are called `name` there.
  *
  * A client that lost a connection is ended and never used again, and the next statement makes another client. The reason:
  * postgres.js reopens a closed connection under a transaction that still runs on it. The rest of the transaction would then
  * run without its `begin`, or be written to a closed socket, which ends the process.
  */
-export function openPostgres(url: string, poolConnectionsMax: number): Database {
+export function openPostgres(url: string, poolConnectionsMax: number, name = "holdfast"): Database {
   let current: Client | null = null;
   const pool = (): Client => {
     if (current !== null) return current;
-    const client = connect(url, { max: poolConnectionsMax }, () => {
+    const client = connect(url, { max: poolConnectionsMax, connection: { application_name: name } }, () => {
       if (current === client) current = null;
     });
     return current = client;
@@ -46,7 +46,8 @@ export function openPostgres(url: string, poolConnectionsMax: number): Database 
     url,
     query: (text, params) => run(pool(), text, params),
     transaction: (work) => transact(pool(), work),
-    pin: (onClose) => pin(url, onClose),
+    pin: (onClose) => pin(url, name, onClose),
+    named: (other) => openPostgres(url, poolConnectionsMax, other),
     maintain: () => Promise.resolve(),
     script: async (text) => {
       await pool().unsafe(text);
@@ -57,8 +58,8 @@ export function openPostgres(url: string, poolConnectionsMax: number): Database 
   };
 }
 
-async function pin(url: string, onClose: () => void): Promise<PinnedSession> {
-  const client = connect(url, { max: 1 }, onClose);
+async function pin(url: string, name: string, onClose: () => void): Promise<PinnedSession> {
+  const client = connect(url, { max: 1, connection: { application_name: name } }, onClose);
   try {
     await run(client, "select 1");
   } catch (error) {

@@ -1,5 +1,6 @@
-// The administrator's work: workspaces, apps, keys and catalogs. Each is one fenced transaction of the
-// writer, then the same change in the registry. Section 3 of the decisions, "Admin API".
+// The administrator's work: workspaces, apps, keys and catalogs. Each is one change of the registry, in force in every
+// member when it is answered. What names a workspace runs at the owner of its cell. Section 3 of the decisions, "Admin
+// API".
 
 import { withPriceRows } from "../domain/pricing/price_row.ts";
 import { randomText } from "../secrets/random.ts";
@@ -12,26 +13,21 @@ import { type Refusal, refusal } from "../domain/refusal.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { hashOf } from "../secrets/hash.ts";
-import type { StoreLease } from "../storage/journal/lease.ts";
-import {
-  insertApp,
-  packsInUse,
-  plansInUse,
-  saveCatalog,
-  saveIdentitySecrets,
-  saveKey,
-  saveWorkspace,
-} from "../storage/stores/registry_store.ts";
+import type { Database } from "../storage/database.ts";
+import { newRealms, packsInUse, plansInUse } from "../storage/stores/registry_store.ts";
 import { type CatalogChange, diffCatalogs } from "./catalog/changes.ts";
 import { checkCatalog } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
+import { cellOf } from "./cell_of.ts";
 import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
+import type { RegistryChanges } from "./registry_changes.ts";
 
 /** What the administrator works on. */
 export interface AdminWorld {
   readonly registry: Registry;
-  readonly lease: Pick<StoreLease, "transaction">;
-  readonly term: Pick<Term, "budget" | "flush">;
+  readonly changes: Pick<RegistryChanges, "change">;
+  readonly database: Pick<Database, "query">;
+  readonly term: Pick<Term, "budget" | "doors" | "flush">;
   readonly ids: IdSource;
   readonly clock: Clock;
 }
@@ -71,33 +67,32 @@ export async function createWorkspace(
   world: AdminWorld,
   input: WorkspaceInput & { readonly name: string },
 ): Promise<Workspace> {
-  const workspace: Workspace = { workspaceId: world.ids.next("workspace"), ...DEFAULT_CAPS, ...input };
-  await writeWorkspace(world, workspace);
-  return workspace;
+  const workspace = newWorkspace(world, input);
+  return await world.changes.change(null, () => ({ rows: { workspaces: [workspace] }, answer: workspace }));
+}
+
+function newWorkspace({ ids }: AdminWorld, input: WorkspaceInput & { readonly name: string }): Workspace {
+  return { workspaceId: ids.next("workspace"), ...DEFAULT_CAPS, ...input };
 }
 
 export async function changeWorkspace(
-  world: AdminWorld,
+  { registry, changes }: AdminWorld,
   workspaceId: string,
   input: WorkspaceInput,
 ): Promise<Workspace | null> {
-  return await inTurn(world.registry, async () => {
-    const known = world.registry.workspaces.get(workspaceId);
-    if (known === undefined) return null;
-    const workspace: Workspace = { ...known, ...input };
-    await writeWorkspace(world, workspace);
-    return workspace;
+  if (!registry.workspaces.has(workspaceId)) return null;
+  return await changes.change(cellOf(workspaceId), () => {
+    const workspace: Workspace = { ...registry.workspaces.get(workspaceId) as Workspace, ...input };
+    return { rows: { workspaces: [workspace] }, answer: workspace };
   });
 }
 
-async function writeWorkspace({ lease, registry, clock }: AdminWorld, workspace: Workspace): Promise<void> {
-  await lease.transaction((session) => saveWorkspace(session, workspace, clock.now()));
-  registry.workspaces.set(workspace.workspaceId, workspace);
-}
-
-/** Every workspace with its operations of the running month. */
+/** The workspaces of the cells that this member owns, with their operations of the running month. */
 export function listWorkspaces({ registry, term }: AdminWorld) {
-  return [...registry.workspaces.values()].map((workspace) => ({
+  const own = [...registry.workspaces.values()].filter(({ workspaceId }) =>
+    term.doors.isOpen(cellOf(workspaceId))
+  );
+  return own.map((workspace) => ({
     ...workspace,
     operationsUsed: term.budget.used(workspace.workspaceId, "live"),
     testOperationsUsed: term.budget.used(workspace.workspaceId, "test"),
@@ -106,8 +101,27 @@ export function listWorkspaces({ registry, term }: AdminWorld) {
 }
 
 /** Makes an app with its four keys; null when the workspace is unknown. */
-export function createApp(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
-  return inTurn(world.registry, () => createAppNow(world, input));
+export async function createApp(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
+  const { registry, changes } = world;
+  const { workspaceId } = input;
+  if (workspaceId !== undefined && !registry.workspaces.has(workspaceId)) return null;
+  return await changes.change(workspaceId === undefined ? null : cellOf(workspaceId), async (session) => {
+    const first = registry.workspaces.values().next().value;
+    const added = workspaceId === undefined && first === undefined
+      ? [newWorkspace(world, { name: "Default" })]
+      : [];
+    const owner = workspaceId ?? (first ?? added[0] as Workspace).workspaceId;
+    const { record, made } = newApp(world, input.name, owner);
+    const rows = {
+      workspaces: added,
+      apps: [record],
+      keys: made.map(({ key }) => key),
+      realms: await newRealms(session, record.appId),
+    };
+    const { appId, identitySecret } = record;
+    const answer = { appId, workspaceId: owner, identitySecret, keys: made.map(({ shown }) => shown) };
+    return { rows, answer };
+  });
 }
 
 interface AppInput {
@@ -115,33 +129,19 @@ interface AppInput {
   readonly workspaceId?: string | undefined;
 }
 
-async function createAppNow(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
-  const { registry, lease, ids, clock } = world;
-  const first = registry.workspaces.values().next().value;
-  const workspace = input.workspaceId === undefined
-    ? first ?? await createWorkspace(world, { name: "Default" })
-    : registry.workspaces.get(input.workspaceId);
-  if (workspace === undefined) return null;
+function newApp(world: AdminWorld, name: string, workspaceId: string) {
   const record: AppRecord = {
-    appId: ids.next("app"),
-    workspaceId: workspace.workspaceId,
-    name: input.name,
+    appId: world.ids.next("app"),
+    workspaceId,
+    name,
     identitySecret: randomText(KEY_RANDOM_LENGTH),
     oldIdentitySecrets: [],
-    createdAt: clock.now(),
+    createdAt: world.clock.now(),
   };
   const made = KEY_CLASSES.flatMap((keyClass) =>
     KEY_MODES.map((mode) => makeKey(world, record.appId, keyClass, mode))
   );
-  const realms = await lease.transaction(async (session) => {
-    const rows = await insertApp(session, record);
-    for (const { key } of made) await saveKey(session, key);
-    return rows;
-  });
-  registry.addApp(record, realms);
-  for (const { key } of made) registry.setKey(key);
-  const { appId, workspaceId, identitySecret } = record;
-  return { appId, workspaceId, identitySecret, keys: made.map(({ shown }) => shown) };
+  return { record, made };
 }
 
 /** A new identity secret, shown once, and until when the one before it holds. */
@@ -156,11 +156,11 @@ export interface RotatedIdentity {
  * @param keepOldMs how long the present one goes on being valid
  */
 export function rotateIdentitySecret(
-  { registry, lease, clock }: Pick<AdminWorld, "registry" | "lease" | "clock">,
+  { changes, clock }: Pick<AdminWorld, "changes" | "clock">,
   app: App,
   keepOldMs: Millis,
 ): Promise<RotatedIdentity> {
-  return inTurn(registry, async () => {
+  return changes.change(app.cell, () => {
     const now = clock.now();
     const oldValidUntil = now + keepOldMs;
     const { identitySecret: secret, oldIdentitySecrets } = app.record;
@@ -170,9 +170,7 @@ export function rotateIdentitySecret(
       identitySecret: randomText(KEY_RANDOM_LENGTH),
       oldIdentitySecrets: old.filter(({ validUntil }) => validUntil > now),
     };
-    await lease.transaction((session) => saveIdentitySecrets(session, record));
-    app.record = record;
-    return { identitySecret: record.identitySecret, oldValidUntil };
+    return { rows: { apps: [record] }, answer: { identitySecret: record.identitySecret, oldValidUntil } };
   });
 }
 
@@ -184,18 +182,18 @@ export async function createKey(
   mode: ApiKey["mode"],
 ): Promise<ShownKey> {
   const { key, shown } = makeKey(world, app.record.appId, keyClass, mode);
-  await world.lease.transaction((session) => saveKey(session, key));
-  world.registry.setKey(key);
-  return shown;
+  return await world.changes.change(app.cell, () => ({ rows: { keys: [key] }, answer: shown }));
 }
 
 /** Revokes a key, which holds at once; a key that is revoked already stays as it is. */
-export async function revokeKey({ lease, registry, clock }: AdminWorld, key: ApiKey): Promise<ApiKey> {
-  if (key.revokedAt !== null) return key;
-  const revoked: ApiKey = { ...key, revokedAt: clock.now() };
-  await lease.transaction((session) => saveKey(session, revoked));
-  registry.setKey(revoked);
-  return revoked;
+export async function revokeKey({ changes, registry, clock }: AdminWorld, { appId, keyId }: ApiKey): Promise<ApiKey> {
+  const { cell } = registry.apps.get(appId) as App;
+  return await changes.change(cell, () => {
+    const key = registry.keys.get(keyId) as ApiKey;
+    // Also a repeated call waits until every member knows.
+    const revoked: ApiKey = { ...key, revokedAt: key.revokedAt ?? clock.now() };
+    return { rows: { keys: [revoked] }, answer: revoked };
+  });
 }
 
 /** How a catalog is to be put in force. */
@@ -233,9 +231,8 @@ export async function applyCatalog(
       if (inUse !== null) return inUse;
       if (isDryRun || changes.length === 0) return { version, changes };
       const applied = nextCatalog(app, checked.catalog);
-      await world.lease.transaction((session) => saveCatalog(session, applied, world.clock.now()));
-      world.registry.setCatalog(applied);
-      return { version: applied.version, changes };
+      const answer = { version: applied.version, changes };
+      return await world.changes.change(app.cell, () => ({ rows: { catalogs: [applied] }, answer }));
     } finally {
       // Still the closed one where nothing was put in force.
       if (app.applied?.version === inForce.version) app.catalog = inForce;
@@ -263,10 +260,10 @@ async function findInUse(
   if (plans.length === 0 && packs.length === 0) return null;
   await world.term.flush();
   const realms = Object.values(app.realms).map((realm) => ({ realm: realm.realm, now: realm.now() }));
-  const inUse = await world.lease.transaction(async (session) => ({
-    plans: plans.length === 0 ? [] : await plansInUse(session, realms, plans),
-    packs: packs.length === 0 ? [] : await packsInUse(session, realms, packs),
-  }));
+  const inUse = {
+    plans: plans.length === 0 ? [] : await plansInUse(world.database, realms, plans),
+    packs: packs.length === 0 ? [] : await packsInUse(world.database, realms, packs),
+  };
   const faults = [
     ...inUse.plans.length === 0 ? [] : [`plans with active subscriptions: ${inUse.plans.join(", ")}`],
     ...inUse.packs.length === 0 ? [] : [`packs with live balances: ${inUse.packs.join(", ")}`],

@@ -1,15 +1,18 @@
-// The registry: workspaces, apps, keys, catalogs and realms in memory, as the tables have them. It answers the two
-// questions of every request, who is calling and under which catalog, without a query. Only the writer serves, and
-// every change goes through the writer, so memory is never stale.
+// The registry: workspaces, apps, keys, catalogs and realms in memory, as the tables have them. Every member has all of
+// it. It answers the questions of every request, who is calling, under which catalog and in which cell, without a query.
+// Each change raises a version, and no change is answered before every member has that version (registry_changes.ts).
 
 import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
+import { CELLS } from "../../actors/doors.ts";
 import type { Mode } from "../../actors/port.ts";
+import type { CellParts } from "../../actors/term.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
 import type { ModelDocument } from "../domain/pricing/price_row.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import type { Clock } from "../process/clock.ts";
 import { REQUEST_LIMITS } from "../process/limits.ts";
+import { cellOf } from "./cell_of.ts";
 
 /** A workspace with its caps; null = no limit. */
 export interface Workspace {
@@ -61,15 +64,14 @@ export interface AppliedCatalog {
   readonly priceRows: readonly ModelDocument[];
 }
 
-/** A realm's row. */
+/** A realm's row. Its clock is moved, and known, at the owner of its cell alone. */
 export interface RealmRecord {
   readonly realm: number;
   readonly appId: string;
   readonly mode: Mode;
-  readonly clockOffsetMs: number;
 }
 
-/** Everything that a registry starts from. */
+/** Rows of the registry: all of them, or those that a change wrote. */
 export interface RegistryRows {
   readonly workspaces: readonly Workspace[];
   readonly apps: readonly AppRecord[];
@@ -80,6 +82,8 @@ export interface RegistryRows {
 
 /** An app in memory. */
 export interface App {
+  /** The cell of its workspace. */
+  readonly cell: number;
   record: AppRecord;
   catalog: Catalog;
   applied: AppliedCatalog | null;
@@ -103,7 +107,8 @@ export function identitySecretsOf({ record }: App, nowMs: Millis): readonly stri
 export class AppRealm implements Realm {
   readonly realm: number;
   readonly mode: Mode;
-  clockOffsetMs: number;
+  /** How far a test clock is ahead of real time; set by whoever takes the cell. */
+  clockOffsetMs = 0;
   readonly #registry: Registry;
   readonly #clock: Clock;
   app!: App;
@@ -111,7 +116,6 @@ export class AppRealm implements Realm {
   constructor(record: RealmRecord, registry: Registry, clock: Clock) {
     this.realm = record.realm;
     this.mode = record.mode;
-    this.clockOffsetMs = record.clockOffsetMs;
     this.#registry = registry;
     this.#clock = clock;
   }
@@ -124,12 +128,18 @@ export class AppRealm implements Realm {
     return this.app.catalog;
   }
 
+  get cell(): number {
+    return this.app.cell;
+  }
+
   get caps(): Workspace {
     return this.#registry.workspaces.get(this.app.record.workspaceId) as Workspace;
   }
 }
 
 const NO_CATALOG = compileCatalog({}, 0);
+
+const NOTHING: RegistryRows = { workspaces: [], apps: [], keys: [], catalogs: [], realms: [] };
 
 /** The registry of a term. */
 export class Registry {
@@ -140,15 +150,49 @@ export class Registry {
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
   readonly #callers = new Map<string, Caller>();
+  /** The callers of keys by their ids, for calls that another member has let in. */
+  readonly #callersById = new Map<string, Caller>();
+  readonly #cells = Array.from({ length: CELLS }, () => ({
+    workspaces: new Set<string>(),
+    realms: new Set<number>(),
+  }));
   #origins: ReadonlySet<string> | null = null;
+  #version = -1;
 
-  constructor(rows: RegistryRows, clock: Clock) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    for (const workspace of rows.workspaces) this.workspaces.set(workspace.workspaceId, workspace);
-    const realms = Map.groupBy(rows.realms, ({ appId }) => appId);
-    for (const record of rows.apps) this.addApp(record, realms.get(record.appId) ?? []);
-    for (const applied of rows.catalogs) this.setCatalog(applied);
-    for (const key of rows.keys) this.setKey(key);
+  }
+
+  /** The version that is in force here; -1 before anything was read. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /**
+   * Puts rows in force from the next request on; rows that are in force already change nothing.
+   *
+   * @param version of the registry with these rows, all earlier ones included
+   */
+  admit(rows: Partial<RegistryRows>, version: number): void {
+    const { workspaces, apps, keys, catalogs, realms } = { ...NOTHING, ...rows };
+    for (const workspace of workspaces) {
+      this.workspaces.set(workspace.workspaceId, workspace);
+      this.#cells[cellOf(workspace.workspaceId)]?.workspaces.add(workspace.workspaceId);
+    }
+    const realmsByApp = Map.groupBy(realms, ({ appId }) => appId);
+    for (const record of apps) {
+      const known = this.apps.get(record.appId);
+      if (known !== undefined) known.record = record;
+      else this.#addApp(record, realmsByApp.get(record.appId) ?? []);
+    }
+    for (const applied of catalogs) this.#setCatalog(applied);
+    for (const key of keys) this.#setKey(key);
+    this.#version = Math.max(this.#version, version);
+  }
+
+  /** The workspaces and realms of a cell. */
+  partsOf(cell: number): CellParts {
+    return this.#cells[cell] as CellParts;
   }
 
   /** The caller that a presented key stands for, or null when it is unknown or revoked. */
@@ -158,24 +202,44 @@ export class Registry {
     const key = this.#keysByHash.get(hashOf(presented));
     const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
     if (key === undefined || app === undefined) return null;
-    const caller = { key, app, realm: app.realms[key.mode] };
+    const caller = this.#callerOf(key, app);
     if (this.#callers.size >= REQUEST_LIMITS.keysCachedMax) this.#callers.clear();
     this.#callers.set(presented, caller);
     return caller;
   }
 
+  /** The caller of a key that another member has let in, or null when the key is unknown or revoked here. */
+  callerById(keyId: string): Caller | null {
+    const cached = this.#callersById.get(keyId);
+    if (cached !== undefined) return cached;
+    const key = this.keys.get(keyId);
+    const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
+    return key === undefined || app === undefined ? null : this.#callerOf(key, app);
+  }
+
+  /** One object for each key, whichever way it was presented. */
+  #callerOf(key: ApiKey, app: App): Caller {
+    const known = this.#callersById.get(key.keyId);
+    if (known !== undefined) return known;
+    const caller = { key, app, realm: app.realms[key.mode] };
+    this.#callersById.set(key.keyId, caller);
+    return caller;
+  }
+
   /** Adds an app with its two realms. */
-  addApp(record: AppRecord, realms: readonly RealmRecord[]): void {
+  #addApp(record: AppRecord, realms: readonly RealmRecord[]): void {
     const [live, test] = (["live", "test"] as const).map((mode) => {
       const row = realms.find((realm) => realm.mode === mode);
       if (row === undefined) throw new Error(`The app "${record.appId}" has no realm for mode "${mode}"`);
       return new AppRealm(row, this, this.#clock);
     }) as [AppRealm, AppRealm];
-    const app: App = { record, catalog: NO_CATALOG, applied: null, realms: { live, test } };
+    const cell = cellOf(record.workspaceId);
+    const app: App = { cell, record, catalog: NO_CATALOG, applied: null, realms: { live, test } };
     this.apps.set(record.appId, app);
     for (const realm of [live, test]) {
       realm.app = app;
       this.realms.set(realm.realm, realm);
+      this.#cells[cell]?.realms.add(realm.realm);
     }
   }
 
@@ -186,19 +250,21 @@ export class Registry {
     );
   }
 
-  /** Puts a catalog in force from the next request on. */
-  setCatalog(applied: AppliedCatalog): void {
+  #setCatalog(applied: AppliedCatalog): void {
     const app = this.apps.get(applied.appId);
-    if (app === undefined) return;
+    if (app === undefined || app.applied?.version === applied.version) return;
     app.applied = applied;
     this.#origins = null;
     app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows);
   }
 
   /** Adds a key or its revocation, which holds at once. */
-  setKey(key: ApiKey): void {
+  #setKey(key: ApiKey): void {
+    const known = this.keys.get(key.keyId);
+    if (known !== undefined && known.revokedAt === key.revokedAt) return;
     this.keys.set(key.keyId, key);
     this.#keysByHash.set(key.hash, key);
-    this.#callers.clear();
+    this.#callersById.delete(key.keyId);
+    if (known !== undefined) this.#callers.clear();
   }
 }

@@ -8,14 +8,14 @@ import { invalidField } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
-import type { StoreLease } from "../storage/journal/lease.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
 import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
 /** What a move of the clock works on. */
 export interface ClockWorld {
   readonly term: SweepTerm;
   readonly store: Pick<UserStore, "listDue">;
-  readonly lease: Pick<StoreLease, "transaction">;
+  readonly inCell: InCell;
 }
 
 /** By how much, or to when, a clock is moved. */
@@ -29,7 +29,7 @@ const LATEST_MS = Date.UTC(9999, 0, 1);
  * where the one before it came to.
  */
 export function moveTestClock(
-  { term, store, lease }: ClockWorld,
+  { term, store, inCell }: ClockWorld,
   realm: AppRealm,
   move: ClockMove,
 ): Promise<Result<Millis>> {
@@ -42,7 +42,7 @@ export function moveTestClock(
       return refused(invalidField(member, "must not take the clock past the year 9998"));
     }
     const offset = realm.clockOffsetMs + (to - from);
-    await lease.transaction((session) => saveClockOffset(session, realm.realm, offset));
+    await inCell(realm.cell, (session) => saveClockOffset(session, realm.realm, offset));
     realm.clockOffsetMs = offset;
     await sweepRealm(term, store, realm);
     return answered(realm.now());

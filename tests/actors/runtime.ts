@@ -42,6 +42,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
   const clock = { now: () => now };
   const realm: Realm = {
     realm: 1,
+    cell: 0,
     mode: "live",
     catalog: compileCatalog({ plans: [planOf("plan_a", { g: QUOTA })] }, 1),
     caps: {
@@ -58,12 +59,10 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
     lease,
     store,
     ids: makeIdSource(clock),
-    operations: store.tables.operations(),
-    issues: store.tables.issues(),
-    aiSpend: store.tables.aiSpend(),
-    lastUserKey: await store.lastUserKey(),
     realNow: () => now,
   });
+  const { tables } = store;
+  term.admit({ operations: tables.operations(), issues: tables.issues(), aiSpend: tables.aiSpend() });
   const call: Runtime["call"] = (userId, name, input, more = {}) =>
     term.directory.runById(userId, { realm, name, input, ...more });
   return {

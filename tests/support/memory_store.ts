@@ -363,8 +363,9 @@ export class MemoryStore implements UserStore {
     return Promise.resolve(due.slice(0, limit).map(({ key }) => key));
   }
 
-  lastUserKey(): Promise<UserKey> {
-    return Promise.resolve(Math.max(0, ...this.tables.users().map(({ key }) => key)));
+  nextKeys(): Promise<{ readonly first: UserKey; readonly count: number }> {
+    const last = Math.max(0, ...this.tables.users().map(({ key }) => key));
+    return Promise.resolve({ first: last + 1, count: 1_000_000 });
   }
 
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]> {

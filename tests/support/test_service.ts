@@ -3,6 +3,7 @@
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import { tcpNetwork } from "../../src/channel/tcp.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
@@ -93,7 +94,8 @@ export async function startTestService(
   ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
-  const service = new Service(store.database, ids, clock, { ...TEST_FEATURES, ...features });
+  const network = store.database.kind === "postgres" ? tcpNetwork("127.0.0.1:0") : null;
+  const service = new Service(store.database, ids, clock, { ...TEST_FEATURES, ...features }, { network });
   void service.start();
   await service.ready();
   const http = makeApp(service, ADMIN_TOKEN);

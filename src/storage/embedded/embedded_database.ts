@@ -31,12 +31,14 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
   const transaction = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
     lite.transaction((inner) => work(sessionOf(inner))) as Promise<T>;
   let maintainedAt = "0/0";
-  return {
+  const database: Database = {
     kind: "embedded",
     url: null,
     query: session.query,
     transaction,
     pin: () => Promise.resolve({ ...session, transaction, close: () => Promise.resolve() }),
+    // There is one session, which ends with the store.
+    named: () => ({ ...database, close: () => Promise.resolve() }),
     script: async (text) => {
       await lite.exec(text);
     },
@@ -55,6 +57,7 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
       onClosed();
     },
   };
+  return database;
 }
 
 function sessionOf(runner: Runner): Session {

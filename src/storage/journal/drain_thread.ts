@@ -5,11 +5,12 @@ import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 
-/** Messages to the thread. It replies to each `open`, `drain` and `close`, in order. */
+/** Messages to the thread. It replies to each but `keep`, in order. */
 export type DrainRequest =
-  | { readonly kind: "open"; readonly url: string }
+  | { readonly kind: "open"; readonly url: string; readonly name: string }
   | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
   | { readonly kind: "drain"; readonly seqs: readonly number[] }
+  | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
 
 /** Its reply: null when the work is done, else what went wrong. */
@@ -28,11 +29,15 @@ interface Waiter {
   readonly reject: (reason: Error) => void;
 }
 
-/** Starts a thread with a session of its own on a server. */
-export async function startDrainThread(url: string): Promise<Drainer> {
+/**
+ * Starts a thread with a session of its own on a server.
+ *
+ * @param name what the session is called there
+ */
+export async function startDrainThread(url: string, name: string): Promise<Drainer> {
   const thread = new DrainThread();
   try {
-    await thread.ask({ kind: "open", url });
+    await thread.ask({ kind: "open", url, name });
   } catch (error) {
     thread.end();
     throw error;
@@ -75,6 +80,10 @@ class DrainThread implements Drainer {
   drain(seqs: readonly number[]): Promise<void> {
     this.#send();
     return this.ask({ kind: "drain", seqs });
+  }
+
+  replay(term: number | null): Promise<void> {
+    return this.ask({ kind: "replay", term });
   }
 
   async close(): Promise<void> {

@@ -30,10 +30,12 @@ async function answer(request: Exclude<DrainRequest, { kind: "keep" }>): Promise
 async function handle(request: Exclude<DrainRequest, { kind: "keep" }>): Promise<void> {
   switch (request.kind) {
     case "open":
-      drainer = await openSessionDrainer(openPostgres(request.url, 1));
+      drainer = await openSessionDrainer(openPostgres(request.url, 1, request.name));
       return;
     case "drain":
       return await drainer?.drain(request.seqs);
+    case "replay":
+      return await drainer?.replay(request.term);
     case "close":
       await drainer?.close();
   }

@@ -1,6 +1,6 @@
-// The drainer: a session that keeps appended batches in memory until they are to be moved into the tables. At its start it
-// replays what the last writer left in the journal. On a server it runs in a thread of its own (drain_thread.ts), so that
-// it does not hold up the thread that answers calls. The embedded store has one connection, so it drains on that one.
+// The drainer: a session that keeps appended batches in memory until they are to be moved into the tables, and replays
+// what a dead member left in the journal. On a server it runs in a thread of its own (drain_thread.ts), so that it does
+// not hold up the thread that answers calls. The embedded store has one connection, so it drains on that one.
 //
 // Both ways are equally safe. A drain deletes its journal rows first and counts them, so draining a batch twice fails, and
 // whatever is kept here is in the journal too.
@@ -8,9 +8,13 @@
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import type { Database, PinnedSession, Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
+import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterCells } from "../rows/tables.ts";
+import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 
 const REPLAY_BATCHES = 200;
+/** The first number of the locks under which a term is replayed; the second is the term. */
+const REPLAY_LOCKS = 461_421;
 /** SQLSTATE of a lock that could not be taken in time. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
@@ -20,15 +24,16 @@ export interface Drainer {
   keep(batch: DrainBatch): void;
   /** Writes batches that are kept, in order of seq, into the tables and out of the journal, as one transaction. */
   drain(seqs: readonly number[]): Promise<void>;
+  /** Moves everything that a dead term left in the journal into the tables, in order; null stands for every term. */
+  replay(term: number | null): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts a drainer on a session of this thread. When it resolves the journal is empty. The caller has the lease. */
+/** Starts a drainer on a session of this thread. */
 export async function openSessionDrainer(database: Database): Promise<Drainer> {
   const session = await database.pin(() => {});
   try {
     await prepareDrain(session);
-    await replay(session);
   } catch (error) {
     await session.close().catch(() => {});
     throw error;
@@ -54,6 +59,16 @@ class SessionDrainer implements Drainer {
     for (const seq of seqs) this.#kept.delete(seq);
   }
 
+  async replay(term: number | null): Promise<void> {
+    const lock = [REPLAY_LOCKS, term ?? 0] as const;
+    await this.#session.query("select pg_advisory_lock($1::int, $2::int)", lock);
+    try {
+      await replayRange(this.#session, term);
+    } finally {
+      await this.#session.query("select pg_advisory_unlock($1::int, $2::int)", lock);
+    }
+  }
+
   close(): Promise<void> {
     return this.#session.close();
   }
@@ -66,38 +81,38 @@ class SessionDrainer implements Drainer {
 }
 
 /**
- * Drains what is left in the journal. It waits for a drain of the last writer that is still running, but ends one that
- * makes no progress: a stopped process, or one behind a broken connection, would keep its rows locked for good.
+ * Drains what a dead term left in the journal. One member replays it, the others wait. It waits for a drain of the dead
+ * member that is still running, but ends one that makes no progress: a stopped process, or one behind a broken
+ * connection, would keep its rows locked for good.
  */
-async function replay(drainSession: PinnedSession): Promise<void> {
+async function replayRange(session: PinnedSession, term: number | null): Promise<void> {
+  const [from, to] = term === null ? [0, Number.MAX_SAFE_INTEGER] : [firstSeq(term), lastSeq(term)];
   while (true) {
-    let left: number;
     try {
-      left = await drainSession.transaction(replaySome);
+      if (await session.transaction((inner) => replaySome(inner, from, to)) > 0) continue;
     } catch (error) {
       if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
-      await endStaleDrains(drainSession);
+      await (term === null ? endStaleDrains(session) : endSessionsNamed(session, sessionNameOf(term)));
       continue;
     }
-    if (left < REPLAY_BATCHES) {
-      const [rest] = await drainSession.query<{ seq: number }>("select seq from journal limit 1");
-      if (rest === undefined) return;
-    }
+    return;
   }
 }
 
-async function replaySome(session: Session): Promise<number> {
+/** Drains the first batches of a range; answers how many. */
+async function replaySome(session: Session, from: number, to: number): Promise<number> {
   await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
   const rows = await session.query<{ seq: number; payload: string }>(
-    "select seq, payload from journal order by seq limit $1::int for update",
-    [REPLAY_BATCHES],
+    `select seq, payload from journal where seq > $1::bigint and seq <= $2::bigint
+     order by seq limit $3::int for update`,
+    [from, to, REPLAY_BATCHES],
   );
   const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterCells(payload) }));
   if (rows.length > 0) await drainBatches(session, batches);
   return rows.length;
 }
 
-/** Ends the sessions that still have a transaction on the journal. None of them belongs to the writer any more. */
+/** Ends the sessions that still have a transaction on the journal: whoever asks has seen that nobody serves. */
 async function endStaleDrains(session: Session): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_locks

@@ -1,10 +1,13 @@
-// The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. They are read at the start
-// of a term. Writes run on the writer's own session, so that they fail once the lease is lost.
+// The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. Each row says in which
+// version of the registry it was written, so that a member reads what has changed and nothing else.
 
-import type { AiSpendRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
+import type { Totals } from "../../../actors/budget.ts";
+import type { IssuesRow, OperationsRow } from "../../../actors/port.ts";
+import type { CellParts } from "../../../actors/term.ts";
 import { parseAmount } from "../../domain/amount.ts";
 import type { CatalogDocument } from "../../domain/plans/catalog.ts";
 import type { Millis } from "../../domain/plans/period.ts";
+import { LEASE_LIMITS } from "../../process/limits.ts";
 import type {
   ApiKey,
   AppliedCatalog,
@@ -19,32 +22,50 @@ type Reader = Pick<Session, "query">;
 
 const MODES = ["live", "test"] as const;
 
-/** Every row of the registry. */
-export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
+/** The version of the registry. */
+export async function readVersion(reader: Reader): Promise<number> {
+  const [row] = await reader.query<{ version: number }>("select version from registry");
+  return row?.version as number;
+}
+
+/** Holds the registry's row until the end of the transaction, so that changes come one after another. */
+export async function lockRegistry(session: Session): Promise<number> {
+  const [row] = await session.query<{ version: number }>("select version from registry for update");
+  return row?.version as number;
+}
+
+/** Rows that were written after a version; -1 for all. The caller reads them in one snapshot. */
+export async function readRegistry(reader: Reader, since: number): Promise<RegistryRows> {
   const workspaces = await reader.query<Record<keyof Workspace, string>>(
     `select id as "workspaceId", name, operation_cap as "operationCap",
        test_operation_cap as "testOperationCap", ai_budget_cents as "aiBudgetCents",
        test_credit_balance_cap as "testCreditBalanceCap"
-     from workspaces order by created_at_ms, id`,
+     from workspaces where changed_in > $1::bigint order by created_at_ms, id`,
+    [since],
   );
   const apps = await reader.query<Omit<AppRecord, "oldIdentitySecrets"> & { oldIdentitySecrets: string }>(
     `select id as "appId", workspace_id as "workspaceId", name, identity_secret as "identitySecret",
        old_identity_secrets as "oldIdentitySecrets", created_at_ms as "createdAt"
-     from apps order by created_at_ms, id`,
+     from apps where changed_in > $1::bigint order by created_at_ms, id`,
+    [since],
   );
   const keys = await reader.query<ApiKey>(
     `select id as "keyId", app_id as "appId", class, mode, hash, prefix, created_at_ms as "createdAt",
        revoked_at_ms as "revokedAt"
-     from keys order by created_at_ms, id`,
+     from keys where changed_in > $1::bigint order by created_at_ms, id`,
+    [since],
   );
   const catalogs = await reader.query<
     { appId: string; version: number; document: string; planOrder: string; priceRows: string | null }
   >(
     `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows"
-     from catalogs`,
+     from catalogs where changed_in > $1::bigint`,
+    [since],
   );
   const realms = await reader.query<RealmRecord>(
-    `select realm, app_id as "appId", mode, clock_offset_ms as "clockOffsetMs" from realms`,
+    `select r.realm, r.app_id as "appId", r.mode from realms r join apps a on a.id = r.app_id
+     where a.changed_in > $1::bigint`,
+    [since],
   );
   return {
     workspaces: workspaces.map(readWorkspace),
@@ -59,6 +80,31 @@ export async function loadRegistry(reader: Reader): Promise<RegistryRows> {
   };
 }
 
+/** Writes rows of a change, new or changed, and the version that it makes. */
+export async function saveRegistry(
+  session: Session,
+  { workspaces = [], apps = [], keys = [], catalogs = [], realms = [] }: Partial<RegistryRows>,
+  version: number,
+  at: Millis,
+): Promise<void> {
+  for (const workspace of workspaces) await saveWorkspace(session, workspace, version, at);
+  for (const app of apps) await saveApp(session, app, version);
+  for (const realm of realms) await insertRealm(session, realm);
+  for (const key of keys) await saveKey(session, key, version);
+  for (const applied of catalogs) await saveCatalog(session, applied, version, at);
+  await session.query("update registry set version = $1::bigint", [version]);
+}
+
+/** The number of members who live and do not have a version of the registry in force; one that is silent answers nothing. */
+export async function countUnconfirmed(reader: Reader, version: number): Promise<number> {
+  const [row] = await reader.query<{ members: number }>(
+    `select count(*) as members from members where ended_at is null and registry_version < $1::bigint
+       and seen_at > clock_timestamp() - $2::int * interval '1 millisecond'`,
+    [version, LEASE_LIMITS.validMs],
+  );
+  return row?.members ?? 0;
+}
+
 function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
   const cap = (text: string | null) => text === null ? null : Number(text);
   return {
@@ -71,37 +117,46 @@ function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
   };
 }
 
-/** Credit balances issued so far, by realm. */
-export function loadIssues(reader: Reader): Promise<IssuesRow[]> {
-  return reader.query<IssuesRow>("select realm, issued from credit_issues");
+/** What is counted for the workspaces and realms of a cell: of a month and of all later ones. */
+export async function loadTotals(reader: Reader, parts: CellParts, month: string): Promise<Totals> {
+  const workspaces = arrayText([...parts.workspaces]);
+  const issues = await reader.query<IssuesRow>(
+    "select realm, issued from credit_issues where realm = any($1::text::int[])",
+    [arrayText([...parts.realms])],
+  );
+  const operations = await reader.query<OperationsRow>(
+    `select workspace_id as "workspaceId", mode, month, used from operations
+     where workspace_id = any($1::text::text[]) and month >= $2`,
+    [workspaces, month],
+  );
+  const spend = await reader.query<{ workspaceId: string; month: string; cents: string }>(
+    `select workspace_id as "workspaceId", month, cents from ai_spend
+     where workspace_id = any($1::text::text[]) and month >= $2`,
+    [workspaces, month],
+  );
+  const aiSpend = spend.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
+  return { operations, issues, aiSpend };
 }
 
-/** Metering operations of a month. */
-export function loadOperations(reader: Reader, month: string): Promise<OperationsRow[]> {
-  return reader.query<OperationsRow>(
-    `select workspace_id as "workspaceId", mode, month, used from operations where month = $1`,
-    [month],
+/** How far the test clocks of realms are ahead of real time. */
+export function loadClocks(
+  reader: Reader,
+  realms: Iterable<number>,
+): Promise<{ readonly realm: number; readonly offsetMs: number }[]> {
+  return reader.query(
+    `select realm, clock_offset_ms as "offsetMs" from realms where realm = any($1::text::int[])`,
+    [arrayText([...realms])],
   );
 }
 
-/** What workspaces spent on models in a month. */
-export async function loadAiSpend(reader: Reader, month: string): Promise<AiSpendRow[]> {
-  const rows = await reader.query<{ workspaceId: string; month: string; cents: string }>(
-    `select workspace_id as "workspaceId", month, cents from ai_spend where month = $1`,
-    [month],
-  );
-  return rows.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
-}
-
-/** Writes a workspace, new or changed. */
-export async function saveWorkspace(session: Session, row: Workspace, createdAt: Millis): Promise<void> {
+async function saveWorkspace(session: Session, row: Workspace, version: number, at: Millis): Promise<void> {
   await session.query(
     `insert into workspaces (id, name, operation_cap, test_operation_cap, ai_budget_cents,
-       test_credit_balance_cap, created_at_ms)
-     values ($1, $2, $3::numeric, $4::numeric, $5::numeric, $6::numeric, $7::bigint)
+       test_credit_balance_cap, created_at_ms, changed_in)
+     values ($1, $2, $3::numeric, $4::numeric, $5::numeric, $6::numeric, $7::bigint, $8::bigint)
      on conflict (id) do update set name = excluded.name, operation_cap = excluded.operation_cap,
        test_operation_cap = excluded.test_operation_cap, ai_budget_cents = excluded.ai_budget_cents,
-       test_credit_balance_cap = excluded.test_credit_balance_cap`,
+       test_credit_balance_cap = excluded.test_credit_balance_cap, changed_in = excluded.changed_in`,
     [
       row.workspaceId,
       row.name,
@@ -109,56 +164,61 @@ export async function saveWorkspace(session: Session, row: Workspace, createdAt:
       row.testOperationCap,
       row.aiBudgetCents,
       row.testCreditBalanceCap,
-      createdAt,
+      at,
+      version,
     ],
   );
 }
 
-/** Writes a new app; answers its two realms. */
-export async function insertApp(session: Session, app: AppRecord): Promise<RealmRecord[]> {
+async function saveApp(session: Session, app: AppRecord, version: number): Promise<void> {
   await session.query(
-    `insert into apps (id, workspace_id, name, identity_secret, created_at_ms)
-     values ($1, $2, $3, $4, $5::bigint)`,
-    [app.appId, app.workspaceId, app.name, app.identitySecret, app.createdAt],
-  );
-  const realms: RealmRecord[] = [];
-  for (const mode of MODES) {
-    const [row] = await session.query<{ realm: number }>(
-      `insert into realms (realm, app_id, mode)
-       select coalesce(max(realm), 0) + 1, $1, $2 from realms returning realm`,
-      [app.appId, mode],
-    );
-    realms.push({ realm: row?.realm as number, appId: app.appId, mode, clockOffsetMs: 0 });
-  }
-  return realms;
-}
-
-/** Writes an app's identity secret and the old ones that still hold. */
-export async function saveIdentitySecrets(session: Session, app: AppRecord): Promise<void> {
-  await session.query(
-    "update apps set identity_secret = $2, old_identity_secrets = $3 where id = $1",
-    [app.appId, app.identitySecret, JSON.stringify(app.oldIdentitySecrets)],
+    `insert into apps (id, workspace_id, name, identity_secret, old_identity_secrets, created_at_ms, changed_in)
+     values ($1, $2, $3, $4, $5, $6::bigint, $7::bigint)
+     on conflict (id) do update set identity_secret = excluded.identity_secret,
+       old_identity_secrets = excluded.old_identity_secrets, changed_in = excluded.changed_in`,
+    [
+      app.appId,
+      app.workspaceId,
+      app.name,
+      app.identitySecret,
+      JSON.stringify(app.oldIdentitySecrets),
+      app.createdAt,
+      version,
+    ],
   );
 }
 
-/** Writes a key, new or revoked. */
-export async function saveKey(session: Session, key: ApiKey): Promise<void> {
+/** The two realms of a new app. The caller holds the registry's row, so nobody else takes their numbers. */
+export async function newRealms(session: Session, appId: string): Promise<RealmRecord[]> {
+  const [row] = await session.query<{ last: number }>("select coalesce(max(realm), 0) as last from realms");
+  return MODES.map((mode, index) => ({ realm: (row?.last as number) + 1 + index, appId, mode }));
+}
+
+async function insertRealm(session: Session, { realm, appId, mode }: RealmRecord): Promise<void> {
+  await session.query("insert into realms (realm, app_id, mode) values ($1::int, $2, $3)", [realm, appId, mode]);
+}
+
+async function saveKey(session: Session, key: ApiKey, version: number): Promise<void> {
   await session.query(
-    `insert into keys (id, app_id, class, mode, hash, prefix, created_at_ms, revoked_at_ms)
-     values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint)
-     on conflict (id) do update set revoked_at_ms = excluded.revoked_at_ms`,
-    [key.keyId, key.appId, key.class, key.mode, key.hash, key.prefix, key.createdAt, key.revokedAt],
+    `insert into keys (id, app_id, class, mode, hash, prefix, created_at_ms, revoked_at_ms, changed_in)
+     values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint, $9::bigint)
+     on conflict (id) do update set revoked_at_ms = excluded.revoked_at_ms, changed_in = excluded.changed_in`,
+    [key.keyId, key.appId, key.class, key.mode, key.hash, key.prefix, key.createdAt, key.revokedAt, version],
   );
 }
 
-/** Writes a catalog as the next version of its app. */
-export async function saveCatalog(session: Session, applied: AppliedCatalog, at: Millis): Promise<void> {
+async function saveCatalog(
+  session: Session,
+  applied: AppliedCatalog,
+  version: number,
+  at: Millis,
+): Promise<void> {
   await session.query(
-    `insert into catalogs (app_id, version, document, plan_order, price_rows, applied_at_ms)
-     values ($1, $2::int, $3, $4, $5, $6::bigint)
+    `insert into catalogs (app_id, version, document, plan_order, price_rows, applied_at_ms, changed_in)
+     values ($1, $2::int, $3, $4, $5, $6::bigint, $7::bigint)
      on conflict (app_id) do update set version = excluded.version, document = excluded.document,
        plan_order = excluded.plan_order, price_rows = excluded.price_rows,
-       applied_at_ms = excluded.applied_at_ms`,
+       applied_at_ms = excluded.applied_at_ms, changed_in = excluded.changed_in`,
     [
       applied.appId,
       applied.version,
@@ -166,6 +226,7 @@ export async function saveCatalog(session: Session, applied: AppliedCatalog, at:
       JSON.stringify(applied.planOrder),
       JSON.stringify(applied.priceRows),
       at,
+      version,
     ],
   );
 }

@@ -14,6 +14,7 @@ import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
+import { nextKeys } from "../members/member_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
@@ -36,10 +37,7 @@ export function openUserStore(database: Database): UserStore {
       );
       return rows.map(({ key }) => key);
     },
-    lastUserKey: async () => {
-      const [row] = await database.query<{ key: number }>("select coalesce(max(key), 0) as key from users");
-      return row?.key ?? 0;
-    },
+    nextKeys: () => nextKeys(database),
     loadIdempotency: (keys) => loadIdempotency(database, keys),
   };
 }
@@ -113,33 +111,30 @@ interface AskedUser {
 }
 
 function nameOf(ref: UserRef): string {
-  return "key" in ref ? `#${ref.key}` : `${ref.realm}/${ref.id}`;
+  return "key" in ref ? `${ref.realm}#${ref.key}` : `${ref.realm}/${ref.id}`;
 }
 
 async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {
-  const keys: number[] = [];
-  const realms: number[] = [];
-  const ids: string[] = [];
-  for (const ref of refs) {
-    if ("key" in ref) keys.push(ref.key);
-    else {
-      realms.push(ref.realm);
-      ids.push(ref.id);
-    }
-  }
-  const byKey = keys.length === 0 ? [] : await database.query<StoredRow & { asked: number }>(
-    `select c.*, u.key as asked from users u join users c on c.key = coalesce(u.merged_into, u.key)
-     where u.key = any($1::text::bigint[])`,
-    [arrayText(keys)],
+  const keyed = refs.filter((ref) => "key" in ref);
+  const named = refs.filter((ref) => "id" in ref);
+  const realmsOf = (some: readonly UserRef[]) => arrayText(some.map(({ realm }) => realm));
+  const byKey = keyed.length === 0 ? [] : await database.query<StoredRow & { asked: number }>(
+    `select c.*, u.key as asked from unnest($1::text::int[], $2::text::bigint[]) as r(realm, key)
+     join users u on u.key = r.key and u.realm = r.realm
+     join users c on c.key = coalesce(u.merged_into, u.key)`,
+    [realmsOf(keyed), arrayText(keyed.map(({ key }) => key))],
   );
-  const byId = ids.length === 0 ? [] : await database.query<StoredRow & { asked: string }>(
+  const byId = named.length === 0 ? [] : await database.query<StoredRow & { asked: string }>(
     `select c.*, r.id as asked from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
      join users u on u.realm = r.realm and u.id = r.id
      join users c on c.key = coalesce(u.merged_into, u.key)`,
-    [arrayText(realms), arrayText(ids)],
+    [realmsOf(named), arrayText(named.map(({ id }) => id))],
   );
   return [
-    ...byKey.map((record) => ({ name: nameOf({ key: record.asked }), user: USERS.read(record) })),
+    ...byKey.map((record) => {
+      const user = USERS.read(record);
+      return { name: nameOf({ realm: user.realm, key: record.asked }), user };
+    }),
     ...byId.map((record) => {
       const user = USERS.read(record);
       return { name: nameOf({ realm: user.realm, id: record.asked }), user };

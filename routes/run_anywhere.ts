@@ -1,0 +1,251 @@
+// Where a call with an API key runs: in this process, where it owns the cell of the caller's workspace, else at the owner.
+// Both ways answer the same, byte for byte. A call that another member has let in comes here too; the owner looks up key
+// and app in its own registry, which is at least as new as the sender's (rule 8 of the cluster's design).
+
+import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
+import { Unavailable } from "../actors/port.ts";
+import type { Term } from "../actors/term.ts";
+import type { Reply } from "../src/channel/hub.ts";
+import type { Member } from "../src/cluster/member.ts";
+import { callSender, notRun, passOn } from "../src/cluster/passing.ts";
+import type { Caller, Registry } from "../src/tenant/registry.ts";
+import { isKept, readKept, write, writeHandled, type WrittenAnswer } from "./answer.ts";
+import type { EndUser } from "./auth.ts";
+import type { Members } from "./body.ts";
+import type { Endpoint, EndpointRequest } from "./endpoint.ts";
+import { RateLimited, Refused } from "./errors.ts";
+import { checkInput } from "./input.ts";
+import { type CountingWorld, countCall } from "./rate_limit.ts";
+import { refusalOf, requestId } from "./respond.ts";
+
+/** What every call with a key needs of the running term. */
+export interface KeyedWorld extends CountingWorld {
+  readonly registry: Pick<Registry, "authenticate" | "callerById" | "version">;
+  readonly member: Member;
+  readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {
+    readonly idempotency: Pick<Idempotency, "run">;
+  };
+}
+
+/** A call that has passed every check before its cell is entered. */
+export interface CheckedCall<World> {
+  readonly endpoint: Endpoint<World>;
+  readonly caller: Caller;
+  readonly endUser: EndUser | null;
+  /** As they were sent: what `input` was made of. */
+  readonly members: Members;
+  readonly input: unknown;
+  readonly url: string;
+  readonly idempotent: IdempotentCall | null;
+  /** Whether its key's bucket has paid for it. */
+  readonly isCounted: boolean;
+}
+
+/** A call on its way to an owner. `endpoint` "" asks to count it and do nothing else. */
+type CallOnTheWay = readonly [
+  endpoint: string,
+  keyId: string,
+  registryVersion: number,
+  requestId: string,
+  endUserId: string | null,
+  url: string,
+  members: Members,
+  idempotent: readonly [key: string, requestHash: string] | null,
+  isCounted: boolean,
+];
+
+/** The head of an owner's reply; its body is the answer's text. */
+type ReplyHead = readonly [
+  status: number,
+  code: WrittenAnswer["code"],
+  isReplayed: boolean,
+  /** Not 0 where the rate limit refused the call. */
+  retryAfterS: number,
+];
+
+const COUNT_ONLY = "";
+
+/** Runs a call where it belongs. */
+export function runAnywhere<World extends KeyedWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  request: Request,
+): Promise<WrittenAnswer> {
+  return world.term.doors.tryEnter(call.caller.app.cell)
+    ? runInside(world, call)
+    : runAway(world, call, request);
+}
+
+/** Counts a call that is refused for what it says: its key pays for it all the same, before anything else is said. */
+export async function countAnywhere(world: KeyedWorld, caller: Caller): Promise<void> {
+  if (caller.app.catalog.rateLimit === null) return;
+  const call = { endpoint: COUNT_ONLY, caller, endUser: null, members: {}, url: "", idempotent: null };
+  const { code } = await runOrPass(
+    world,
+    caller.app.cell,
+    () => Promise.resolve(countInside(world, caller)),
+    () => onTheWay(world, { ...call, isCounted: false }, ""),
+  );
+  if (code !== "ok") throw new Unavailable("The owner of this workspace may answer nothing at the moment");
+}
+
+/** Runs a call whose cell is not open here, which may be for a moment. */
+function runAway<World extends KeyedWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  request: Request,
+): Promise<WrittenAnswer> {
+  const id = requestId(request);
+  return runOrPass(
+    world,
+    call.caller.app.cell,
+    () => runInside(world, call),
+    () => onTheWay(world, { ...call, endpoint: call.endpoint.doc.id }, id),
+  );
+}
+
+/** Runs where the cell is: here, waiting at a shut door, or at its owner. */
+async function runOrPass(
+  world: Pick<KeyedWorld, "member" | "term">,
+  cell: number,
+  run: () => Promise<WrittenAnswer>,
+  pass: () => CallOnTheWay,
+): Promise<WrittenAnswer> {
+  while (true) {
+    if (await world.term.doors.enter(cell)) return await run();
+    const reply = await passOn(world.member, cell, callSender(world.member, pass()));
+    if (reply !== null) return answerOf(reply);
+  }
+}
+
+function onTheWay(
+  { registry }: KeyedWorld,
+  { endpoint, caller, endUser, members, url, idempotent, isCounted }:
+    & Omit<CheckedCall<never>, "endpoint" | "input">
+    & { readonly endpoint: string },
+  id: string,
+): CallOnTheWay {
+  return [
+    endpoint,
+    caller.key.keyId,
+    registry.version,
+    id,
+    endUser?.userId ?? null,
+    url,
+    members,
+    idempotent === null ? null : [idempotent.key, idempotent.requestHash],
+    isCounted,
+  ];
+}
+
+/** An owner's answer; throws where its rate limit refused. */
+function answerOf({ head, body }: Reply): WrittenAnswer {
+  const [status, code, isReplayed, retryAfterS] = head as ReplyHead;
+  if (retryAfterS > 0) throw new RateLimited(retryAfterS);
+  return { status, code, body, isReplayed };
+}
+
+/** Runs a call that is inside its cell, and leaves. */
+async function runInside<World extends KeyedWorld>(
+  world: World,
+  call: CheckedCall<World>,
+): Promise<WrittenAnswer> {
+  const { endpoint, caller, endUser, input, url, idempotent } = call;
+  const { doors } = world.term;
+  const { cell } = caller.app;
+  const isLong = endpoint.isLong === true;
+  if (isLong) doors.pin(cell);
+  try {
+    if (!call.isCounted) countCall(world, caller);
+    const ready = { world, caller, endUser, input, url, idempotent };
+    const answer = idempotent === null
+      ? writeHandled(await endpoint.handle(ready))
+      : await runOnce(endpoint, ready, idempotent);
+    // Looked at after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
+    if (!world.term.isServing) throw new Unavailable("This process may answer nothing at the moment");
+    return answer;
+  } finally {
+    if (isLong) doors.unpin(cell);
+    doors.leave(cell);
+  }
+}
+
+async function runOnce<World extends KeyedWorld>(
+  endpoint: Endpoint<World>,
+  ready: EndpointRequest<World, unknown>,
+  idempotent: IdempotentCall,
+): Promise<WrittenAnswer> {
+  const { term } = ready.world;
+  const outcome = await term.idempotency.run(idempotent, async () => {
+    const handled = await endpoint.handle(ready);
+    const written = writeHandled(handled);
+    // What a turn kept comes as text.
+    if (!("body" in handled) && endpoint.answersToken !== true && isKept(written.code)) {
+      const userKey = "userKey" in handled ? handled.userKey : null;
+      await term.keepAnswer({ ...idempotent, ...written }, userKey);
+    }
+    return written;
+  });
+  if (outcome.kind === "conflict") {
+    throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
+  }
+  return outcome.kind === "first" ? outcome.answer : readKept(outcome.answer);
+}
+
+/** Answers a call that another member has let in. */
+export async function runPassed<World extends KeyedWorld>(
+  world: World,
+  endpoints: ReadonlyMap<string, Endpoint<World>>,
+  passed: unknown,
+): Promise<Reply> {
+  const [name, keyId, version, id, endUserId, url, members, kept, isCounted] = passed as CallOnTheWay;
+  const { member, registry, term } = world;
+  try {
+    // A key that the sender knows may be newer than our registry.
+    if (version > registry.version) await member.reach(version);
+    const caller = registry.callerById(keyId);
+    if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
+    const { cell } = caller.app;
+    if (!term.doors.tryEnter(cell) && !await term.doors.enter(cell)) return notRun(member.parts.owners.of(cell));
+    member.parts.counts.taken += 1;
+    const endpoint = endpoints.get(name);
+    if (endpoint === undefined) return replyOf(countInside(world, caller));
+    const idempotent = kept === null
+      ? null
+      : { realm: caller.realm.realm, key: kept[0], requestHash: kept[1] };
+    const endUser = endUserId === null ? null : { userId: endUserId };
+    const call = { endpoint, caller, endUser, members, url, idempotent, isCounted };
+    return replyOf(await runInside(world, { ...call, input: inputInside(world, call) }));
+  } catch (error) {
+    const retryAfterS = error instanceof RateLimited ? error.retryAfterS : 0;
+    return replyOf(write({ ok: false, error: refusalOf(id, error) }), retryAfterS);
+  }
+}
+
+/** The input of a call that is inside its cell; one that does not fit leaves. */
+function inputInside(
+  { term }: KeyedWorld,
+  { endpoint, caller, members }: Pick<CheckedCall<never>, "endpoint" | "caller" | "members">,
+): unknown {
+  try {
+    return checkInput(endpoint, members);
+  } catch (error) {
+    term.doors.leave(caller.app.cell);
+    throw error;
+  }
+}
+
+const COUNTED: WrittenAnswer = { status: 200, code: "ok", body: "" };
+
+function countInside(world: KeyedWorld, caller: Caller): WrittenAnswer {
+  try {
+    countCall(world, caller);
+    return COUNTED;
+  } finally {
+    world.term.doors.leave(caller.app.cell);
+  }
+}
+
+function replyOf({ status, code, body, isReplayed = false }: WrittenAnswer, retryAfterS = 0): Reply {
+  return { head: [status, code, isReplayed, retryAfterS] satisfies ReplyHead, body };
+}

@@ -1,0 +1,20 @@
+// What belongs to one term on the server: its range of the journal and the name of its sessions. Ranges never meet, so
+// that a replay of one term cannot touch what another one wrote.
+
+/** How many batches one term can append. All terms share the numbers below 2^53. */
+const SEQ_PER_TERM = 2 ** 33;
+
+/** The seq before the first append of a term. */
+export function firstSeq(term: number): number {
+  return term * SEQ_PER_TERM;
+}
+
+/** The last seq that a term can have. */
+export function lastSeq(term: number): number {
+  return firstSeq(term + 1);
+}
+
+/** What the sessions of a term are called on the server, so that others can end them once the member is dead. */
+export function sessionNameOf(term: number): string {
+  return `holdfast ${term}`;
+}

@@ -1,0 +1,263 @@
+// A member's writer: the one session that appends its batches to the journal, sends its beats, and holds the locks of
+// its cells. When that session dies, the locks and the ability to write end together.
+//
+// postgres.js would open a new connection unasked, so each append also proves that its session is the one that the term
+// began with: the session keeps the seq of its last append in a setting, and an append writes only where it finds the seq
+// before its own. The same check keeps appends that are in flight together in order: when one fails, all later ones fail
+// too. What a member may still answer is another question, and the beat decides it (rule 3 of the cluster's design).
+//
+// On the embedded store the folder's lock keeps other processes out, and the same statements run.
+
+import {
+  type AppendedBatch,
+  type Journal,
+  type Lease,
+  type RowChange,
+  Unavailable,
+} from "../../../actors/port.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { LEASE_LIMITS } from "../../process/limits.ts";
+import { arrayText, type Database, type PinnedSession } from "../database.ts";
+import { insertMember, MEMBER_LOCK, type NewMember, nextTerm, prepareKeys } from "../members/member_store.ts";
+import { encodeChange } from "../rows/tables.ts";
+import { startDrainThread } from "./drain_thread.ts";
+import { type Drainer, openSessionDrainer } from "./drainer.ts";
+import { firstSeq, sessionNameOf } from "./ranges.ts";
+
+/** The first number of the locks of cells; the second is the cell. */
+export const CELL_LOCKS = 461_420;
+
+/** What the database said to a beat. */
+export interface BeatAnswer {
+  /** The version of the registry. */
+  readonly version: number;
+  /** The database's clock. */
+  readonly now: Millis;
+}
+
+/** What a beat tells the others. */
+export interface BeatState {
+  readonly share: number;
+  /** The version of the registry that is in force here. */
+  readonly registryVersion: number;
+}
+
+/**
+ * Joins the members of a database: takes a term and a range of the journal, and says so in a row.
+ *
+ * @param introduce what a member with this term says of itself
+ * @returns null while a version of the program serves that knows no members, or another member prepares the database
+ */
+export async function joinMembers(
+  database: Database,
+  session: PinnedSession,
+  introduce: (term: number) => Promise<NewMember>,
+): Promise<Writer | null> {
+  if (!await lockShared(session) || !await isReady(database, session)) return null;
+  const term = await nextTerm(session);
+  await session.query("select set_config('holdfast.seq', $1, false)", [String(firstSeq(term))]);
+  await session.query("select set_config('application_name', $1, false)", [sessionNameOf(term)]);
+  if (database.kind === "postgres") {
+    await session.query(`set idle_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
+    await session.query(`set idle_in_transaction_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
+  }
+  const sentAt = Life.now();
+  const drainer = await (database.url === null
+    ? openSessionDrainer(database)
+    : startDrainThread(database.url, sessionNameOf(term)));
+  try {
+    await insertMember(session, term, await introduce(term));
+    return new Writer(database, session, drainer, term, sentAt);
+  } catch (error) {
+    await drainer.close();
+    throw error;
+  }
+}
+
+/** Every member holds the lock of the lease shared for as long as it lives: a version without members takes it alone. */
+async function lockShared(session: PinnedSession): Promise<boolean> {
+  const [lock] = await session.query<{ locked: boolean }>(
+    "select pg_try_advisory_lock_shared($1::bigint) as locked",
+    [MEMBER_LOCK],
+  );
+  return lock?.locked === true;
+}
+
+/**
+ * Whether the numbers of new users come from the sequence. A database of a version without members is prepared once: its
+ * journal is replayed whole, and the sequence is set past every user (rule 7). The last writer may not know yet that it
+ * lost its session, so this waits until it answers nothing more.
+ */
+async function isReady(database: Database, session: PinnedSession): Promise<boolean> {
+  const [lease] = await session.query<{ ready: boolean }>("select keys_in_sequence as ready from lease");
+  if (lease?.ready === true) return true;
+  await session.query("select pg_advisory_unlock_shared($1::bigint)", [MEMBER_LOCK]);
+  const [lock] = await session.query<{ locked: boolean }>("select pg_try_advisory_lock($1::bigint) as locked", [
+    MEMBER_LOCK,
+  ]);
+  if (lock?.locked !== true) return false;
+  if (database.kind === "postgres") {
+    await new Promise((resolve) => setTimeout(resolve, LEASE_LIMITS.validMs));
+  }
+  const drainer = await openSessionDrainer(database);
+  try {
+    await drainer.replay(null);
+  } finally {
+    await drainer.close();
+  }
+  await prepareKeys(session);
+  const isShared = await lockShared(session);
+  await session.query("select pg_advisory_unlock($1::bigint)", [MEMBER_LOCK]);
+  return isShared;
+}
+
+/** A moment on both clocks of the machine: monotonic time stands still in some sleeps, wall time can be set. */
+class Life {
+  readonly #monotonic = performance.now();
+  readonly #wall = Date.now();
+
+  static now(): Life {
+    return new Life();
+  }
+
+  /** Milliseconds since, by the clock that says more. */
+  get ageMs(): number {
+    return Math.max(performance.now() - this.#monotonic, Date.now() - this.#wall);
+  }
+}
+
+/** The encoded changes of a batch, a line each. */
+function encodeChanges(changes: readonly RowChange[]): string {
+  let payload = "";
+  for (const change of changes) payload += (payload === "" ? "" : "\n") + encodeChange(change);
+  return payload;
+}
+
+/** The writer of one term. */
+export class Writer implements Lease, Journal {
+  readonly term: number;
+  readonly journal: Journal = this;
+  readonly lost: Promise<Error>;
+  readonly #session: PinnedSession;
+  readonly #drainer: Drainer;
+  /** Whether there is a session to lose. */
+  readonly #isRemote: boolean;
+  /** The seq of the last append that was sent. */
+  #seq: number;
+  #lose!: (reason: Error) => void;
+  #isLost = false;
+  /** When the last beat was sent that this member may answer by. */
+  #proven: Life;
+  #heardAt = performance.now();
+
+  constructor(database: Database, session: PinnedSession, drainer: Drainer, term: number, joined: Life) {
+    this.term = term;
+    this.#session = session;
+    this.#drainer = drainer;
+    this.#seq = firstSeq(term);
+    this.#isRemote = database.kind === "postgres";
+    this.#proven = joined;
+    this.lost = new Promise((resolve) => {
+      this.#lose = (reason) => {
+        this.#isLost = true;
+        resolve(reason);
+      };
+    });
+  }
+
+  /** Seconds since the writer's session last answered; 0 on the embedded store, which has no session to lose. */
+  get silentSeconds(): number {
+    return this.#isRemote ? (performance.now() - this.#heardAt) / 1000 : 0;
+  }
+
+  isValid(): boolean {
+    if (this.#isLost) return false;
+    return !this.#isRemote || this.#proven.ageMs < LEASE_LIMITS.validMs;
+  }
+
+  async append(changes: readonly RowChange[]): Promise<AppendedBatch> {
+    const payload = encodeChanges(changes);
+    const before = this.#seq++;
+    const seq = this.#seq;
+    const rows = await this.#session.query(
+      `insert into journal (seq, payload) select $1::bigint, $2::text
+       where case when current_setting('holdfast.seq', true) = $3::text
+         then set_config('holdfast.seq', $4::text, false) is not null else false end
+       returning seq`,
+      [seq, payload, String(before), String(seq)],
+    );
+    if (rows.length !== 1) throw this.#fail();
+    this.#heardAt = performance.now();
+    this.#drainer.keep({ seq, payload });
+    return { seq, changes: changes.length, bytes: payload.length };
+  }
+
+  drain(batches: readonly AppendedBatch[]): Promise<void> {
+    return this.#drainer.drain(batches.map(({ seq }) => seq));
+  }
+
+  /** Moves everything that a dead term left in the journal into the tables. */
+  replay(term: number): Promise<void> {
+    return this.#drainer.replay(term);
+  }
+
+  /**
+   * Sends a beat: one statement that writes when this member was seen and reads the version of the registry.
+   *
+   * @returns what the database said, and a function that lets this member answer for as long as that beat is young: to
+   * be called once the version is in force here
+   */
+  async beat({ share, registryVersion }: BeatState): Promise<BeatAnswer & { readonly prove: () => void }> {
+    const sent = Life.now();
+    const [row] = await this.#session.query<BeatAnswer>(
+      `update members set seen_at = clock_timestamp(), share = $2::int, registry_version = $3::bigint
+       where term = $1::bigint and ended_at is null
+         and coalesce(current_setting('holdfast.seq', true), '') <> ''
+       returning (select version from registry) as version,
+         (extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
+      [this.term, share, registryVersion],
+    );
+    if (row === undefined) throw this.#fail();
+    this.#heardAt = performance.now();
+    return { ...row, prove: () => this.#prove(sent) };
+  }
+
+  /** Ends the term if the database has been silent for as long as the server lets a session be. */
+  noticeSilence(): void {
+    if (this.silentSeconds * 1000 > LEASE_LIMITS.sessionIdleMs) {
+      this.#lose(new Unavailable("The database is silent"));
+    }
+  }
+
+  /** Takes the locks of cells that nobody holds; answers which. No lock is taken twice. */
+  async lockCells(cells: readonly number[]): Promise<number[]> {
+    const rows = await this.#session.query<{ cell: number }>(
+      `select cell from unnest($2::text::int[]) as asked(cell)
+       where pg_try_advisory_lock($1::int, cell)`,
+      [CELL_LOCKS, arrayText(cells)],
+    );
+    return rows.map(({ cell }) => cell);
+  }
+
+  async unlockCells(cells: readonly number[]): Promise<void> {
+    await this.#session.query(
+      "select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)",
+      [CELL_LOCKS, arrayText(cells)],
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#isLost = true;
+    await Promise.all([this.#drainer.close(), this.#session.close()]);
+  }
+
+  #prove(sent: Life): void {
+    if (sent.ageMs < this.#proven.ageMs) this.#proven = sent;
+  }
+
+  #fail(): Error {
+    const error = new Unavailable("The writer's session was lost");
+    this.#lose(error);
+    return error;
+  }
+}

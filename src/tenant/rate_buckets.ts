@@ -1,0 +1,36 @@
+// The buckets of the rate limits, one for each key, in the memory of the member that owns the key's cell. A hand-over
+// takes them along as text, so that a key gets no second burst; a crash empties memory, and all are full again.
+
+import { z } from "zod";
+import type { RateLimit } from "../domain/plans/catalog.ts";
+import type { Millis } from "../domain/plans/period.ts";
+import { type Bucket, takeToken } from "./token_bucket.ts";
+
+const KEPT = z.record(z.string(), z.object({ tokens: z.number(), at: z.number() }));
+
+/** Buckets by cell and key. */
+export class RateBuckets {
+  readonly #cells = new Map<number, Map<string, Bucket>>();
+
+  /** Counts a call of a key; answers how long until it would be allowed, 0 where it is. */
+  take(cell: number, keyId: string, limit: RateLimit, now: Millis): Millis {
+    let buckets = this.#cells.get(cell);
+    if (buckets === undefined) this.#cells.set(cell, buckets = new Map());
+    const { bucket, waitMs } = takeToken(buckets.get(keyId) ?? null, limit, now);
+    buckets.set(keyId, bucket);
+    return waitMs;
+  }
+
+  /** Takes the buckets of a cell out of memory, as text; null where it has none. */
+  remove(cell: number): string | null {
+    const buckets = this.#cells.get(cell);
+    this.#cells.delete(cell);
+    return buckets === undefined ? null : JSON.stringify(Object.fromEntries(buckets));
+  }
+
+  /** Puts buckets that `remove` of another member answered into memory. */
+  admit(cell: number, text: string | null): void {
+    if (text === null) this.#cells.delete(cell);
+    else this.#cells.set(cell, new Map(Object.entries(KEPT.parse(JSON.parse(text)))));
+  }
+}
