@@ -195,3 +195,53 @@ export const PEOPLE_LIMITS = {
   /** How long a download link is valid, in real time. */
   exportValidMs: 24 * 3_600_000,
 } as const;
+
+/** Bounds of the channel between two members. Each is of one channel, so that a slow peer takes nothing from others. */
+export const CHANNEL_LIMITS = {
+  /** Payload of one frame. */
+  frameBytesMax: 16 * 1024 * 1024,
+  /** Payload of a frame before both sides have proved who they are. */
+  helloBytesMax: 16 * 1024,
+  /** Time from a connection's begin until both sides have proved who they are. */
+  helloMs: 2_000,
+  /** Connections to this process that have proved nothing yet; another one closes the oldest. */
+  unprovedMax: 64,
+  /** Proved connections of members that this process has not heard of yet. */
+  unknownMax: 64,
+  /** How often a channel says that it lives ... */
+  pingEveryMs: 500,
+  /** ... and after how many of these times without a word from the peer it is closed. */
+  silentPingsMax: 4,
+  /** The first pause before another dial, which doubles ... */
+  redialMs: 50,
+  /** ... up to this one. A channel that lived for as long begins with the first pause again. */
+  redialMsMax: 1_000,
+  /** Calls that wait for their answer. */
+  callsMax: 50_000,
+  /** Characters of the calls that wait for their answer. */
+  callCharsMax: 64 * 1024 * 1024,
+  /** Requests that wait for the end of their answer. */
+  requestsMax: 1_000,
+  /** Bytes of the bodies of these requests. */
+  requestBytesMax: 64 * 1024 * 1024,
+  /** Bytes that wait to be written. */
+  waitingBytesMax: 64 * 1024 * 1024,
+  /** Bytes of one streamed answer that are on their way or not read yet. */
+  streamBytesMax: 256 * 1024,
+  /** Bytes of one piece of a streamed answer. */
+  chunkBytesMax: 64 * 1024,
+  /** Bytes of all streamed answers that wait to be written before more is read from their sources. */
+  streamsWaitingBytesMax: 1024 * 1024,
+  /** Characters of calls or answers after which another frame begins. */
+  batchChars: 1024 * 1024,
+  /** Bytes handed to the line at a time. */
+  writeBytesMax: 256 * 1024,
+  /** Bytes of a connection's first read ... */
+  firstReadBytes: 4 * 1024,
+  /** ... and of the later ones of a peer that has much to say. */
+  readBytes: 64 * 1024,
+  /** Room for frames in pieces that is kept for the next one. */
+  keptBytesMax: 256 * 1024,
+  /** Time for answers under way when this process closes its channels. */
+  leaveMs: 1_000,
+} as const;

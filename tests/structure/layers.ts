@@ -46,6 +46,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/observability/runtime_counts.ts",
     "src/observability/spans.ts",
   ],
+  // Carries what others make, and knows none of it.
+  "src/channel/": ["actors/port.ts", "src/process/"],
   "src/storage/": ["actors/port.ts", "sql/"],
   "src/storage/embedded/": ["src/process/", "src/storage/"],
   "src/storage/journal/": ["actors/port.ts", "src/process/", "src/storage/", "src/storage/rows/"],

@@ -1,0 +1,261 @@
+// One open channel to a member that has proved who it is: calls, requests and notes both ways, until the line breaks, the
+// peer is silent or breaks a rule, or this side closes it. A call leaves once and is never sent again. A channel that
+// ends leaves nothing behind: every call of it has then been rejected.
+
+import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { AskedRequests } from "./asked.ts";
+import { answerJson, noAnswerJson, type Outcome, readAnswers, readCalls, readNotes } from "./batches.ts";
+import {
+  CHANNEL_BOUNDS,
+  fitsFrame,
+  type Frame,
+  type FrameReader,
+  HEADER_BYTES,
+  KIND,
+  ProtocolFault,
+  textFrame,
+} from "./frames.ts";
+import type { Line } from "./line.ts";
+import { Outbox } from "./outbox.ts";
+import { ServedRequests } from "./served.ts";
+import {
+  ChannelFull,
+  ChannelLost,
+  type ChannelStats,
+  type Receiver,
+  type Reply,
+  type StreamedReply,
+} from "./shapes.ts";
+
+/** What a channel is made of. */
+export interface ChannelParts {
+  readonly line: Line;
+  readonly reader: FrameReader;
+  /** The member at the other end. */
+  readonly term: number;
+  readonly receiver: Receiver;
+  readonly stats: ChannelStats;
+  /** Called once, when the channel has ended by itself. */
+  readonly onEnd: () => void;
+}
+
+/** A call that waits for its answer. */
+interface Pending {
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (reason: Error) => void;
+  readonly chars: number;
+}
+
+/** Room of a frame of one call or answer beside its JSON. */
+const BATCH_BYTES = HEADER_BYTES + 64;
+/** How often a channel that is being left looks whether all is said. */
+const LEAVE_LOOK_MS = 10;
+
+/** An open channel. */
+export class Channel {
+  readonly term: number;
+  readonly openedAt = performance.now();
+  readonly #parts: ChannelParts;
+  readonly #outbox: Outbox;
+  readonly #asked: AskedRequests;
+  readonly #served: ServedRequests;
+  readonly #pending = new Map<number, Pending>();
+  readonly #ticks: ReturnType<typeof setInterval>;
+  #lastId = 0;
+  #pendingChars = 0;
+  /** Calls of the peer that this side has not answered. */
+  #unanswered = 0;
+  /** Ticks since something was heard, and since a piece was taken while one is being written. */
+  #silentTicks = 0;
+  #stuckTicks = 0;
+  #readsSeen = 0;
+  #writesSeen = 0;
+  #hasPeerLeft = false;
+  #isLeaving = false;
+  #isEnded = false;
+
+  constructor(parts: ChannelParts) {
+    const { line, stats, receiver, term } = parts;
+    this.#parts = parts;
+    this.term = term;
+    this.#outbox = new Outbox(line, stats, (error) => this.#end(`The line broke: ${error}`));
+    this.#asked = new AskedRequests(this.#outbox);
+    this.#served = new ServedRequests(
+      this.#outbox,
+      (head, body, signal) => receiver.onRequest(head, body, term, signal),
+    );
+    this.#ticks = setInterval(() => this.#tick(), CHANNEL_LIMITS.pingEveryMs);
+  }
+
+  /** Whether new calls may be made. */
+  get isOpen(): boolean {
+    return !this.#isEnded && !this.#isLeaving && !this.#hasPeerLeft;
+  }
+
+  get silentMs(): number {
+    return performance.now() - this.#parts.reader.heardAt;
+  }
+
+  /** Reads until the channel ends. */
+  async read(): Promise<void> {
+    const { reader, stats } = this.#parts;
+    try {
+      for (;;) {
+        const frame = await reader.next(CHANNEL_BOUNDS);
+        if (this.#isEnded) return;
+        if (frame === null) return this.#end("The peer closed it");
+        this.#onFrame(frame);
+      }
+    } catch (error) {
+      if (error instanceof ProtocolFault) stats.refusedPeers++;
+      this.#end(`${error}`);
+    }
+  }
+
+  call(call: unknown): Promise<Reply> {
+    const json = JSON.stringify(call) ?? "null";
+    if (
+      this.#pending.size >= CHANNEL_LIMITS.callsMax ||
+      this.#pendingChars + json.length > CHANNEL_LIMITS.callCharsMax ||
+      !this.#outbox.hasRoomFor(json.length) || !fitsFrame(json, BATCH_BYTES)
+    ) throw new ChannelFull(`The channel to member ${this.term} has no room for another call`);
+    const id = ++this.#lastId;
+    this.#pendingChars += json.length;
+    this.#outbox.addCall(`[${id},${json}]`);
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { resolve, reject, chars: json.length });
+    });
+  }
+
+  request(head: unknown, body: Uint8Array, signal: AbortSignal): Promise<StreamedReply> {
+    return this.#asked.ask(head, body, signal);
+  }
+
+  note(json: string): void {
+    if (this.#outbox.hasRoomFor(json.length) && fitsFrame(json, BATCH_BYTES)) this.#outbox.addNote(json);
+  }
+
+  /** Takes no new calls of either side, lets those under way end for a moment, and closes. */
+  async leave(): Promise<void> {
+    this.#isLeaving = true;
+    this.#outbox.addStreamFrame(textFrame(KIND.leaving, ""));
+    const isBusy = () =>
+      this.#pending.size + this.#unanswered + this.#asked.size + this.#served.size > 0 ||
+      !this.#outbox.isIdle;
+    for (
+      let leftMs = CHANNEL_LIMITS.leaveMs;
+      leftMs > 0 && isBusy() && !this.#isEnded;
+      leftMs -= LEAVE_LOOK_MS
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, LEAVE_LOOK_MS));
+    }
+    this.close();
+  }
+
+  /** Closes at once; calls under way are lost. Nobody is told. */
+  close(): void {
+    this.#end("This member closed it", false);
+  }
+
+  #end(reason: string, isTold = true): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearInterval(this.#ticks);
+    this.#parts.line.close();
+    this.#outbox.stop();
+    const lost = new ChannelLost(`The channel to member ${this.term} was lost. ${reason}`);
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { reject } of pending) reject(lost);
+    this.#asked.fail(lost);
+    this.#served.fail();
+    if (isTold) this.#parts.onEnd();
+  }
+
+  /**
+   * Says that this side lives, and closes when the peer has long said nothing or taken nothing. Ticks are counted, not
+   * time: a process that was frozen itself gives its peer another chance to be heard.
+   */
+  #tick(): void {
+    const { reads } = this.#parts.reader;
+    const { writes, isWriting } = this.#outbox;
+    this.#silentTicks = reads === this.#readsSeen ? this.#silentTicks + 1 : 0;
+    this.#stuckTicks = isWriting && writes === this.#writesSeen ? this.#stuckTicks + 1 : 0;
+    this.#readsSeen = reads;
+    this.#writesSeen = writes;
+    const most = CHANNEL_LIMITS.silentPingsMax;
+    if (this.#silentTicks >= most) this.#end("The peer is silent");
+    else if (this.#stuckTicks >= most) this.#end("The peer reads nothing");
+    else this.#outbox.ping();
+  }
+
+  #onFrame({ kind, payload }: Frame): void {
+    switch (kind) {
+      case KIND.calls:
+        return readCalls(payload, (id, call) => this.#onCall(id, call));
+      case KIND.answers:
+        return readAnswers(payload, (id, outcome, head, body) => this.#onAnswer(id, outcome, head, body));
+      case KIND.notes:
+        for (const note of readNotes(payload)) this.#parts.receiver.onNote(note, this.term);
+        return;
+      case KIND.leaving:
+        this.#hasPeerLeft = true;
+        return;
+      case KIND.request:
+        return this.#served.onRequest(payload, !this.#isLeaving);
+      case KIND.cancel:
+        return this.#served.onCancel(payload);
+      case KIND.credit:
+        return this.#served.onCredit(payload);
+      case KIND.replyHead:
+        return this.#asked.onHead(payload);
+      case KIND.replyChunk:
+        return this.#asked.onChunk(payload);
+      case KIND.replyEnd:
+        return this.#asked.onEnd(payload);
+      case KIND.replyAbort:
+        return this.#asked.onAbort(payload);
+    }
+  }
+
+  #onCall(id: number, call: unknown): void {
+    if (++this.#unanswered > CHANNEL_LIMITS.callsMax) throw new ProtocolFault("More calls than allowed");
+    if (this.#isLeaving) return this.#answerNot(id, "notTaken");
+    this.#parts.receiver.onCall(call, this.term).then(
+      (reply) => this.#answer(id, reply),
+      () => this.#answerNot(id, "lost"),
+    );
+  }
+
+  #answer(id: number, reply: Reply): void {
+    let json: string | null = null;
+    let body = "";
+    try {
+      body = reply.body;
+      const head = JSON.stringify(reply.head) ?? "null";
+      if (this.#outbox.hasRoomFor(head.length + body.length) && fitsFrame(head + body, BATCH_BYTES)) {
+        json = answerJson(id, head, body);
+      }
+    } catch {
+      // What cannot be written is a lost answer.
+    }
+    if (json === null) return this.#answerNot(id, "lost");
+    this.#unanswered--;
+    this.#outbox.addAnswer(json, body);
+  }
+
+  #answerNot(id: number, outcome: "lost" | "notTaken"): void {
+    this.#unanswered--;
+    this.#outbox.addAnswer(noAnswerJson(id, outcome), "");
+  }
+
+  #onAnswer(id: number, outcome: Outcome, head: unknown, body: string): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) throw new ProtocolFault("An answer to a call that nobody made");
+    this.#pending.delete(id);
+    this.#pendingChars -= pending.chars;
+    if (outcome === "answered") pending.resolve({ head, body });
+    else if (outcome === "lost") pending.reject(new ChannelLost(`Member ${this.term} has no answer`));
+    else pending.reject(new ChannelFull(`Member ${this.term} is leaving and did not take the call`));
+  }
+}

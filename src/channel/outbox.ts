@@ -1,0 +1,166 @@
+// What a channel writes: one write at a time, in order. Whatever one turn of the event loop adds leaves together after it,
+// and while a write is under way the next frames fill. Calls and answers go before pieces of streams, one piece after
+// each of their frames, so that neither waits long for the other.
+
+import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { Batch } from "./batches.ts";
+import { KIND, textFrame } from "./frames.ts";
+import type { Line } from "./line.ts";
+import type { ChannelStats } from "./shapes.ts";
+
+const PING = textFrame(KIND.ping, "");
+
+/** The writing side of a channel. */
+export class Outbox {
+  readonly #line: Line;
+  readonly #stats: ChannelStats;
+  readonly #onBroken: (error: unknown) => void;
+  readonly #calls = new Batch(KIND.calls);
+  readonly #answers = new Batch(KIND.answers);
+  readonly #notes = new Batch(KIND.notes);
+  /** Frames of batches that were full before they could leave. */
+  #sealed: Uint8Array[] = [];
+  /** Frames of requests and their streamed answers. */
+  readonly #streams: Uint8Array[] = [];
+  #sealedBytes = 0;
+  #streamBytes = 0;
+  #isScheduled = false;
+  #isStopped = false;
+  #roomWaiters: (() => void)[] = [];
+  /** Pieces handed to the line; a number that stands still during a write shows that the peer takes nothing. */
+  writes = 0;
+  isWriting = false;
+
+  constructor(line: Line, stats: ChannelStats, onBroken: (error: unknown) => void) {
+    this.#line = line;
+    this.#stats = stats;
+    this.#onBroken = onBroken;
+  }
+
+  /** Bytes that wait to be written; of texts their characters. */
+  get waitingBytes(): number {
+    return this.#sealedBytes + this.#streamBytes + this.#calls.chars + this.#answers.chars +
+      this.#notes.chars;
+  }
+
+  get isIdle(): boolean {
+    return !this.#isScheduled && !this.isWriting;
+  }
+
+  hasRoomFor(bytes: number): boolean {
+    return this.waitingBytes + bytes <= CHANNEL_LIMITS.waitingBytesMax;
+  }
+
+  addCall(json: string): void {
+    this.#add(this.#calls, json);
+  }
+
+  addAnswer(json: string, body: string): void {
+    this.#add(this.#answers, json, body);
+  }
+
+  addNote(json: string): void {
+    this.#add(this.#notes, json);
+  }
+
+  /** Adds a frame of a request; those leave in their order. */
+  addStreamFrame(frame: Uint8Array): void {
+    if (this.#isStopped) return;
+    this.#streams.push(frame);
+    this.#streamBytes += frame.length;
+    this.#schedule();
+  }
+
+  /** Tells the peer that this side lives. What is being written tells it as well. */
+  ping(): void {
+    if (this.isWriting || this.#isStopped) return;
+    this.#seal(PING);
+    this.#schedule();
+  }
+
+  /** Null when a stream may add its next piece; else resolves when it may, or when the outbox has stopped. */
+  streamRoom(): Promise<void> | null {
+    if (this.#isStopped || this.#streamBytes < CHANNEL_LIMITS.streamsWaitingBytesMax) return null;
+    return new Promise((resolve) => this.#roomWaiters.push(resolve));
+  }
+
+  /** Writes nothing more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#sealed = [];
+    this.#streams.length = 0;
+    this.#sealedBytes = this.#streamBytes = 0;
+    this.#wakeStreams();
+  }
+
+  #add(batch: Batch, json: string, body = ""): void {
+    if (this.#isStopped) return;
+    // A frame of what waits and of one more that is as large as a frame may be would be too large.
+    if (batch.chars > 0 && batch.chars + json.length + body.length > CHANNEL_LIMITS.batchChars) {
+      this.#seal(batch.take());
+    }
+    batch.add(json, body);
+    if (batch.isFull) this.#seal(batch.take());
+    this.#schedule();
+  }
+
+  #seal(frame: Uint8Array): void {
+    this.#sealed.push(frame);
+    this.#sealedBytes += frame.length;
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.isWriting) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      void this.#flush();
+    });
+  }
+
+  /** Writes what there is; what is added meanwhile leaves after the turn in which the writes have ended. */
+  async #flush(): Promise<void> {
+    if (this.#isStopped) return;
+    this.isWriting = true;
+    try {
+      for (const batch of [this.#calls, this.#answers, this.#notes]) {
+        if (batch.chars > 0) this.#seal(batch.take());
+      }
+      const frames = this.#sealed;
+      this.#sealed = [];
+      for (const frame of frames) {
+        await this.#write(frame);
+        this.#sealedBytes -= frame.length;
+      }
+      const piece = this.#streams.shift();
+      if (piece !== undefined) {
+        await this.#write(piece);
+        this.#streamBytes -= piece.length;
+        this.#wakeStreams();
+      }
+    } catch (error) {
+      this.#onBroken(error);
+    } finally {
+      this.isWriting = false;
+    }
+    if (this.waitingBytes > 0 && !this.#isStopped) this.#schedule();
+  }
+
+  async #write(frame: Uint8Array): Promise<void> {
+    if (this.#isStopped) return;
+    const size = CHANNEL_LIMITS.writeBytesMax;
+    for (let at = 0; at < frame.length; at += size) {
+      await this.#line.write(frame.length <= size ? frame : frame.subarray(at, at + size));
+      this.writes++;
+    }
+    this.#stats.framesSent++;
+    this.#stats.bytesSent += frame.length;
+  }
+
+  #wakeStreams(): void {
+    if (this.#roomWaiters.length === 0) return;
+    const waiters = this.#roomWaiters;
+    this.#roomWaiters = [];
+    for (const wake of waiters) wake();
+  }
+}

@@ -1,0 +1,161 @@
+// Requests of a peer that this side serves. Pieces of an answer leave as far as the peer has room for them, and no more of
+// an answer is in memory than that.
+
+import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { integerOf } from "./batches.ts";
+import {
+  creditOf,
+  fitsFrame,
+  HEADER_BYTES,
+  idFrame,
+  idOf,
+  KIND,
+  linedOf,
+  ProtocolFault,
+  textFrame,
+} from "./frames.ts";
+import type { Outbox } from "./outbox.ts";
+import type { StreamedReply } from "./shapes.ts";
+
+/** Makes the answer of a request. */
+export type Serve = (head: unknown, body: Uint8Array, signal: AbortSignal) => Promise<StreamedReply>;
+
+/** One request. */
+interface Served {
+  readonly id: number;
+  readonly bodyBytes: number;
+  readonly unwanted: AbortController;
+  /** Bytes that the peer has room for. */
+  creditBytes: number;
+  /** Wakes the answer when there is credit, or nobody wants it any more. */
+  wake: (() => void) | null;
+}
+
+/** The serving side of a channel's requests. */
+export class ServedRequests {
+  readonly #outbox: Outbox;
+  readonly #serve: Serve;
+  readonly #served = new Map<number, Served>();
+  #bodyBytes = 0;
+
+  constructor(outbox: Outbox, serve: Serve) {
+    this.#outbox = outbox;
+    this.#serve = serve;
+  }
+
+  get size(): number {
+    return this.#served.size;
+  }
+
+  /** @param isTaken whether the request is served; else it is answered as one that has no answer */
+  onRequest(payload: Uint8Array, isTaken: boolean): void {
+    const { value, bytes } = linedOf(payload);
+    if (!Array.isArray(value) || value.length !== 2) throw new ProtocolFault("A request has another shape");
+    const id = integerOf(value[0]);
+    this.#bodyBytes += bytes.length;
+    if (
+      id < 0 || this.#served.has(id) || this.#served.size >= CHANNEL_LIMITS.requestsMax ||
+      this.#bodyBytes > CHANNEL_LIMITS.requestBytesMax
+    ) throw new ProtocolFault("More requests than allowed");
+    const served: Served = {
+      id,
+      bodyBytes: bytes.length,
+      unwanted: new AbortController(),
+      creditBytes: CHANNEL_LIMITS.streamBytesMax,
+      wake: null,
+    };
+    this.#served.set(id, served);
+    if (isTaken) void this.#answer(served, value[1], bytes.slice());
+    else this.#end(served, KIND.replyAbort);
+  }
+
+  onCancel(payload: Uint8Array): void {
+    const served = this.#served.get(idOf(payload));
+    // An answer that has just ended crosses its cancellation.
+    if (served !== undefined) this.#abort(served, "The peer no longer wants the answer");
+  }
+
+  onCredit(payload: Uint8Array): void {
+    const served = this.#served.get(idOf(payload));
+    if (served === undefined) return;
+    served.creditBytes += creditOf(payload);
+    if (served.creditBytes > CHANNEL_LIMITS.streamBytesMax) {
+      throw new ProtocolFault("More credit than allowed");
+    }
+    served.wake?.();
+  }
+
+  /** Ends everything that is under way. */
+  fail(): void {
+    for (const served of [...this.#served.values()]) this.#abort(served, "The channel was lost");
+  }
+
+  async #answer(served: Served, head: unknown, body: Uint8Array): Promise<void> {
+    const { id, unwanted: { signal } } = served;
+    try {
+      const reply = await this.#serve(head, body, signal);
+      const json = `[${id},${JSON.stringify(reply.head) ?? "null"},${reply.body !== null}]`;
+      if (signal.aborted || !fitsFrame(json, HEADER_BYTES)) {
+        await reply.body?.cancel(signal.reason);
+        return this.#end(served, KIND.replyAbort);
+      }
+      this.#outbox.addStreamFrame(textFrame(KIND.replyHead, json));
+      if (reply.body === null) return this.#end(served, null);
+      const isWhole = await this.#send(served, reply.body);
+      this.#end(served, isWhole ? KIND.replyEnd : KIND.replyAbort);
+    } catch {
+      this.#end(served, KIND.replyAbort);
+    }
+  }
+
+  /** Sends a body; false when nobody wants it any more. @throws what the body throws */
+  async #send(served: Served, body: ReadableStream<Uint8Array>): Promise<boolean> {
+    const { id, unwanted: { signal } } = served;
+    const reader = body.getReader();
+    const cancel = () => void reader.cancel(signal.reason).catch(() => {});
+    signal.addEventListener("abort", cancel);
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (signal.aborted) return false;
+        if (done) return true;
+        for (let at = 0; at < value.length;) {
+          await this.#room(served);
+          if (signal.aborted) return false;
+          const bytes = Math.min(served.creditBytes, CHANNEL_LIMITS.chunkBytesMax, value.length - at);
+          served.creditBytes -= bytes;
+          this.#outbox.addStreamFrame(idFrame(KIND.replyChunk, id, value.subarray(at, at + bytes)));
+          at += bytes;
+        }
+      }
+    } finally {
+      signal.removeEventListener("abort", cancel);
+    }
+  }
+
+  /** Waits until the peer and the outbox have room for a piece, or nobody wants it any more. */
+  async #room(served: Served): Promise<void> {
+    const { signal } = served.unwanted;
+    for (let room = this.#outbox.streamRoom(); room !== null && !signal.aborted;) {
+      await room;
+      room = this.#outbox.streamRoom();
+    }
+    if (served.creditBytes > 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      served.wake = resolve;
+    });
+    served.wake = null;
+  }
+
+  #abort(served: Served, reason: string): void {
+    served.unwanted.abort(new DOMException(reason, "AbortError"));
+    served.wake?.();
+  }
+
+  /** Tells the peer that the request is over. */
+  #end(served: Served, kind: number | null): void {
+    if (!this.#served.delete(served.id)) return;
+    this.#bodyBytes -= served.bodyBytes;
+    if (kind !== null) this.#outbox.addStreamFrame(idFrame(kind, served.id));
+  }
+}

@@ -1,0 +1,305 @@
+// Channels between members: calls in batches, notes, peers that come and go, losses, bounds. Streams and hostile peers
+// have files of their own.
+
+import assert from "node:assert/strict";
+import { KIND } from "../../src/channel/frames.ts";
+import { ChannelFull, type Reply } from "../../src/channel/hub.ts";
+import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import {
+  closeAll,
+  connectAll,
+  endOf,
+  type Member,
+  type MemoryLine,
+  MemoryNetwork,
+  startMember,
+  until,
+} from "./members.ts";
+
+const never = () => new Promise<never>(() => {});
+
+Deno.test("of each pair the member with the higher term dials, once, and both make calls on that channel", async () => {
+  const network = new MemoryNetwork();
+  const members = await Promise.all([1, 2, 3].map((term) => startMember(term, { network })));
+  await connectAll(...members);
+  assert.equal(network.lines.length / 2, 3);
+  for (const { hub, term, events } of members) {
+    const others = [1, 2, 3].filter((other) => other !== term);
+    for (const other of others) {
+      const call = { from: term, text: "é" };
+      assert.deepEqual(await hub.call(other, call), { head: call, body: "" });
+      assert.ok(hub.silentMs(other) < Infinity);
+    }
+    assert.deepEqual([...events].sort(), others.map((other) => `opened ${other}`));
+    assert.equal(hub.isOpen(term), false);
+    assert.equal(hub.silentMs(term), Infinity);
+  }
+  await closeAll(...members);
+});
+
+Deno.test("calls of one turn leave as one frame, and so do their answers", async () => {
+  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  await connectAll(one, two);
+  const framesSent = () => one.hub.stats.framesSent + two.hub.stats.framesSent;
+  const before = framesSent();
+  const numbers = Array.from({ length: 1_000 }, (_, index) => index);
+  const replies = await Promise.all(numbers.map((number) => two.hub.call(1, number)));
+  assert.deepEqual(replies.map(({ head }) => head), numbers);
+  // A ping of each side may be among them.
+  assert.ok(framesSent() - before <= 4, `${framesSent() - before} frames`);
+  assert.deepEqual(one.calls, numbers);
+  await closeAll(one, two);
+});
+
+Deno.test("text of any kind arrives as it was, as a call and as an answer's body", async () => {
+  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  await connectAll(one, two);
+  const bodies = [
+    "",
+    "\n",
+    "\ufeffmark",
+    '"quoted" \\ \u0000 \u2028 \t\r\n',
+    "😀 astral 𝔘𝔫𝔦 \u{10ffff}",
+    "é".repeat(1024 * 1024),
+    `[[1,null,3]]\nabc`,
+    "",
+    JSON.stringify({ a: "\n", "__proto__": 1 }),
+  ];
+  const replies = await Promise.all(bodies.map((body) => one.hub.call(2, { body, same: body })));
+  assert.deepEqual(replies.map(({ body }) => body), bodies);
+  assert.deepEqual(replies.map(({ head }) => head), bodies.map((body) => ({ body, same: body })));
+  assert.deepEqual((await one.hub.call(2, null)).head, null);
+  await closeAll(one, two);
+});
+
+Deno.test("answers come in the order in which they are ready, and a call that fails is lost alone", async () => {
+  const [one, two] = await Promise.all([
+    startMember(1, {
+      onCall: async (call) => {
+        if (call === "fails") throw new Error("Not today");
+        if (call === "badly") return { head: 1n, body: "" };
+        if (call === "nothing") return undefined as never;
+        if (call === "slow") await new Promise((resolve) => setTimeout(resolve, 20));
+        return { head: call, body: `${call}` };
+      },
+    }),
+    startMember(2),
+  ]);
+  await connectAll(one, two);
+  const order: unknown[] = [];
+  const calls = ["slow", "fails", "badly", "nothing", "quick"].map(async (call) => {
+    const end = await endOf(two.hub.call(1, call));
+    order.push(`${call}: ${end}`);
+  });
+  await Promise.all(calls);
+  assert.equal(order.at(-1), "slow: resolved");
+  assert.deepEqual(order.slice(0, -1).sort(), [
+    "badly: ChannelLost",
+    "fails: ChannelLost",
+    "nothing: ChannelLost",
+    "quick: resolved",
+  ]);
+  await closeAll(one, two);
+});
+
+Deno.test("notes reach the members that have a channel, and are dropped without one", async () => {
+  const members = await Promise.all([1, 2, 3].map((term) => startMember(term)));
+  const [one, two, three] = members as [Member, Member, Member];
+  one.hub.note(2, "too early");
+  await connectAll(...members);
+  one.hub.noteAll({ all: true });
+  one.hub.note(3, "three alone");
+  await until(() => three.notes.length === 2 && two.notes.length === 1);
+  assert.deepEqual(two.notes, [{ all: true }]);
+  assert.deepEqual(three.notes, [{ all: true }, "three alone"]);
+  await closeAll(...members);
+});
+
+Deno.test("a lost channel loses its calls and no others, and another channel follows", async () => {
+  const network = new MemoryNetwork();
+  const answer = Promise.withResolvers<Reply>();
+  const [one, two, three] = await Promise.all([
+    startMember(1, { network, onCall: never }),
+    startMember(2, { network }),
+    startMember(3, { network, onCall: () => answer.promise }),
+  ]);
+  await connectAll(one, two);
+  await connectAll(one, two, three);
+  const lost = [two.hub.call(1, 1), two.hub.call(1, 2)].map(endOf);
+  const kept = two.hub.call(3, 3);
+  await until(() => one.calls.length === 2 && three.calls.length === 1);
+  network.lines[0]?.close();
+  assert.deepEqual(await Promise.all(lost), ["ChannelLost", "ChannelLost"]);
+  answer.resolve({ head: "still", body: "" });
+  assert.equal((await kept).head, "still");
+  await until(() => two.hub.isOpen(1) && one.hub.isOpen(2));
+  // What left once is never sent again.
+  assert.deepEqual(one.calls, [1, 2]);
+  for (const [{ events }, other] of [[one, 2], [two, 1]] as const) {
+    const ofPair = events.filter((event) => event.endsWith(` ${other}`));
+    assert.deepEqual(ofPair, [`opened ${other}`, `lost ${other}`, `opened ${other}`]);
+  }
+  assert.deepEqual(three.events, ["opened 1", "opened 2"].filter((event) => three.events.includes(event)));
+  await closeAll(one, two, three);
+});
+
+Deno.test("both members of a pair learn that the other's process is gone, whoever dials", async () => {
+  for (const ends of [0, 1]) {
+    const members = await Promise.all([startMember(1), startMember(2)]);
+    await connectAll(...members);
+    const [ending, staying] = [members[ends], members[1 - ends]] as [Member, Member];
+    await ending.hub.close();
+    await until(() => staying.events.includes(`gone ${ending.term}`));
+    assert.deepEqual(staying.events, [`opened ${ending.term}`, `lost ${ending.term}`, `gone ${ending.term}`]);
+    // What the hub itself closed it tells nobody.
+    assert.deepEqual(ending.events, [`opened ${staying.term}`]);
+    assert.equal(await staying.hub.probe(ending.address, ending.term), "gone");
+    await staying.hub.close();
+  }
+});
+
+Deno.test("a member that was never there is told as gone once, and found when it comes", async () => {
+  const network = new MemoryNetwork();
+  const two = await startMember(2, { network });
+  two.hub.setPeers([{ term: 1, address: "memory:2" }]);
+  await until(() => two.events.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.deepEqual(two.events, ["gone 1"]);
+  const one = await startMember(1, { network });
+  assert.equal(one.address, "memory:2");
+  one.hub.setPeers([two]);
+  await until(() => one.hub.isOpen(2) && two.hub.isOpen(1));
+  await closeAll(one, two);
+});
+
+Deno.test("members come and go by setPeers, and a newcomer may dial before it is known", async () => {
+  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  two.hub.setPeers([one]);
+  // The newcomer has proved who it is and waits.
+  await until(() => one.hub.stats.framesReceived === 2);
+  assert.equal(two.hub.isOpen(1), false);
+  one.hub.setPeers([two]);
+  await until(() => one.hub.isOpen(2) && two.hub.isOpen(1));
+  assert.equal(two.hub.stats.lost + one.hub.stats.refusedPeers, 0);
+  const under = endOf(two.hub.call(1, {}));
+  two.hub.setPeers([]);
+  assert.equal(await under, "ChannelLost");
+  assert.deepEqual(two.events, ["opened 1"]);
+  await until(() => !one.hub.isOpen(2));
+  two.hub.setPeers([one]);
+  await until(() => one.hub.isOpen(2) && two.hub.isOpen(1));
+  await closeAll(one, two);
+});
+
+Deno.test("a probe tells who is at an address, and makes no channel", async () => {
+  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  assert.equal(await two.hub.probe(one.address, 1), "alive");
+  assert.equal(await one.hub.probe(two.address, 2), "alive");
+  assert.equal(await one.hub.probe(two.address, 7), "gone");
+  assert.equal(await one.hub.probe(one.address, 7), "gone");
+  const stranger = await startMember(3, { identity: { secret: "another" } });
+  assert.equal(await one.hub.probe(stranger.address, 3), "unknown");
+  const newer = await startMember(4, { identity: { protocol: 2 } });
+  assert.equal(await one.hub.probe(newer.address, 7), "unknown");
+  assert.deepEqual([one.events, two.events], [[], []]);
+  await closeAll(two, stranger, newer);
+  // The system lets one more connection in and breaks it, which tells nothing.
+  let found = await one.hub.probe(two.address, 2);
+  if (found === "unknown") found = await one.hub.probe(two.address, 2);
+  assert.equal(found, "gone");
+  await closeAll(one);
+});
+
+Deno.test("who answers at the address of another tells its dialer that the other is gone", async () => {
+  const network = new MemoryNetwork();
+  const [two, three] = await Promise.all([startMember(2, { network }), startMember(3, { network })]);
+  three.hub.setPeers([{ term: 1, address: two.address }, two]);
+  two.hub.setPeers([three]);
+  await until(() => three.events.includes("gone 1") && three.hub.isOpen(2));
+  assert.equal(three.hub.isOpen(1), false);
+  await closeAll(two, three);
+});
+
+Deno.test("a member that leaves answers what is under way and takes nothing new", async () => {
+  const network = new MemoryNetwork();
+  const answer = Promise.withResolvers<Reply>();
+  const one = await startMember(1, { network, onCall: () => answer.promise });
+  const two = await startMember(2, { network });
+  await connectAll(one, two);
+  const before = two.hub.call(1, "before");
+  await until(() => one.calls.length === 1);
+  const closed = one.hub.close();
+  const crossing = endOf(two.hub.call(1, "crossing"));
+  assert.equal(await crossing, "ChannelFull");
+  await until(() => !two.hub.isOpen(1));
+  assert.equal(await endOf(two.hub.call(1, "after")), "ChannelFull");
+  answer.resolve({ head: "answered", body: "" });
+  assert.equal((await before).head, "answered");
+  await closed;
+  assert.deepEqual(one.calls, ["before"]);
+  await two.hub.close();
+});
+
+Deno.test("a channel with as many calls as it may have takes no more, and others do", async () => {
+  const network = new MemoryNetwork();
+  const [one, two, three] = await Promise.all([
+    startMember(1, { network, onCall: never }),
+    startMember(2, { network }),
+    startMember(3, { network }),
+  ]);
+  await connectAll(one, two, three);
+  const calls = Array.from({ length: CHANNEL_LIMITS.callsMax }, (_, index) => endOf(two.hub.call(1, index)));
+  assert.equal(await endOf(two.hub.call(1, "more")), "ChannelFull");
+  assert.equal((await two.hub.call(3, "others")).head, "others");
+  await until(() => one.calls.length === CHANNEL_LIMITS.callsMax);
+  assert.ok(two.hub.isOpen(1));
+  two.hub.setPeers([]);
+  assert.deepEqual(new Set(await Promise.all(calls)), new Set(["ChannelLost"]));
+  await closeAll(one, two, three);
+});
+
+Deno.test("what waits to be written is bounded, and what is larger than a frame is refused", async () => {
+  const network = new MemoryNetwork();
+  const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
+  await connectAll(one, two);
+  assert.equal(await endOf(two.hub.call(1, "x".repeat(CHANNEL_LIMITS.frameBytesMax))), "ChannelFull");
+  // As many characters, which are three bytes each.
+  assert.equal(await endOf(two.hub.call(1, "€".repeat(CHANNEL_LIMITS.frameBytesMax / 2))), "ChannelFull");
+  network.lines[0]?.hold();
+  const large = "x".repeat(CHANNEL_LIMITS.frameBytesMax - 100);
+  const held = Array.from({ length: 4 }, () => endOf(two.hub.call(1, large)));
+  assert.equal(await endOf(two.hub.call(1, large)), "ChannelFull");
+  network.lines[0]?.letGo();
+  assert.deepEqual(await Promise.all(held), Array(4).fill("resolved"));
+  await closeAll(one, two);
+});
+
+Deno.test("while a write is under way the next frame fills", async () => {
+  const network = new MemoryNetwork();
+  const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
+  await connectAll(one, two);
+  const line = network.lines[0] as MemoryLine;
+  line.hold();
+  const calls = [two.hub.call(1, "first")];
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  for (let call = 0; call < 100; call++) {
+    calls.push(two.hub.call(1, call));
+    if (call % 10 === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  const before = line.written.length;
+  line.letGo();
+  await Promise.all(calls);
+  assert.equal(line.written.slice(before).filter((frame) => frame[4] === KIND.calls).length, 2);
+  assert.deepEqual(one.calls, ["first", ...Array.from({ length: 100 }, (_, call) => call)]);
+  await closeAll(one, two);
+});
+
+Deno.test("a call without a channel did not run", async () => {
+  const one = await startMember(1);
+  await assert.rejects(one.hub.call(2, {}), ChannelFull);
+  await assert.rejects(
+    one.hub.request(2, {}, new Uint8Array(), new AbortController().signal),
+    ChannelFull,
+  );
+  await closeAll(one);
+});

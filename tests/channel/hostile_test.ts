@@ -1,0 +1,376 @@
+// Hostile and broken peers: whatever they send costs nothing but their connection. A member beside them goes on, and what
+// was said once, or belongs to another role or meeting, opens nothing.
+
+import assert from "node:assert/strict";
+import { FrameReader, HELLO_BOUNDS, idFrame, KIND, linedFrame, textFrame } from "../../src/channel/frames.ts";
+import { type Intent, meetListener } from "../../src/channel/hello.ts";
+import type { ChannelStats, Identity, Reply } from "../../src/channel/hub.ts";
+import { type Line, LineRefused } from "../../src/channel/line.ts";
+import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import {
+  closeAll,
+  connectAll,
+  endOf,
+  linePair,
+  MemoryLine,
+  MemoryNetwork,
+  SECRET,
+  startMember,
+  tcp,
+  until,
+} from "./members.ts";
+
+const encoder = new TextEncoder();
+const noStats = (): ChannelStats => ({
+  opened: 0,
+  lost: 0,
+  refusedPeers: 0,
+  framesSent: 0,
+  framesReceived: 0,
+  bytesSent: 0,
+  bytesReceived: 0,
+});
+const identityOf = (term: number, parts: Partial<Identity> = {}): Identity => ({
+  database: "db",
+  secret: SECRET,
+  protocol: 1,
+  term,
+  ...parts,
+});
+
+/** Waits until a line is closed by the other side. */
+async function closedBy(line: Line): Promise<void> {
+  try {
+    while (await line.read() !== null);
+  } catch {
+    // Broken is closed as well.
+  }
+}
+
+/** The header of a frame, which may say anything. */
+function header(length: number, kind: number): Uint8Array {
+  const bytes = new Uint8Array(5);
+  new DataView(bytes.buffer).setUint32(0, length);
+  bytes[4] = kind;
+  return bytes;
+}
+
+/** Meets a listener as a member would, with anything wrong that a test likes. */
+async function meet(
+  line: Line,
+  term: number,
+  expected: number,
+  intent: Intent = "channel",
+  identity = identityOf(term),
+) {
+  const stats = noStats();
+  const reader = new FrameReader(line, stats);
+  return { reader, found: await meetListener({ line, reader, identity, stats }, expected, intent) };
+}
+
+Deno.test("a stranger's bytes cost its connection, and members go on", async () => {
+  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  await connectAll(one, two);
+  const network = tcp();
+  const openings: Record<string, Uint8Array> = {
+    garbage: crypto.getRandomValues(new Uint8Array(1_000)),
+    http: encoder.encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+    "a length of gigabytes": header(0xffff_ffff, KIND.hello),
+    "a hello above its bound": header(CHANNEL_LIMITS.helloBytesMax + 1, KIND.hello),
+    "calls before a hello": textFrame(KIND.calls, `[[1,"run me"]]`),
+    "an unknown kind": textFrame(99, "{}"),
+    "no JSON": textFrame(KIND.hello, "{"),
+    "no text": new Uint8Array([...header(2, KIND.hello), 0xff, 0xff]),
+    "null": textFrame(KIND.hello, "null"),
+    "no nonce": textFrame(KIND.hello, "{}"),
+    "a nonce that is none": textFrame(KIND.hello, `{"nonce":["${"0".repeat(64)}"]}`),
+    "the end of a hello": textFrame(KIND.dialerProof, "{}"),
+  };
+  for (const [name, bytes] of Object.entries(openings)) {
+    const line = await network.connect(one.address);
+    const refused = one.hub.stats.refusedPeers;
+    await line.write(bytes);
+    await closedBy(line);
+    line.close();
+    assert.equal(one.hub.stats.refusedPeers, refused + 1, name);
+    assert.equal((await two.hub.call(1, name)).head, name);
+  }
+  const half = await network.connect(one.address);
+  await half.write(textFrame(KIND.hello, `{"protocol":1,"nonce":"${"0".repeat(64)}"}`).subarray(0, 20));
+  half.close();
+  await until(() => one.hub.stats.refusedPeers === Object.keys(openings).length + 1);
+  assert.deepEqual(one.calls, Object.keys(openings));
+  assert.equal(one.hub.stats.lost + two.hub.stats.lost, 0);
+  await closeAll(one, two);
+});
+
+Deno.test("a stranger learns a protocol and a nonce, and nothing without a proof", async () => {
+  const one = await startMember(1);
+  const line = await tcp().connect(one.address);
+  const reader = new FrameReader(line, noStats());
+  await line.write(textFrame(KIND.hello, `{"protocol":1,"nonce":"${"0".repeat(64)}"}`));
+  const challenge = await reader.next(HELLO_BOUNDS);
+  const said = JSON.parse(new TextDecoder().decode(challenge?.payload));
+  assert.deepEqual(Object.keys(said), ["protocol", "nonce"]);
+  await line.write(
+    textFrame(
+      KIND.dialerProof,
+      JSON.stringify({ term: 2, expected: 1, intent: "channel", proof: "0".repeat(64) }),
+    ),
+  );
+  assert.equal(await reader.next(HELLO_BOUNDS).catch(() => null), null);
+  line.close();
+  await closeAll(one);
+});
+
+Deno.test("who differs in secret, database, protocol or terms gets no channel", async () => {
+  const one = await startMember(5);
+  one.hub.setPeers([4, 6].map((term) => ({ term, address: "127.0.0.1:1" })));
+  const attempts: [string, number, number, Partial<Identity>][] = [
+    ["the secret", 6, 5, { secret: "a guess" }],
+    ["the database", 6, 5, { database: "db2" }],
+    ["the protocol", 6, 5, { protocol: 2 }],
+    ["the term it expects", 6, 3, {}],
+    ["the order of terms", 4, 5, {}],
+    ["our own term", 5, 5, {}],
+  ];
+  for (const [name, term, expected, parts] of attempts) {
+    const line = await tcp().connect(one.address);
+    await meet(line, term, expected, "channel", identityOf(term, parts)).catch(() => {});
+    await closedByNow(line);
+    assert.equal(one.hub.stats.opened, 0, name);
+  }
+  const line = await tcp().connect(one.address);
+  assert.equal((await meet(line, 6, 5)).found, 5);
+  await until(() => one.hub.stats.opened === 1);
+  line.close();
+  await closeAll(one);
+});
+
+/** Ends our side, so that the other one is done with it. */
+async function closedByNow(line: Line): Promise<void> {
+  line.close();
+  await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+Deno.test("a dialer takes a listener for a member by its proof alone", async () => {
+  const answers: [string, (line: Line) => Promise<void>][] = [
+    ["its own words", async (line) => {
+      for (let bytes = await line.read(); bytes !== null; bytes = await line.read()) await line.write(bytes);
+    }],
+    ["a guess", async (line) => {
+      const reader = new FrameReader(line, noStats());
+      await textIn(reader);
+      await line.write(textFrame(KIND.challenge, JSON.stringify({ protocol: 1, nonce: "0".repeat(64) })));
+      await textIn(reader);
+      await line.write(textFrame(KIND.listenerProof, JSON.stringify({ term: 1, proof: "0".repeat(64) })));
+    }],
+    ["its own proof", async (line) => {
+      const reader = new FrameReader(line, noStats());
+      const hello = await textIn(reader);
+      await line.write(textFrame(KIND.challenge, JSON.stringify({ protocol: 1, nonce: hello.nonce })));
+      const { proof } = await textIn(reader);
+      await line.write(textFrame(KIND.listenerProof, JSON.stringify({ term: 1, proof })));
+    }],
+    ["an end", (line) => Promise.resolve(line.close())],
+  ];
+  for (const [name, answer] of answers) {
+    const [ours, theirs] = linePair();
+    const answered = answer(theirs).catch(() => {});
+    assert.notEqual(await endOf(meet(ours, 2, 1)), "resolved", name);
+    ours.close();
+    await answered;
+  }
+});
+
+async function textIn(reader: FrameReader): Promise<Record<string, unknown>> {
+  const frame = await reader.next(HELLO_BOUNDS);
+  return JSON.parse(new TextDecoder().decode(frame?.payload));
+}
+
+Deno.test("a handshake that was recorded opens nothing a second time", async () => {
+  const network = new MemoryNetwork();
+  const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
+  await connectAll(one, two);
+  const recorded = (network.lines[0] as MemoryLine).written.slice(0, 2);
+  assert.deepEqual(recorded.map((frame) => frame[4]), [KIND.hello, KIND.dialerProof]);
+  two.hub.setPeers([]);
+  await until(() => !one.hub.isOpen(2));
+  const opened = one.hub.stats.opened;
+  const line = await network.connect(one.address);
+  for (const frame of recorded) await line.write(frame);
+  await line.write(textFrame(KIND.calls, `[[1,"replayed"]]`));
+  await closedBy(line);
+  assert.equal(one.hub.stats.opened, opened);
+  assert.deepEqual(one.calls, []);
+
+  // And the listener's half, to a dialer.
+  const listener = (network.lines[1] as MemoryLine).written.slice(0, 2);
+  const [ours, theirs] = linePair();
+  for (const frame of listener) await theirs.write(frame);
+  await assert.rejects(meet(ours, 2, 1));
+  await closeAll(one, two);
+});
+
+Deno.test("a proof that is sent back to its maker, or on to another member, opens no channel", async () => {
+  // Whoever stands at the address of member 1 passes what 3 says on to 3 itself, or to 2.
+  for (const target of [3, 2]) {
+    const network = new MemoryNetwork();
+    const [two, three] = await Promise.all([startMember(2, { network }), startMember(3, { network })]);
+    const between = await network.listen(async (line) => {
+      const on = await network.connect((target === 3 ? three : two).address);
+      void pass(line, on);
+      void pass(on, line);
+    });
+    three.hub.setPeers([{ term: 1, address: between.address }]);
+    two.hub.setPeers([{ term: 3, address: "memory:0" }, { term: 1, address: between.address }]);
+    await until(() => (target === 3 ? three : two).hub.stats.refusedPeers >= 1);
+    assert.equal(two.hub.stats.opened + three.hub.stats.opened, 0);
+    // Our own proof tells nothing of another member's process.
+    assert.equal(await three.hub.probe(between.address, 1), target === 3 ? "unknown" : "gone");
+    await closeAll(two, three);
+  }
+});
+
+async function pass(from: Line, to: Line): Promise<void> {
+  try {
+    for (let bytes = await from.read(); bytes !== null; bytes = await from.read()) await to.write(bytes);
+  } catch {
+    // Closed.
+  }
+  to.close();
+}
+
+Deno.test("a proved peer that breaks a rule loses its channel, and others keep theirs", async () => {
+  const { callsMax, requestsMax, frameBytesMax, chunkBytesMax } = CHANNEL_LIMITS;
+  const calls = `[${Array.from({ length: callsMax + 1 }, (_, id) => `[${id},0]`)}]`;
+  const request = (id: number) => linedFrame(KIND.request, `[${id},"waits"]`, new Uint8Array());
+  const breaks: Record<string, readonly Uint8Array[]> = {
+    "an answer to a call that nobody made": [textFrame(KIND.answers, `[[1,null,0]]\n`)],
+    "an answer longer than its frame": [textFrame(KIND.answers, `[[1,null,5]]\nabc`)],
+    "answers without a line": [textFrame(KIND.answers, `[[1,null,0]]`)],
+    "more calls than the bound": [textFrame(KIND.calls, calls)],
+    "more requests than the bound": Array.from({ length: requestsMax + 1 }, (_, id) => request(id)),
+    "a request twice": [request(1), request(1)],
+    "calls that are no list": [textFrame(KIND.calls, `{"length":1}`)],
+    "a call without a number": [textFrame(KIND.calls, `[["1",null]]`)],
+    "no JSON": [textFrame(KIND.notes, "[")],
+    "no text": [new Uint8Array([...header(2, KIND.calls), 0x5b, 0xff])],
+    "an unknown kind": [textFrame(99, "")],
+    "a hello again": [textFrame(KIND.hello, "{}")],
+    "a frame of gigabytes": [header(0xffff_ffff, KIND.calls)],
+    "a frame above its bound": [header(frameBytesMax + 1, KIND.calls)],
+    "a piece above its bound": [header(chunkBytesMax + 9, KIND.replyChunk)],
+    "a ping that says something": [textFrame(KIND.ping, "x")],
+    "a piece of an answer to nothing": [idFrame(KIND.replyChunk, 7, new Uint8Array(9))],
+    "a head of an answer to nothing": [textFrame(KIND.replyHead, "[7,null,true]")],
+    "an end of nothing": [idFrame(KIND.replyEnd, 7)],
+    "an end without a number": [textFrame(KIND.replyEnd, "")],
+    "more credit than there is room": [request(1), idFrame(KIND.credit, 1, new Uint8Array([1, 0, 0, 0]))],
+  };
+  const network = new MemoryNetwork();
+  const never = () => new Promise<never>(() => {});
+  const [one, two] = await Promise.all([
+    startMember(1, {
+      network,
+      onCall: (call) => call === 0 ? never() : Promise.resolve<Reply>({ head: call, body: "" }),
+      onRequest: never,
+    }),
+    startMember(2, { network }),
+  ]);
+  await connectAll(one, two);
+  const known = [two, { term: 3, address: "memory:nowhere" }];
+  one.hub.setPeers(known);
+  for (const [name, frames] of Object.entries(breaks)) {
+    const line = await network.connect(one.address);
+    await meet(line, 3, 1);
+    await until(() => one.hub.isOpen(3));
+    const refused = one.hub.stats.refusedPeers;
+    for (const frame of frames) await line.write(frame).catch(() => {});
+    await until(() => !one.hub.isOpen(3));
+    assert.ok((line as MemoryLine).peer.isClosed, name);
+    assert.equal(one.hub.stats.refusedPeers, refused + 1, name);
+    assert.equal((await two.hub.call(1, name)).head, name);
+  }
+  assert.equal(two.hub.stats.lost, 0);
+  await closeAll(one, two);
+});
+
+Deno.test("what crosses a cancellation or an end is no fault", async () => {
+  const network = new MemoryNetwork();
+  const one = await startMember(1, { network });
+  one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
+  const line = await network.connect(one.address);
+  await meet(line, 3, 1);
+  await line.write(idFrame(KIND.cancel, 7));
+  await line.write(idFrame(KIND.credit, 7, new Uint8Array([0, 0, 0, 9])));
+  await line.write(textFrame(KIND.calls, `[[1,"still"]]`));
+  await until(() => one.calls.length === 1);
+  assert.ok(one.hub.isOpen(3));
+  line.close();
+  await closeAll(one);
+});
+
+Deno.test("a frame in the smallest pieces is a frame, and so are many in one piece", async () => {
+  const network = new MemoryNetwork();
+  const one = await startMember(1, { network });
+  one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
+  const line = await network.connect(one.address);
+  await meet(line, 3, 1);
+  const frames = Array.from({ length: 5 }, (_, id) => textFrame(KIND.calls, `[[${id},"é${id}"]]`));
+  const bytes = new Uint8Array(frames.flatMap((frame) => [...frame]));
+  for (const size of [1, 3, 7, bytes.length, 2]) {
+    const before = one.calls.length;
+    for (let at = 0; at < bytes.length; at += size) await line.write(bytes.subarray(at, at + size));
+    await until(() => one.calls.length === before + 5);
+    assert.deepEqual(one.calls.slice(before), ["é0", "é1", "é2", "é3", "é4"]);
+  }
+  line.close();
+  await closeAll(one);
+});
+
+Deno.test("200 connections that say nothing keep no member from another, and are closed", async () => {
+  const one = await startMember(1);
+  const network = tcp();
+  const idle = await Promise.all(Array.from({ length: 200 }, () => network.connect(one.address)));
+  // All but the last 64 were closed for a newer one.
+  await until(() => one.hub.stats.refusedPeers === 200 - CHANNEL_LIMITS.unprovedMax);
+  const two = await startMember(2);
+  await connectAll(one, two);
+  assert.equal((await two.hub.call(1, "through")).head, "through");
+  await Promise.all(idle.map(closedBy));
+  for (const line of idle) line.close();
+  await until(() => one.hub.stats.refusedPeers === 200);
+  assert.ok(one.hub.isOpen(2));
+  await closeAll(one, two);
+});
+
+Deno.test("a peer that falls silent loses its channel, and gets another one", async () => {
+  const network = new MemoryNetwork();
+  const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
+  await connectAll(one, two);
+  const call = endOf(two.hub.call(1, "answered"));
+  assert.equal(await call, "resolved");
+  network.lines[1]?.hold();
+  const unanswered = endOf(two.hub.call(1, "silence"));
+  assert.equal(await unanswered, "ChannelLost");
+  assert.deepEqual(two.events.slice(0, 2), ["opened 1", "lost 1"]);
+  await until(() => two.hub.isOpen(1) && one.hub.isOpen(2));
+  assert.deepEqual(one.calls, ["answered", "silence"]);
+  await closeAll(one, two);
+});
+
+Deno.test("a silent address says nothing of who should be there", async () => {
+  const network = new MemoryNetwork();
+  const two = await startMember(2, { network });
+  const silent = await network.listen(() => {});
+  assert.equal(await two.hub.probe(silent.address, 1), "unknown");
+  const broken = {
+    listen: network.listen.bind(network),
+    connect: () => Promise.reject(new Error("No route")),
+  };
+  const three = await startMember(3, { network: broken });
+  assert.equal(await three.hub.probe(silent.address, 1), "unknown");
+  assert.equal(await endOf(network.connect("memory:nowhere")), LineRefused.name);
+  await closeAll(two, three);
+});

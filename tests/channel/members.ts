@@ -1,0 +1,182 @@
+// Members for the tests of the channel: hubs with a receiver that remembers what it was told, over TCP on this machine or
+// a network in memory whose lines a test can hold, cut and read along.
+
+import { Hub, type Identity, type Receiver, type Reply, type StreamedReply } from "../../src/channel/hub.ts";
+import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
+import { tcpNetwork } from "../../src/channel/tcp.ts";
+
+export const SECRET = "the secret of the tests";
+
+/** A member under test. */
+export interface Member {
+  readonly term: number;
+  readonly address: string;
+  readonly hub: Hub;
+  /** "opened 1", "lost 1", "gone 1", in their order. */
+  readonly events: string[];
+  readonly notes: unknown[];
+  readonly calls: unknown[];
+}
+
+/** What a test sets apart from what every member has. */
+export interface MemberOptions {
+  readonly network?: Network;
+  readonly identity?: Partial<Identity>;
+  readonly onCall?: (call: unknown, from: number) => Promise<Reply>;
+  readonly onRequest?: Receiver["onRequest"];
+}
+
+/** A network in memory, or TCP on a free port of this machine. */
+export const tcp = () => tcpNetwork("127.0.0.1:0");
+
+/** Starts a member; without `onCall` it answers a call with itself as the head and its `body` as the body. */
+export async function startMember(term: number, options: MemberOptions = {}): Promise<Member> {
+  const events: string[] = [];
+  const notes: unknown[] = [];
+  const calls: unknown[] = [];
+  const onCall = options.onCall ?? ((call) => Promise.resolve(echo(call)));
+  const onRequest = options.onRequest ?? (() => Promise.resolve<StreamedReply>({ head: null, body: null }));
+  const hub = new Hub(
+    options.network ?? tcp(),
+    { database: "db", secret: SECRET, protocol: 1, term, ...options.identity },
+    {
+      onCall: (call, from) => {
+        calls.push(call);
+        return onCall(call, from);
+      },
+      onRequest,
+      onNote: (note) => void notes.push(note),
+      onOpened: (peer) => void events.push(`opened ${peer}`),
+      onLost: (peer, isRefused) => void events.push(`${isRefused ? "gone" : "lost"} ${peer}`),
+    },
+  );
+  return { term, address: await hub.open(), hub, events, notes, calls };
+}
+
+function echo(call: unknown): Reply {
+  return { head: call, body: (call as { body?: string } | null)?.body ?? "" };
+}
+
+/** Tells members of each other and waits until all have channels. */
+export async function connectAll(...members: Member[]): Promise<void> {
+  for (const { hub } of members) hub.setPeers(members);
+  await until(() =>
+    members.every(({ hub, term }) => members.every((other) => other.term === term || hub.isOpen(other.term)))
+  );
+}
+
+export async function closeAll(...members: Member[]): Promise<void> {
+  await Promise.all(members.map(({ hub }) => hub.close()));
+}
+
+/** Waits until something holds; what never does is an error that shows it. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let waits = 0; !holds(); waits++) {
+    if (waits > 4_000) throw new Error(`Never: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** How a promise ended: the name of the error's class, or "resolved". */
+export async function endOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return "resolved";
+  } catch (error) {
+    return (error as Error).constructor.name;
+  }
+}
+
+/** A network within this process. */
+export class MemoryNetwork implements Network {
+  readonly #listeners = new Map<string, (line: Line) => void>();
+  /** Every line, both ends of each connection one after another. */
+  readonly lines: MemoryLine[] = [];
+  #ports = 0;
+
+  listen(onLine: (line: Line) => void): Promise<{ address: string; close(): void }> {
+    const address = `memory:${++this.#ports}`;
+    this.#listeners.set(address, onLine);
+    return Promise.resolve({ address, close: () => void this.#listeners.delete(address) });
+  }
+
+  connect(address: string): Promise<Line> {
+    const onLine = this.#listeners.get(address);
+    if (onLine === undefined) return Promise.reject(new LineRefused(address));
+    const [one, other] = linePair();
+    this.lines.push(one, other);
+    queueMicrotask(() => onLine(other));
+    return Promise.resolve(one);
+  }
+}
+
+/** Both ends of a line. */
+export function linePair(): [MemoryLine, MemoryLine] {
+  const one = new MemoryLine();
+  const other = new MemoryLine();
+  one.peer = other;
+  other.peer = one;
+  return [one, other];
+}
+
+/** One end of a line in memory. */
+export class MemoryLine implements Line {
+  peer!: MemoryLine;
+  /** Everything written to this end. */
+  readonly written: Uint8Array[] = [];
+  /** Arrived and not read. */
+  readonly #arrived: Uint8Array[] = [];
+  #reader: ((bytes: Uint8Array | null) => void) | null = null;
+  #isEnded = false;
+  #held: (() => void)[] | null = null;
+  isClosed = false;
+
+  read(): Promise<Uint8Array | null> {
+    if (this.isClosed) return Promise.reject(new Error("This end is closed"));
+    const bytes = this.#arrived.shift();
+    if (bytes !== undefined) return Promise.resolve(bytes);
+    if (this.#isEnded) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      this.#reader = resolve;
+    });
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    if (this.isClosed || this.peer.isClosed) throw new Error("The line is closed");
+    const copy = bytes.slice();
+    if (this.#held !== null) {
+      await new Promise<void>((resolve) => this.#held?.push(resolve));
+    }
+    this.written.push(copy);
+    this.peer.arrive(copy);
+  }
+
+  /** Writes of this end wait until `letGo`. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  letGo(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const go of held) go();
+  }
+
+  arrive(bytes: Uint8Array | null): void {
+    if (bytes === null) this.#isEnded = true;
+    if (this.#reader === null) {
+      if (bytes !== null) this.#arrived.push(bytes);
+      return;
+    }
+    this.#reader(bytes);
+    this.#reader = null;
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.arrive(null);
+    if (!this.peer.isClosed) this.peer.arrive(null);
+    this.letGo();
+  }
+}
