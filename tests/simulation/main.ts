@@ -1,5 +1,5 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
-// searches seed after seed, `--planted` shows that planted bugs are found.
+// searches seed after seed, `--planted` shows that planted bugs are found. `--members N` is for worlds of that many.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -7,22 +7,27 @@ import { type Outcome, simulate } from "./simulation.ts";
 import { storyOf } from "./story.ts";
 
 /** The value of an option, or what stands in for it. */
-function option(name: string, otherwise: number): number {
+function option<Otherwise>(name: string, otherwise: Otherwise): number | Otherwise {
   const place = Deno.args.indexOf(`--${name}`);
-  const value = place < 0 ? otherwise : Number(Deno.args[place + 1]);
+  if (place < 0) return otherwise;
+  const value = Number(Deno.args[place + 1]);
   if (!Number.isFinite(value)) throw new Error(`--${name} needs a number`);
   return value;
 }
 
+/** Undefined: each seed says. */
+const members = option("members", undefined);
+
 /** Runs one seed and tells what happened. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps });
+  const outcome = await simulate({ seed, steps, members });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
   console.log(`${violation.checker}: ${violation.message}`);
   for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
-  console.log(`Again: deno task sim --seed ${seed} --steps ${steps}`);
+  const more = members === undefined ? "" : ` --members ${members}`;
+  console.log(`Again: deno task sim --seed ${seed} --steps ${steps}${more}`);
   return false;
 }
 
@@ -67,7 +72,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps });
+    const outcome = await simulate({ seed, steps, members });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -64,7 +64,7 @@ export async function joinMembers(
   const sentAt = Life.now();
   const drainer =
     await (database.url === null
-      ? openSessionDrainer(database)
+      ? openSessionDrainer(database.named(sessionNameOf(term)))
       : startDrainThread(database.url, sessionNameOf(term)));
   try {
     await insertMember(session, term, await introduce(term));
