@@ -7,7 +7,7 @@ import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
-import { claimCells, type CellRow, readCells } from "../storage/members/cell_store.ts";
+import { type CellRow, claimCells, readCells } from "../storage/members/cell_store.ts";
 import { endMember, endSessionsNamed, readMembers } from "../storage/members/member_store.ts";
 import { loadClocks, loadTotals } from "../storage/stores/registry_store.ts";
 import type { MemberParts, Note } from "./parts.ts";

@@ -353,7 +353,10 @@ class MemberLink implements Receiver {
   }
 
   /** Opens the channel's address; null without a network. */
-  async open(network: Network | null, identity: ConstructorParameters<typeof Hub>[1]): Promise<string | null> {
+  async open(
+    network: Network | null,
+    identity: ConstructorParameters<typeof Hub>[1],
+  ): Promise<string | null> {
     if (network === null) return null;
     this.hub = new Hub(network, identity, this);
     return await this.hub.open();
@@ -364,7 +367,9 @@ class MemberLink implements Receiver {
     const handlers = this.#handlers();
     const { member } = this;
     if (member === null || handlers === null) return notRun(null);
-    if (relayTo !== 0 && relayTo !== member.term) return await member.relay([0, passed], relayTo) ?? notRun(null);
+    if (relayTo !== 0 && relayTo !== member.term) {
+      return await member.relay([0, passed], relayTo) ?? notRun(null);
+    }
     return await handlers.onCall(passed, from);
   }
 
@@ -408,7 +413,9 @@ async function endTerm({ term, member, lease, database, clock, buckets }: Servin
 
 async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), REGISTRY_LIMITS.lookEveryMs));
+  const late = new Promise<boolean>((resolve) =>
+    timer = setTimeout(() => resolve(false), REGISTRY_LIMITS.lookEveryMs)
+  );
   try {
     return await Promise.race([empty.then(() => true), late]);
   } finally {

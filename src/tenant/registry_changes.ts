@@ -49,7 +49,10 @@ export class RegistryChanges {
     const { rows, version } = await database.transaction(async (session) => {
       await session.query("set transaction isolation level repeatable read");
       const version = await readVersion(session);
-      return { version, rows: version > registry.version ? await readRegistry(session, registry.version) : {} };
+      return {
+        version,
+        rows: version > registry.version ? await readRegistry(session, registry.version) : {},
+      };
     });
     registry.admit(rows, version);
   }
@@ -86,7 +89,9 @@ export class RegistryChanges {
     const until = performance.now() + REGISTRY_LIMITS.confirmMs;
     while (await countUnconfirmed(database, version) > 0) {
       if (performance.now() > until) {
-        throw new Unconfirmed("The change is applied and not yet confirmed everywhere: it is safe to repeat it");
+        throw new Unconfirmed(
+          "The change is applied and not yet confirmed everywhere: it is safe to repeat it",
+        );
       }
       await new Promise((resolve) => setTimeout(resolve, REGISTRY_LIMITS.lookEveryMs));
     }
