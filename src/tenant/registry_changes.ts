@@ -38,9 +38,22 @@ export interface ChangesOptions {
 /** Reads and changes the registry of a member. */
 export class RegistryChanges {
   readonly #options: ChangesOptions;
+  /** The read under way; null while there is none. */
+  #reading: Promise<void> | null = null;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Puts at least a version in force that was committed before the call. Calls at the same time share a read; one that
+   * began too early to see the version is followed by another.
+   */
+  async reach(version: number): Promise<void> {
+    const { registry } = this.#options;
+    while (registry.version < version) {
+      await (this.#reading ??= this.catchUp().finally(() => this.#reading = null));
+    }
   }
 
   /** Puts everything in force that has changed in the tables. */
