@@ -25,6 +25,8 @@ export class Outbox {
   #sealedBytes = 0;
   #streamBytes = 0;
   #isScheduled = false;
+  /** When writing began last. */
+  #leftAt = -Infinity;
   #isStopped = false;
   #roomWaiters: (() => void)[] = [];
   /** Pieces handed to the line; a number that stands still during a write shows that the peer takes nothing. */
@@ -112,16 +114,21 @@ export class Outbox {
   #schedule(): void {
     if (this.#isScheduled || this.isWriting) return;
     this.#isScheduled = true;
-    setImmediate(() => {
+    const flush = () => {
       this.#isScheduled = false;
       void this.#flush();
-    });
+    };
+    // Each write costs the same for one answer and for fifty. So after a frame the next one gathers for a moment; a
+    // channel that is not busy never waits.
+    if (performance.now() - this.#leftAt >= CHANNEL_LIMITS.gatherMs) setImmediate(flush);
+    else setTimeout(flush, CHANNEL_LIMITS.gatherMs);
   }
 
   /** Writes what there is; what is added meanwhile leaves after the turn in which the writes have ended. */
   async #flush(): Promise<void> {
     if (this.#isStopped) return;
     this.isWriting = true;
+    this.#leftAt = performance.now();
     try {
       for (const batch of [this.#calls, this.#answers, this.#notes]) {
         if (batch.chars > 0) this.#seal(batch.take());
