@@ -173,7 +173,7 @@ Deno.test("a member that was never there is told as gone once, and found when it
 });
 
 Deno.test("members come and go by setPeers, and a newcomer may dial before it is known", async () => {
-  const [one, two] = await Promise.all([startMember(1), startMember(2)]);
+  const [one, two] = await Promise.all([startMember(1, { onCall: never }), startMember(2)]);
   two.hub.setPeers([one]);
   // The newcomer has proved who it is and waits.
   await until(() => one.hub.stats.framesReceived === 2);
@@ -182,6 +182,7 @@ Deno.test("members come and go by setPeers, and a newcomer may dial before it is
   await until(() => one.hub.isOpen(2) && two.hub.isOpen(1));
   assert.equal(two.hub.stats.lost + one.hub.stats.refusedPeers, 0);
   const under = endOf(two.hub.call(1, {}));
+  await until(() => one.calls.length === 1);
   two.hub.setPeers([]);
   assert.equal(await under, "ChannelLost");
   assert.deepEqual(two.events, ["opened 1"]);
@@ -229,8 +230,9 @@ Deno.test("a member that leaves answers what is under way and takes nothing new"
   const before = two.hub.call(1, "before");
   await until(() => one.calls.length === 1);
   const closed = one.hub.close();
-  const crossing = endOf(two.hub.call(1, "crossing"));
-  assert.equal(await crossing, "ChannelFull");
+  const { signal } = new AbortController();
+  const crossing = [two.hub.call(1, "crossing"), two.hub.request(1, "crossing", new Uint8Array(), signal)];
+  assert.deepEqual(await Promise.all(crossing.map(endOf)), ["ChannelFull", "ChannelFull"]);
   await until(() => !two.hub.isOpen(1));
   assert.equal(await endOf(two.hub.call(1, "after")), "ChannelFull");
   answer.resolve({ head: "answered", body: "" });
