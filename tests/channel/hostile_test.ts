@@ -201,7 +201,7 @@ Deno.test("a proved peer that breaks a rule loses its channel, and others keep t
     "calls that are no list": [textFrame(KIND.calls, `{"length":1}`)],
     "a call without a number": [textFrame(KIND.calls, `[["1",null]]`)],
     "no JSON": [textFrame(KIND.notes, "[")],
-    "no text": [new Uint8Array([...header(2, KIND.calls), 0x5b, 0xff])],
+    "no text": [new Uint8Array([...header(5, KIND.notes), 0x5b, 0x22, 0xff, 0x22, 0x5d])],
     "an unknown kind": [textFrame(99, "")],
     "a hello again": [textFrame(KIND.hello, "{}")],
     "a frame of gigabytes": [header(0xffff_ffff, KIND.calls)],
@@ -240,6 +240,47 @@ Deno.test("a proved peer that breaks a rule loses its channel, and others keep t
   }
   assert.equal(two.hub.stats.lost, 0);
   await closeAll(one, two);
+});
+
+Deno.test("a proved peer that answers by no rule is no answer", async () => {
+  const network = new MemoryNetwork();
+  const one = await startMember(1, { network });
+  one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
+  const openTo = async () => {
+    const line = await network.connect(one.address);
+    await meet(line, 3, 1);
+    await until(() => one.hub.isOpen(3));
+    return line;
+  };
+  for (
+    const answer of ["[[1,null,5]]\nabc", "[[1,null,-3]]\n", "[[1,null,3],[1,null,0]]\nabc", "[[1,null]]\n"]
+  ) {
+    const line = await openTo();
+    const called = endOf(one.hub.call(3, "x"));
+    await sleep(1);
+    await line.write(textFrame(KIND.answers, answer));
+    assert.equal(await called, answer.startsWith("[[1,null,3]") ? "resolved" : "ChannelLost", answer);
+    await until(() => !one.hub.isOpen(3));
+  }
+  // More of a stream than its reader has room for.
+  const line = await openTo();
+  const { signal } = new AbortController();
+  const asked = one.hub.request(3, "x", new Uint8Array(), signal);
+  await sleep(1);
+  await line.write(textFrame(KIND.replyHead, "[1,null,true]"));
+  const { body } = await asked;
+  const chunk = idFrame(KIND.replyChunk, 1, new Uint8Array(CHANNEL_LIMITS.chunkBytesMax));
+  for (let sent = 0; sent < CHANNEL_LIMITS.streamBytesMax; sent += CHANNEL_LIMITS.chunkBytesMax) {
+    await line.write(chunk);
+  }
+  await sleep(1);
+  assert.ok(one.hub.isOpen(3));
+  const refused = one.hub.stats.refusedPeers;
+  await line.write(chunk);
+  await until(() => !one.hub.isOpen(3));
+  assert.equal(one.hub.stats.refusedPeers, refused + 1);
+  assert.equal(await endOf(new Response(body).bytes()), "ChannelLost");
+  await closeAll(one);
 });
 
 Deno.test("what crosses a cancellation or an end is no fault", async () => {

@@ -2,7 +2,7 @@
 // network in memory, so that minutes take none.
 
 import assert from "node:assert/strict";
-import { KIND, textFrame } from "../../src/channel/frames.ts";
+import { CHANNEL_BOUNDS, KIND, textFrame } from "../../src/channel/frames.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
 import {
   closeAll,
@@ -73,6 +73,31 @@ Deno.test("a peer that falls silent loses its channel after 2 s and gets another
     await until(() => two.hub.isOpen(1) && one.hub.isOpen(2));
     assert.deepEqual(one.calls, ["silence"]);
     assert.deepEqual(two.events, ["opened 1", "lost 1", "opened 1"]);
+    await closeAll(one, two);
+  }));
+
+Deno.test("a peer that reads and says nothing loses its channel", () =>
+  inVirtualTime(async (time) => {
+    const network = new MemoryNetwork();
+    const one = await startMember(1, { network });
+    one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
+    const line = await network.connect(one.address);
+    const { reader } = await meet(line, 3, 1);
+    while (await reader.next(CHANNEL_BOUNDS) !== null);
+    assert.ok(time.now >= 2_000 && time.now <= 2_600, `${time.now} ms`);
+    assert.deepEqual(one.events.slice(0, 2), ["opened 3", "lost 3"]);
+    await closeAll(one);
+  }));
+
+Deno.test("a process that stood still gives its peer time to be heard", () =>
+  inVirtualTime(async (time) => {
+    const network = new MemoryNetwork();
+    const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
+    await connectAll(one, two);
+    // Everything in this process stands still, both members with it.
+    time.now += 10_000;
+    await sleep(5_000);
+    assert.deepEqual([one.events, two.events], [["opened 2"], ["opened 1"]]);
     await closeAll(one, two);
   }));
 
