@@ -12,7 +12,7 @@ import type { Caller, Registry } from "../src/tenant/registry.ts";
 import { isKept, readKept, write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
-import type { Endpoint, EndpointRequest } from "./endpoint.ts";
+import type { Endpoint, EndpointRequest } from "./endpoint_types.ts";
 import { RateLimited, Refused } from "./errors.ts";
 import { checkInput } from "./input.ts";
 import { countCall, type CountingWorld } from "./rate_limit.ts";

@@ -13,7 +13,7 @@ import { cellOf } from "../src/tenant/cell_of.ts";
 import type { Registry } from "../src/tenant/registry.ts";
 import { type Answer, readAnswer, success, write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import type { Members } from "./body.ts";
-import type { About, KeylessEndpoint } from "./endpoint.ts";
+import type { About, KeylessEndpoint } from "./endpoint_types.ts";
 import { checkInput } from "./input.ts";
 import { refusalOf, requestId } from "./respond.ts";
 
