@@ -107,7 +107,9 @@ function passedHandlers(service: Service): PassedHandlers {
     onRequest: async (call) => {
       const { serving } = service;
       const reply = serving === null ? notRun(null) : await runPassedKeyless(serving, keyless, call);
-      return typeof reply.body === "string" ? { head: reply.head, body: new Response(reply.body).body } : reply;
+      return typeof reply.body === "string"
+        ? { head: reply.head, body: new Response(reply.body).body }
+        : reply;
     },
   } as PassedHandlers;
 }

@@ -15,7 +15,7 @@ import type { Members } from "./body.ts";
 import type { Endpoint, EndpointRequest } from "./endpoint.ts";
 import { RateLimited, Refused } from "./errors.ts";
 import { checkInput } from "./input.ts";
-import { type CountingWorld, countCall } from "./rate_limit.ts";
+import { countCall, type CountingWorld } from "./rate_limit.ts";
 import { refusalOf, requestId } from "./respond.ts";
 
 /** What every call with a key needs of the running term. */
@@ -206,7 +206,9 @@ export async function runPassed<World extends KeyedWorld>(
     const caller = registry.callerById(keyId);
     if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
     const { cell } = caller.app;
-    if (!term.doors.tryEnter(cell) && !await term.doors.enter(cell)) return notRun(member.parts.owners.of(cell));
+    if (!term.doors.tryEnter(cell) && !await term.doors.enter(cell)) {
+      return notRun(member.parts.owners.of(cell));
+    }
     member.parts.counts.taken += 1;
     const endpoint = endpoints.get(name);
     if (endpoint === undefined) return replyOf(countInside(world, caller));

@@ -81,7 +81,7 @@ export class Member {
   /** Puts a version of the registry in force that another member has. */
   async reach(version: number): Promise<void> {
     if (version <= this.parts.registry.version) return;
-    await this.parts.changes.catchUp();
+    await this.parts.changes.reach(version);
     // The confirmation need not be waited for by whoever asked.
     this.#beat().catch((error) => this.#warn("A beat failed", error));
   }
@@ -198,8 +198,8 @@ export class Member {
       const told = registry.version;
       const { version, now, prove } = await writer.beat({ share: this.#share, registryVersion: told });
       if (isLed(clock) && this.parts.hub !== null) clock.follow(now);
-      if (version > registry.version) await changes.catchUp();
-      if (registry.version >= version) prove();
+      await changes.reach(version);
+      prove();
       if (registry.version === told) return;
     }
   }

@@ -3,11 +3,12 @@
 
 import { monthOf } from "../../actors/budget.ts";
 import type { CellParts } from "../../actors/term.ts";
+import type { Millis } from "../domain/plans/period.ts";
 import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
-import { claimCells, type CellRow, readCells } from "../storage/members/cell_store.ts";
+import { type CellRow, claimCells, readCells } from "../storage/members/cell_store.ts";
 import { endMember, endSessionsNamed, readMembers } from "../storage/members/member_store.ts";
 import { loadClocks, loadTotals } from "../storage/stores/registry_store.ts";
 import type { MemberParts, Note } from "./parts.ts";
@@ -44,13 +45,25 @@ async function claim(parts: MemberParts, locked: readonly number[]): Promise<Cel
       if (before !== null && before !== writer.term) await bury(parts, before, group.length);
       const cells = group.map(({ cell }) => cell);
       // Whoever had the lock before us may have written between our read and now: then we look again.
-      const taken = new Set(await claimCells(database, cells, before, writer.term));
-      claimed.push(...group.filter(({ cell }) => taken.has(cell)));
+      const taken = await claimCells(database, cells, before, writer.term);
+      const given = new Map(taken.map(({ cell, now }) => [cell, now]));
+      claimed.push(...group.flatMap((row) => {
+        const now = given.get(row.cell);
+        return now === undefined ? [] : [{ ...row, clockMs: floorOf(parts, row.clockMs, now) }];
+      }));
     }
     const done = new Set(claimed.map(({ cell }) => cell));
     left = locked.filter((cell) => !done.has(cell));
   }
   return claimed;
+}
+
+/**
+ * No member's clock is ahead of the server's. So whatever moment a dead owner has seen lies before the server's clock
+ * now; one that handed the cell over has said its last moment.
+ */
+function floorOf({ hub }: MemberParts, clockMs: Millis, databaseNow: Millis): Millis {
+  return hub === null ? clockMs : Math.max(clockMs, databaseNow);
 }
 
 /** Waits until a member answers nothing any more, ends its sessions, and replays what it left in the journal. */

@@ -16,7 +16,7 @@ import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Features } from "../process/features.ts";
-import { LEASE_LIMITS, PROCESS_LIMITS, REGISTRY_LIMITS } from "../process/limits.ts";
+import { LEASE_LIMITS, PROCESS_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
@@ -68,6 +68,9 @@ export type PassedHandlers = Pick<Receiver, "onRequest"> & {
 
 /** How long a stopping member waits for its last calls before it ends them. */
 const LEAVE_MS = 3_000;
+
+/** How long a stopping process that leaves nothing to anybody waits for calls that are about to end. */
+const LAST_CALLS_MS = 20;
 
 /** One process's part in serving a database. */
 export class Service {
@@ -354,7 +357,10 @@ class MemberLink implements Receiver {
   }
 
   /** Opens the channel's address; null without a network. */
-  async open(network: Network | null, identity: ConstructorParameters<typeof Hub>[1]): Promise<string | null> {
+  async open(
+    network: Network | null,
+    identity: ConstructorParameters<typeof Hub>[1],
+  ): Promise<string | null> {
     if (network === null) return null;
     this.hub = new Hub(network, identity, this);
     return await this.hub.open();
@@ -365,7 +371,9 @@ class MemberLink implements Receiver {
     const handlers = this.#handlers();
     const { member } = this;
     if (member === null || handlers === null) return notRun(null);
-    if (relayTo !== 0 && relayTo !== member.term) return await member.relay([0, passed], relayTo) ?? notRun(null);
+    if (relayTo !== 0 && relayTo !== member.term) {
+      return await member.relay([0, passed], relayTo) ?? notRun(null);
+    }
     return await handlers.onCall(passed, from);
   }
 
@@ -409,7 +417,7 @@ async function endTerm({ term, member, lease, database, clock, buckets }: Servin
 
 async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), REGISTRY_LIMITS.lookEveryMs));
+  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), LAST_CALLS_MS));
   try {
     return await Promise.race([empty.then(() => true), late]);
   } finally {

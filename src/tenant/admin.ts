@@ -186,7 +186,10 @@ export async function createKey(
 }
 
 /** Revokes a key, which holds at once; a key that is revoked already stays as it is. */
-export async function revokeKey({ changes, registry, clock }: AdminWorld, { appId, keyId }: ApiKey): Promise<ApiKey> {
+export async function revokeKey(
+  { changes, registry, clock }: AdminWorld,
+  { appId, keyId }: ApiKey,
+): Promise<ApiKey> {
   const { cell } = registry.apps.get(appId) as App;
   return await changes.change(cell, () => {
     const key = registry.keys.get(keyId) as ApiKey;

@@ -38,9 +38,22 @@ export interface ChangesOptions {
 /** Reads and changes the registry of a member. */
 export class RegistryChanges {
   readonly #options: ChangesOptions;
+  /** The read under way; null while there is none. */
+  #reading: Promise<void> | null = null;
 
   constructor(options: ChangesOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Puts at least a version in force that was committed before the call. Calls at the same time share a read; one that
+   * began too early to see the version is followed by another.
+   */
+  async reach(version: number): Promise<void> {
+    const { registry } = this.#options;
+    while (registry.version < version) {
+      await (this.#reading ??= this.catchUp().finally(() => this.#reading = null));
+    }
   }
 
   /** Puts everything in force that has changed in the tables. */
@@ -49,7 +62,10 @@ export class RegistryChanges {
     const { rows, version } = await database.transaction(async (session) => {
       await session.query("set transaction isolation level repeatable read");
       const version = await readVersion(session);
-      return { version, rows: version > registry.version ? await readRegistry(session, registry.version) : {} };
+      return {
+        version,
+        rows: version > registry.version ? await readRegistry(session, registry.version) : {},
+      };
     });
     registry.admit(rows, version);
   }
@@ -86,7 +102,9 @@ export class RegistryChanges {
     const until = performance.now() + REGISTRY_LIMITS.confirmMs;
     while (await countUnconfirmed(database, version) > 0) {
       if (performance.now() > until) {
-        throw new Unconfirmed("The change is applied and not yet confirmed everywhere: it is safe to repeat it");
+        throw new Unconfirmed(
+          "The change is applied and not yet confirmed everywhere: it is safe to repeat it",
+        );
       }
       await new Promise((resolve) => setTimeout(resolve, REGISTRY_LIMITS.lookEveryMs));
     }

@@ -62,9 +62,10 @@ export async function joinMembers(
     await session.query(`set idle_in_transaction_session_timeout = ${LEASE_LIMITS.sessionIdleMs}`);
   }
   const sentAt = Life.now();
-  const drainer = await (database.url === null
-    ? openSessionDrainer(database)
-    : startDrainThread(database.url, sessionNameOf(term)));
+  const drainer =
+    await (database.url === null
+      ? openSessionDrainer(database)
+      : startDrainThread(database.url, sessionNameOf(term)));
   try {
     await insertMember(session, term, await introduce(term));
     return new Writer(database, session, drainer, term, sentAt);
@@ -92,9 +93,12 @@ async function isReady(database: Database, session: PinnedSession): Promise<bool
   const [lease] = await session.query<{ ready: boolean }>("select keys_in_sequence as ready from lease");
   if (lease?.ready === true) return true;
   await session.query("select pg_advisory_unlock_shared($1::bigint)", [MEMBER_LOCK]);
-  const [lock] = await session.query<{ locked: boolean }>("select pg_try_advisory_lock($1::bigint) as locked", [
-    MEMBER_LOCK,
-  ]);
+  const [lock] = await session.query<{ locked: boolean }>(
+    "select pg_try_advisory_lock($1::bigint) as locked",
+    [
+      MEMBER_LOCK,
+    ],
+  );
   if (lock?.locked !== true) return false;
   if (database.kind === "postgres") {
     await new Promise((resolve) => setTimeout(resolve, LEASE_LIMITS.validMs));

@@ -29,24 +29,24 @@ export function readCells(reader: Reader, cells: readonly number[] | null = null
 }
 
 /**
- * Writes a new owner of cells whose locks it holds; answers which of them still had the owner that it saw. Waits for
- * writes under the fence of the last owner, for a bounded time.
+ * Writes a new owner of cells whose locks it holds; answers which of them still had the owner that it saw, and the
+ * database's clock. Waits for writes under the fence of the last owner, for a bounded time.
  */
 export async function claimCells(
   database: Pick<Database, "transaction">,
   cells: readonly number[],
   before: number | null,
   term: number,
-): Promise<number[]> {
-  const rows = await database.transaction(async (session) => {
+): Promise<{ readonly cell: number; readonly now: Millis }[]> {
+  return await database.transaction(async (session) => {
     await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
-    return await session.query<{ cell: number }>(
+    return await session.query(
       `update cells set term = $3::bigint, side = null
-       where cell = any($1::text::int[]) and term is not distinct from $2::bigint returning cell`,
+       where cell = any($1::text::int[]) and term is not distinct from $2::bigint
+       returning cell, (extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
       [arrayText(cells), before, term],
     );
   });
-  return rows.map(({ cell }) => cell);
 }
 
 /** Hands cells over: nothing of them is left in the journal, and their owner answers nothing of them any more. */

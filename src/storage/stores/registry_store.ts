@@ -195,7 +195,11 @@ export async function newRealms(session: Session, appId: string): Promise<RealmR
 }
 
 async function insertRealm(session: Session, { realm, appId, mode }: RealmRecord): Promise<void> {
-  await session.query("insert into realms (realm, app_id, mode) values ($1::int, $2, $3)", [realm, appId, mode]);
+  await session.query("insert into realms (realm, app_id, mode) values ($1::int, $2, $3)", [
+    realm,
+    appId,
+    mode,
+  ]);
 }
 
 async function saveKey(session: Session, key: ApiKey, version: number): Promise<void> {
