@@ -138,7 +138,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/process/",
     "src/read/",
     "src/storage/",
-    "src/storage/journal/",
+    "src/storage/members/",
+    "src/storage/stores/",
     "actors/",
   ],
   "src/housekeeping/": [
