@@ -149,14 +149,15 @@ export class Member {
    * Hands the cells over and takes none any more; this process goes on as a front. Cells in which a call takes long stay
    * here, with their doors open, until it is asked again or the term ends.
    *
+   * @param graceMs how long the last calls may take
    * @returns whether somebody is there to take them
    */
   async leave(graceMs: number): Promise<boolean> {
-    this.#share = 0;
     const isTaken = () => this.#others().some(({ share, term }) => share > 0 && this.parts.hub?.isOpen(term));
     return await this.#inTurn(async () => {
       await this.#look();
       if (!isTaken()) return false;
+      this.#share = 0;
       await this.#beat();
       await this.#handOverAll(performance.now() + graceMs);
       return true;

@@ -34,7 +34,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
 /**
  * Every check of a store. A check whose trouble would cause that of another one comes first.
  *
- * @param term null where no process that serves asks
+ * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, cluster, skewMs, backlog, drift, oldPrices } = facts;
