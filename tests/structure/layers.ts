@@ -220,7 +220,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What is started: the service, and the command line.
   "src/main.ts": [
     "routes/",
-    "src/channel/",
     "src/housekeeping/",
     "src/observability/",
     "src/process/",
