@@ -265,13 +265,10 @@ Deno.test("a schema that cannot be used is a fault of its catalog, and a large o
 
 Deno.test("a schema that an older catalog has and that cannot be used fails before any call", async () => {
   const app = await composeApp(service);
-  const { lease } = service.serving();
-  await lease.transaction((session) =>
-    session.query(
-      `update catalogs set document = replace(document, '"headline":{"type":"string"}', '"headline":{"type":"text"}')
-       where app_id = $1`,
-      [app.appId],
-    )
+  await service.store.database.query(
+    `update catalogs set document = replace(document, '"headline":{"type":"string"}', '"headline":{"type":"text"}')
+     where app_id = $1`,
+    [app.appId],
   );
   await service.restart();
   assertRefused(await composeRecap(app), 502, "generation_failed");
