@@ -16,7 +16,7 @@ const CAPS = {
 };
 
 Deno.test("only a workspace that has used its cap is refused, each mode by its own", () => {
-  const budget = new Budget([], [], [], () => Date.UTC(2026, 0, 31, 23, 59));
+  const budget = new Budget(() => Date.UTC(2026, 0, 31, 23, 59));
   assert.equal(budget.refusal(CAPS, "live"), null);
   budget.take("ws_1", "live", 2);
   assert.equal(budget.refusal(CAPS, "live"), null);
@@ -35,12 +35,12 @@ Deno.test("only a workspace that has used its cap is refused, each mode by its o
 
 Deno.test("a new UTC month starts at nothing", () => {
   let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
-  const budget = new Budget(
-    [{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }],
-    [],
-    [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.2) }],
-    () => now,
-  );
+  const budget = new Budget(() => now);
+  budget.admit({
+    operations: [{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }],
+    issues: [],
+    aiSpend: [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.2) }],
+  });
   assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
   now += 1;
   assert.equal(monthOf(now), "2027-01");
@@ -56,7 +56,8 @@ Deno.test("a new UTC month starts at nothing", () => {
 Deno.test("spend on models is an exact sum over both modes, and refuses once it is at the budget", () => {
   let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
   const rows = [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.1) }];
-  const budget = new Budget([], [], rows, () => now);
+  const budget = new Budget(() => now);
+  budget.admit({ operations: [], issues: [], aiSpend: rows });
   const batch = { totals: new Map() };
   budget.spendInto(batch, "ws_1", amountOf(0.1));
   assert.equal(budget.aiRefusal(CAPS), null);

@@ -48,7 +48,7 @@ Deno.test("a row that is appended and put within one drain is written once, with
     await lease.journal.drain(batches);
     assert.equal(await journalRows(), 0);
     const users = openUserStore(store.database);
-    const [loaded] = await users.load([{ key: 1 }], NOW);
+    const [loaded] = await users.load([{ realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.counters, [counter({ count: 2_000_001n })]);
     assert.deepEqual(loaded?.user, user({ dueAt: NOW }));
     assert.deepEqual(loaded?.reservations, []);
@@ -73,7 +73,7 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       { verb: "put", table: "subscriptions", row: ended },
       { verb: "put", table: "counters", row: counter({ count: 0n, adjusted: -1_000_000n, costCents: 7n }) },
     ]);
-    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.subscriptions, [ended]);
     assert.deepEqual(loaded?.counters, [counter({ count: 0n, adjusted: -1_000_000n, costCents: 7n })]);
   }));

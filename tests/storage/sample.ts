@@ -7,31 +7,41 @@ import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import type { Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import { newUser, type User } from "../../src/domain/user.ts";
-import type { PinnedSession } from "../../src/storage/database.ts";
-import { type StoreLease, tryLease } from "../../src/storage/journal/lease.ts";
+import type { Database, PinnedSession } from "../../src/storage/database.ts";
+import { joinMembers, type Writer } from "../../src/storage/journal/writer.ts";
+import type { NewMember } from "../../src/storage/members/member_store.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 export const DAY_MS = 86_400_000;
 export const NOW = Date.UTC(2026, 2, 10, 12);
 
+/** What a member says of itself that nobody talks to. */
+export const LONER: NewMember = { address: null, share: 1, fingerprints: {} };
+
 /** A store with its writer. */
-export interface Writer {
+export interface TestWriter {
   readonly store: TestStore;
   readonly session: PinnedSession;
-  readonly lease: StoreLease;
+  readonly lease: Writer;
   append(changes: readonly RowChange[]): Promise<AppendedBatch>;
   /** Appends and drains at once. */
   write(changes: readonly RowChange[]): Promise<void>;
   journalRows(): Promise<number>;
 }
 
+/** Joins as a member that nobody can reach. */
+export async function joinAlone(database: Database, session: PinnedSession): Promise<Writer> {
+  const writer = await joinMembers(database, session, () => Promise.resolve(LONER));
+  if (writer === null) throw new Error("Something keeps members out of this store");
+  return writer;
+}
+
 /** Runs a test with a writer on a fresh store. */
-export async function withWriter(work: (writer: Writer) => Promise<void>): Promise<void> {
+export async function withWriter(work: (writer: TestWriter) => Promise<void>): Promise<void> {
   const store = await openTestStore();
   try {
     const session = await store.database.pin(() => {});
-    const lease = await tryLease(store.database, session);
-    if (lease === null) throw new Error("Nobody else can have the lease of a fresh store");
+    const lease = await joinAlone(store.database, session);
     const append = (changes: readonly RowChange[]) => lease.journal.append(changes);
     try {
       await work({

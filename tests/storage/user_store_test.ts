@@ -16,15 +16,17 @@ Deno.test("many users load in one call, by key and by id, each in its place", ()
       { verb: "put", table: "counters", row: counter({ userKey: key, count: BigInt(key) }) },
     ]));
     const loaded = await openUserStore(store.database).load([
-      { key: 2 },
+      { realm: 1, key: 2 },
       { realm: 1, id: "u1" },
       { realm: 1, id: "nobody" },
       { realm: 2, id: "u3" },
       { realm: 1, id: "u3" },
-      { key: 99 },
+      { realm: 1, key: 99 },
       { realm: 1, id: "u2" },
+      { realm: 1, key: 3 },
+      { realm: 2, key: 3 },
     ], NOW);
-    assert.deepEqual(loaded.map((rows) => rows?.user.key ?? null), [2, 1, null, 3, null, null, 2]);
+    assert.deepEqual(loaded.map((rows) => rows?.user.key ?? null), [2, 1, null, 3, null, null, 2, null, 3]);
     for (const rows of loaded) {
       if (rows === null) continue;
       const { key } = rows.user;
@@ -49,7 +51,7 @@ Deno.test("a load has what runs now and what never ends, not what is over", () =
         row: reservation({ id: "rsv_old", status: "released", settledAt: NOW }),
       },
     ]);
-    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId).sort(), ["g", "lifetime"]);
     assert.deepEqual(loaded?.reservations, [reservation()]);
   }));
@@ -65,7 +67,7 @@ Deno.test("the window in which an open hold was taken is loaded however long it 
         row: reservation({ createdAt: OLD.windowEnd - 1, expiresAt: NOW + DAY_MS }),
       },
     ]);
-    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId), ["old"]);
   }));
 
@@ -78,7 +80,7 @@ Deno.test("the window in which a subscription ended is loaded until that end is 
       { verb: "put", table: "counters", row: counter({ groupId: "old", ...OLD }) },
     ]);
     const users = openUserStore(store.database);
-    const [, loaded] = await users.load([{ key: 2 }, { key: 1 }], NOW);
+    const [, loaded] = await users.load([{ realm: 1, key: 2 }, { realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.counters.map(({ groupId }) => groupId), ["old"]);
   }));
 
@@ -125,7 +127,7 @@ Deno.test("balances are live until they expire or are revoked, and as long as a 
       { verb: "put", table: "users", row: user() },
       ...rows.map((row) => ({ verb: "append", table: "credit_balances", row }) as const),
     ]);
-    const [loaded] = await openUserStore(store.database).load([{ key: 1 }], NOW);
+    const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
     assert.deepEqual(loaded?.balances.map(({ id }) => id.at(-1)), ["a", "b", "d", "e", "g"]);
     assert.deepEqual(loaded?.balances[0], rows[0]);
   }));
@@ -169,13 +171,11 @@ Deno.test("users that are due are listed earliest first, within their realm and 
     assert.deepEqual(await users.listDue(1, NOW, 10), [2, 6, 1]);
     assert.deepEqual(await users.listDue(1, NOW, 2), [2, 6]);
     assert.deepEqual(await users.listDue(3, NOW, 2), []);
-    assert.equal(await users.lastUserKey(), 6);
   }));
 
-Deno.test("an empty store knows no user key, and first answers load each in its place", () =>
+Deno.test("first answers load each in its place", () =>
   withWriter(async ({ store, write }) => {
     const users = openUserStore(store.database);
-    assert.equal(await users.lastUserKey(), 0);
     const row = { realm: 1, key: "k", requestHash: "h", status: 200, body: "{}", userKey: null, at: NOW };
     await write([{ verb: "put", table: "idempotency", row }]);
     const asked = [{ realm: 2, key: "k" }, { realm: 1, key: "k" }, { realm: 1, key: "K" }];

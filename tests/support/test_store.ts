@@ -78,10 +78,11 @@ function urlOf(server: string, name: string): string {
 /** PostgreSQL clears its buffers at each start; tests need few. */
 const START_PARAMS = [...PGlite.defaultStartParams, "-c", "shared_buffers=4MB"];
 
-/** An embedded store and the names of its tables. */
+/** An embedded store, the names of its tables, and the statement that puts back what migrations wrote into them. */
 interface Embedded {
   readonly lite: PGlite;
   readonly tables: readonly string[];
+  readonly refill: string;
 }
 
 /**
@@ -109,16 +110,31 @@ async function openEmbedded(): Promise<TestStore> {
 
 async function startEmbedded(): Promise<Embedded> {
   const lite = await PGlite.create({ loadDataDir: await templateImage(), startParams: START_PARAMS });
-  return { lite, tables: await tablesOf(lite) };
+  const tables = await tablesOf(lite);
+  return { lite, tables, refill: await refillOf(lite, tables) };
+}
+
+/** What brings a store whose tables are empty to the state in which it is now. */
+async function refillOf(lite: PGlite, tables: readonly string[]): Promise<string> {
+  const steps: string[] = [];
+  for (const name of tables.filter((table) => table !== "migrations")) {
+    const { rows: [kept] } = await lite.query<{ text: string | null }>(
+      `select quote_literal(json_agg(t)) as text from ${name} t`,
+    );
+    if (!kept?.text) continue;
+    steps.push(`insert into ${name} select * from json_populate_recordset(null::${name}, ${kept.text});`);
+  }
+  const { rows } = await lite.query<{ name: string }>("select sequencename as name from pg_sequences");
+  return [...steps, ...rows.map(({ name }) => `alter sequence ${name} restart;`)].join(" ");
 }
 
 /** Makes a store what it was when it was started; false where a test changed its tables. */
-async function isEmptied({ lite, tables }: Embedded): Promise<boolean> {
+async function isEmptied({ lite, tables, refill }: Embedded): Promise<boolean> {
   const { rows } = await lite.query("select from migrations");
   if (rows.length !== MIGRATIONS.length || (await tablesOf(lite)).join() !== tables.join()) return false;
   // Quicker than truncation, which makes new files for every table and index. Foreign keys are not asked.
   const deletes = tables.filter((name) => name !== "migrations").map((name) => `delete from ${name};`);
-  await lite.exec(`set session_replication_role = replica; ${deletes.join(" ")}`);
+  await lite.exec(`set session_replication_role = replica; ${deletes.join(" ")} ${refill}`);
   await lite.exec("discard all");
   return true;
 }

@@ -5,7 +5,7 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Check } from "../../src/doctor/checks.ts";
 import { runAdmin } from "../../src/tasks/admin.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
-import { tryLease } from "../../src/storage/journal/lease.ts";
+import { joinAlone } from "../storage/sample.ts";
 import { openScratch, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
 
@@ -165,7 +165,7 @@ Deno.test({
       assert.deepEqual((await look()).troubles, ["fail service", "warn lease", "warn features"]);
 
       const session = await store.database.pin(() => {});
-      const lease = await tryLease(store.database, session);
+      const lease = await joinAlone(store.database, session);
       const held = await look();
       assert.deepEqual(held.troubles, ["fail service", "warn features"]);
       const [{ pid } = { pid: 0 }] = await session.query<{ pid: number }>("select pg_backend_pid() as pid");
@@ -173,7 +173,7 @@ Deno.test({
         held.checks.find(({ name }) => name === "lease")?.found ?? "",
         new RegExp(`^held by session ${pid} from 127\\.0\\.0\\.1 since 20`),
       );
-      await lease?.close();
+      await lease.close();
 
       await store.database.query("insert into migrations values ('9999_later', '')");
       assert.ok((await look()).troubles.includes("fail migrations"));

@@ -1,0 +1,148 @@
+// A member's writer: its range of the journal, a prefix of what was appended and nothing of it lost, and the beat by which
+// alone it may answer.
+
+import assert from "node:assert/strict";
+import { Unavailable } from "../../actors/port.ts";
+import { LEASE_LIMITS } from "../../src/process/limits.ts";
+import { openSessionDrainer } from "../../src/storage/journal/drainer.ts";
+import { lastSeq } from "../../src/storage/journal/ranges.ts";
+import { endMember, readMembers } from "../../src/storage/members/member_store.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
+import { counter, joinAlone, LONER, NOW, user, withWriter } from "./sample.ts";
+import { testServerUrl } from "../support/test_store.ts";
+
+const PUT = { verb: "put", table: "counters", row: counter() } as const;
+const BEAT = { share: 1, registryVersion: 0 } as const;
+/** The embedded store has one session; its folder's lock keeps other processes out. */
+const isEmbedded = testServerUrl() === null;
+
+function countOf(count: bigint) {
+  return { verb: "put", table: "counters", row: counter({ count }) } as const;
+}
+
+Deno.test("what a dead member left is in the tables after a replay, and the ranges of two members never meet", () =>
+  withWriter(async ({ store, lease, append, journalRows }) => {
+    await append([{ verb: "put", table: "users", row: user() }, PUT]);
+    const last = await append([countOf(9_000_000n)]);
+    await lease.close();
+    const next = await joinAlone(store.database, await store.database.pin(() => {}));
+    const { seq } = await next.append([countOf(1n)]);
+    assert.ok(last.seq <= lastSeq(lease.term) && lastSeq(lease.term) < seq);
+
+    await next.replay(lease.term);
+    assert.equal(await journalRows(), 1, "a replay stays within the range of the dead member");
+    const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
+    assert.deepEqual(loaded?.counters, [counter({ count: 9_000_000n })]);
+    await next.close();
+  }));
+
+Deno.test("a range of more batches than one step replays whole and in order", () =>
+  withWriter(async ({ store, lease, append, journalRows }) => {
+    for (let index = 1; index <= 450; index++) await append([countOf(BigInt(index))]);
+    await lease.replay(lease.term);
+    assert.equal(await journalRows(), 0);
+    const rows = await store.database.query("select count::text as count from counters");
+    assert.deepEqual(
+      [...rows],
+      [{ count: "0.000450" }].map(({ count }) => ({ count: count.replace(/0+$/, "") })),
+    );
+  }));
+
+Deno.test({
+  name: "of two that replay one term the second waits and finds nothing left",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store, lease, append }) => {
+      for (let index = 1; index <= 250; index++) await append([countOf(BigInt(index))]);
+      await lease.close();
+      const drainers = await Promise.all([1, 2].map(() => openSessionDrainer(store.database)));
+      const left = await Promise.all(drainers.map(async (drainer) => {
+        await drainer.replay(lease.term);
+        return (await store.database.query("select seq from journal")).length;
+      }));
+      assert.deepEqual(left, [0, 0], "whoever waited goes on only when everything is in the tables");
+      await Promise.all(drainers.map((drainer) => drainer.close()));
+    }),
+});
+
+Deno.test("an append of a session that lost its term's setting writes nothing and ends the term", () =>
+  withWriter(async ({ session, lease, append, journalRows }) => {
+    await append([PUT]);
+    await session.query("select set_config('holdfast.seq', '', false)");
+    await assert.rejects(append([PUT]), Unavailable);
+    assert.equal(await journalRows(), 1);
+    assert.equal(lease.isValid(), false);
+    assert.ok(await lease.lost instanceof Unavailable);
+    await assert.rejects(append([PUT]));
+    assert.equal(await journalRows(), 1);
+  }));
+
+Deno.test("of appends in flight together, one that fails takes all later ones with it", () =>
+  withWriter(async ({ append, journalRows }) => {
+    const bad = { verb: "put", table: "users", row: user({ id: "a\0b" }) } as const;
+    const outcomes = await Promise.allSettled([append([PUT]), append([bad]), append([PUT]), append([PUT])]);
+    assert.deepEqual(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "rejected", "rejected"]);
+    assert.equal(await journalRows(), 1);
+  }));
+
+Deno.test("a beat tells the others what it was given and brings the version of the registry", () =>
+  withWriter(async ({ store, lease }) => {
+    await store.database.query("update registry set version = 7");
+    await store.database.query("update members set seen_at = seen_at - interval '1 minute'");
+    const { version, now } = await lease.beat({ share: 0, registryVersion: 3 });
+    assert.equal(version, 7);
+    const [clock] = await store.database.query<{ now: number }>(
+      "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now",
+    );
+    assert.ok(Math.abs((clock?.now as number) - now) < 60_000, "the database's clock, in milliseconds");
+    const [member] = await readMembers(store.database);
+    assert.ok(member !== undefined && member.silentMs < 60_000, "it was seen just now");
+    assert.deepEqual(
+      [member.term, member.share, member.registryVersion, member.hasEnded, member.address],
+      [lease.term, 0, 3, false, LONER.address],
+    );
+  }));
+
+Deno.test({
+  name: "a member may answer by the last beat whose version is in force, whatever it appended since",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ lease, append }) => {
+      const { now } = Date;
+      let lateMs = 0;
+      Date.now = () => now() + lateMs;
+      try {
+        const early = await lease.beat(BEAT);
+        assert.equal(lease.isValid(), true);
+        lateMs += LEASE_LIMITS.validMs;
+        await append([PUT]);
+        assert.equal(lease.isValid(), false, "an append proves nothing about the registry");
+        early.prove();
+        assert.equal(lease.isValid(), false, "a beat counts from when it was sent");
+        const { prove } = await lease.beat(BEAT);
+        assert.equal(lease.isValid(), false, "its version is not in force yet");
+        prove();
+        assert.equal(lease.isValid(), true);
+        early.prove();
+        assert.equal(lease.isValid(), true, "an older beat takes nothing back");
+      } finally {
+        Date.now = now;
+      }
+    }),
+});
+
+for (
+  const [what, end] of [
+    ["that another one has declared dead", "members"],
+    ["whose session lost its term's setting", "session"],
+  ] as const
+) {
+  Deno.test(`the beat of a member ${what} ends its term`, () =>
+    withWriter(async ({ store, session, lease }) => {
+      if (end === "members") await endMember(store.database, lease.term);
+      else await session.query("select set_config('holdfast.seq', '', false)");
+      await assert.rejects(lease.beat(BEAT), Unavailable);
+      assert.ok(await lease.lost instanceof Unavailable);
+      assert.equal(lease.isValid(), false);
+    }));
+}
