@@ -4,7 +4,7 @@
 
 import { Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
-import { Hub, type Receiver } from "../channel/hub.ts";
+import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
 import { Member } from "../cluster/member.ts";
@@ -145,7 +145,7 @@ export class Service {
     return this.serving;
   }
 
-  /** Whether calls for every workspace can be answered here or passed on. */
+  /** Whether calls for every workspace that has an owner can be answered here or passed on. */
   get isReady(): boolean {
     return this.#state === "serving" && this.serving?.member.isReady === true;
   }
@@ -165,7 +165,8 @@ export class Service {
     } catch (error) {
       this.#warn("The cells could not be handed over", error);
     }
-    this.#state = before;
+    // Whoever waited for this may have given up and stopped the service.
+    if (this.#state === "leaving") this.#state = before;
     return false;
   }
 
@@ -365,15 +366,13 @@ class MemberLink implements Receiver {
     return await this.hub.open();
   }
 
-  async onCall(call: unknown, from: number) {
+  onCall(call: unknown, from: number): Promise<Reply> {
     const [relayTo, passed] = call as PassedCall;
     const handlers = this.#handlers();
     const { member } = this;
-    if (member === null || handlers === null) return notRun(null);
-    if (relayTo !== 0 && relayTo !== member.term) {
-      return await member.relay([0, passed], relayTo) ?? notRun(null);
-    }
-    return await handlers.onCall(passed, from);
+    if (member === null || handlers === null) return Promise.resolve(notRun(null));
+    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
+    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
   }
 
   onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {

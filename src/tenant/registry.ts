@@ -5,8 +5,7 @@
 import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
 import { CELLS } from "../../actors/doors.ts";
-import type { Mode } from "../../actors/port.ts";
-import type { CellParts } from "../../actors/term.ts";
+import type { CellParts, Mode } from "../../actors/port.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
 import type { ModelDocument } from "../domain/pricing/price_row.ts";
 import type { Millis } from "../domain/plans/period.ts";
@@ -169,11 +168,13 @@ export class Registry {
   }
 
   /**
-   * Puts rows in force from the next request on; rows that are in force already change nothing.
+   * Puts rows in force from the next request on. A read that was overtaken by a later one changes nothing, or it would
+   * bring a revoked key back.
    *
    * @param version of the registry with these rows, all earlier ones included
    */
   admit(rows: Partial<RegistryRows>, version: number): void {
+    if (version <= this.#version) return;
     const { workspaces, apps, keys, catalogs, realms } = { ...NOTHING, ...rows };
     for (const workspace of workspaces) {
       this.workspaces.set(workspace.workspaceId, workspace);
@@ -187,7 +188,7 @@ export class Registry {
     }
     for (const applied of catalogs) this.#setCatalog(applied);
     for (const key of keys) this.#setKey(key);
-    this.#version = Math.max(this.#version, version);
+    this.#version = version;
   }
 
   /** The workspaces and realms of a cell. */
