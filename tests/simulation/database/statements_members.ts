@@ -205,6 +205,15 @@ const CELL_ROWS: readonly Entry[] = [
     make: ([cell, term]) => (tables) =>
       tables.list("cells", (row) => row.cell === cell && row.term === term).map(() => ({ one: 1 })),
   }],
+  ["select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share", {
+    kind: "write",
+    locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, true)),
+    make: ([cells, term]) => (tables) => {
+      const asked = new Set(numbersOf(cells));
+      return tables.list("cells", (row) => asked.has(row.cell as number) && row.term === term)
+        .map(({ cell }) => ({ cell: cell as number }));
+    },
+  }],
 ];
 
 export const MEMBERS: readonly Entry[] = [...LOCKS, ...JOINING, ...CELL_ROWS];
