@@ -176,6 +176,11 @@ export class Writer implements Lease, Journal {
     return this.#isRemote ? (performance.now() - this.#heardAt) / 1000 : 0;
   }
 
+  /** Seconds since the beat was sent by which this member may answer; 0 on the embedded store, which needs none. */
+  get beatAgeSeconds(): number {
+    return this.#isRemote ? this.#proven.ageMs / 1000 : 0;
+  }
+
   isValid(): boolean {
     if (this.#isLost) return false;
     return !this.#isRemote || this.#proven.ageMs < LEASE_LIMITS.validMs;
