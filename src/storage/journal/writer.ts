@@ -207,9 +207,17 @@ export class Writer implements Lease, Journal {
     return this.#drainer.drain(batches.map(({ seq }) => seq));
   }
 
-  /** Moves everything that a dead term left in the journal into the tables. */
-  replay(term: number): Promise<void> {
-    return this.#drainer.replay(term);
+  /**
+   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends: the drain's
+   * session may be gone, and a member that cannot replay would keep the locks of cells that it cannot take.
+   */
+  async replay(term: number): Promise<void> {
+    try {
+      await this.#drainer.replay(term);
+    } catch (error) {
+      this.#lose(new Unavailable("What a dead member left could not be replayed", { cause: error }));
+      throw error;
+    }
   }
 
   /**
