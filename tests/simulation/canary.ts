@@ -101,6 +101,7 @@ export class Canary {
     const added = Array.from({ length: this.#markers + 1 }, (_, index) => ({
       ...model,
       id: `${MARKER}${index + 1}`,
+      name: `Marker ${index + 1}`,
     }));
     const input = { ...catalog, plans: [...catalog.plans, ...added], expectedVersion: this.#version };
     return { client: { tenant: this.#first, bearer: key }, request: { op: "applyCatalog", input } };
