@@ -250,8 +250,8 @@ export class Member {
 
   /** Takes and hands over what should change hands. */
   async #moveCells(): Promise<void> {
-    if (this.#isClosed || this.#share === 0) return;
     const { term, owners } = this.parts;
+    if (this.#isClosed || term.hasEnded || this.#share === 0) return;
     const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>

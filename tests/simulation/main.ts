@@ -39,13 +39,17 @@ class Summary {
   #calendarMs = 0;
   readonly #faults = new Map<string, number>();
   readonly #answers = new Map<string, number>();
+  readonly #moves = new Map<string, number>();
 
-  add({ calls, faults, virtualMs, calendarMs }: Outcome): void {
+  add({ calls, faults, moves, virtualMs, calendarMs }: Outcome): void {
     this.seeds += 1;
     this.steps += calls.length;
     this.#virtualMs += virtualMs;
     this.#calendarMs += calendarMs;
     for (const [kind, times] of faults) this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + times);
+    for (const [kind, times] of moves.flatMap((each) => Object.entries(each))) {
+      this.#moves.set(kind, (this.#moves.get(kind) ?? 0) + times);
+    }
     for (const { request: { op }, answer } of calls) {
       const what = `${op} ${answer === null ? "unknown" : answer.model.code ?? "ok"}`;
       this.#answers.set(what, (this.#answers.get(what) ?? 0) + 1);
@@ -60,7 +64,8 @@ class Summary {
 
   print(): void {
     console.log(this.line);
-    for (const [title, counts] of [["Faults", this.#faults], ["Calls", this.#answers]] as const) {
+    const all = { Faults: this.#faults, Members: this.#moves, Calls: this.#answers };
+    for (const [title, counts] of Object.entries(all)) {
       const sorted = [...counts].sort(([a], [b]) => a < b ? -1 : 1);
       console.log(`${title}: ${sorted.map(([kind, times]) => `${kind} ${times}`).join(", ")}`);
     }

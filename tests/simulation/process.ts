@@ -55,7 +55,8 @@ export class SimProcess {
   readonly #options: ProcessOptions;
   #http!: Hono;
   #attempt: Attempt | null = null;
-  #lives = 0;
+  #begun = 0;
+  readonly #services: Service[] = [];
 
   constructor(world: ProcessWorld, options: ProcessOptions) {
     this.name = options.name;
@@ -73,7 +74,7 @@ export class SimProcess {
     const { share, port } = this.#options;
     faults.setDark(this.name, false);
     const skewMs = random.pick([0, random.whole(-2_000, 2_000), random.whole(-3_600_000, 3_600_000)]);
-    const owner = this.owner = newOwner(`${this.name}.${++this.#lives}`, this.name, skewMs);
+    const owner = this.owner = newOwner(`${this.name}.${this.#begun += 1}`, this.name, skewMs);
     time.after(0, owner, () => {
       this.database = new SimDatabase({ ...line, owner });
       const clock = new SimClock(time);
@@ -83,6 +84,7 @@ export class SimProcess {
         share,
         adminToken: ADMIN_TOKEN,
       });
+      this.#services.push(this.service);
       this.#http = makeApp(this.#viewOf(this.service), ADMIN_TOKEN);
       void this.service.start();
     });
@@ -96,6 +98,17 @@ export class SimProcess {
   get serving(): Serving | null {
     if (!this.isAlive || this.service === undefined) return null;
     return this.#world.line.time.seenBy(this.owner, () => this.service.serving);
+  }
+
+  /** What its lives counted of cells and of calls between members. */
+  get moves(): Record<string, number> {
+    const sums: Record<string, number> = {};
+    for (const { counts: { cluster } } of this.#services) {
+      for (const [name, count] of Object.entries(cluster)) {
+        if (typeof count === "number") sums[name] = (sums[name] ?? 0) + count;
+      }
+    }
+    return sums;
   }
 
   /** Ends this life at once. Others see its connections go, or only its silence: then its machine is gone with it. */

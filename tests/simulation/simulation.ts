@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { Random } from "../model/random.ts";
+import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
 import { answersChecker } from "./checks/answers.ts";
 import { booksChecker } from "./checks/books.ts";
@@ -58,6 +59,8 @@ export interface Outcome {
   readonly calls: readonly Call[];
   readonly notes: readonly Note[];
   readonly faults: ReadonlyMap<string, number>;
+  /** What members counted of cells that changed hands and of calls that they passed on. */
+  readonly moves: readonly Readonly<Record<string, number>>[];
   readonly virtualMs: number;
   /** How far the calendar went. */
   readonly calendarMs: number;
@@ -129,7 +132,7 @@ class Simulation {
   }
 
   async run(): Promise<Outcome> {
-    const undo = [this.#time.install(), this.#recorder.install(), this.#listen()];
+    const undo = [this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
@@ -140,6 +143,16 @@ class Simulation {
     } finally {
       for (const each of undo.reverse()) each();
     }
+  }
+
+  /** In most worlds a newcomer gets its cells soon: a world lasts less than a minute, and most members live for seconds. */
+  #hurry(): () => void {
+    const limits = CELL_LIMITS as { settledMs: number };
+    const { settledMs } = limits;
+    limits.settledMs = this.#random.pick([300, 1_500, settledMs]);
+    return () => {
+      limits.settledMs = settledMs;
+    };
   }
 
   /** Lets time pass until something is the case; whether it became so within a limit. */
@@ -306,6 +319,7 @@ class Simulation {
       calls: this.#world.calls,
       notes: this.#notes,
       faults: this.#world.faults.counts,
+      moves: this.#world.processes.map(({ moves }) => moves),
       virtualMs: this.#time.now,
       calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
