@@ -2,7 +2,7 @@
 // Taken synchronously inside a turn, so that no await can let two callers pass on one operation; written with the
 // batch of the turn that took them, so that a crash loses neither. Section 7 of the decisions.
 
-import type { AiSpendRow, IssuesRow, Mode, OperationsRow } from "./port.ts";
+import type { AiSpendRow, Mode, OperationsRow, Totals } from "./port.ts";
 import type { Batch } from "./gate.ts";
 import { type Amount, amountOf } from "../src/domain/amount.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -20,13 +20,6 @@ export interface WorkspaceCaps {
 /** The UTC month of a real moment as "YYYY-MM". */
 export function monthOf(at: Millis): string {
   return new Date(at).toISOString().slice(0, 7);
-}
-
-/** What is counted for workspaces and realms, as the tables have it. */
-export interface Totals {
-  readonly operations: readonly OperationsRow[];
-  readonly issues: readonly IssuesRow[];
-  readonly aiSpend: readonly AiSpendRow[];
 }
 
 /** Operations used, by workspace, mode and month; credit balances issued, by realm; spend on models, by workspace. */

@@ -45,6 +45,19 @@ export interface IssuesRow {
   readonly issued: number;
 }
 
+/** Workspaces with their realms, which one cell holds. */
+export interface CellParts {
+  readonly workspaces: ReadonlySet<string>;
+  readonly realms: ReadonlySet<number>;
+}
+
+/** What is counted for workspaces and realms, as the tables have it. */
+export interface Totals {
+  readonly operations: readonly OperationsRow[];
+  readonly issues: readonly IssuesRow[];
+  readonly aiSpend: readonly AiSpendRow[];
+}
+
 /** Every change that the journal takes: those that decisions yield and those of the runtime itself. */
 export type RowChange =
   | Change

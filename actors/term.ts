@@ -3,14 +3,14 @@
 // and the tables. Within a term cells come and go: what was loaded for a cell's workspaces goes with it.
 
 import type { ActorWorld } from "./actor.ts";
-import { Budget, type Totals } from "./budget.ts";
+import { Budget } from "./budget.ts";
 import { Directory } from "./directory.ts";
 import { Doors } from "./doors.ts";
 import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
-import type { Lease, UserStore } from "./port.ts";
+import type { CellParts, Lease, Totals, UserStore } from "./port.ts";
 import { Stopping, Unavailable } from "./port.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
@@ -28,12 +28,6 @@ export interface TermOptions {
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
   readonly spans?: Spans | null;
-}
-
-/** Workspaces with their realms, which one cell holds. */
-export interface CellParts {
-  readonly workspaces: ReadonlySet<string>;
-  readonly realms: ReadonlySet<number>;
 }
 
 /** The runtime of one member. */

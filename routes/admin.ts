@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { success } from "./answer.ts";
-import { type About, type KeylessEndpoint, keylessEndpointsOn } from "./endpoint.ts";
+import { keylessEndpointsOn } from "./endpoint.ts";
+import type { About, KeylessEndpoint } from "./endpoint_types.ts";
 import { Refused } from "./errors.ts";
 import {
   appAnswer,

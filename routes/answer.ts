@@ -18,6 +18,8 @@ export interface WrittenAnswer extends WireAnswer {
   readonly code: AnswerCode;
   /** Whether this is the first answer to an earlier call with the same idempotency key. */
   readonly isReplayed?: boolean;
+  /** The id under which another member answered; left out where this process did. */
+  readonly requestId?: string;
 }
 
 /** An answer that is about a user, where no turn says so: kept as a first answer, it is erased with that user. */

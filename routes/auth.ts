@@ -25,7 +25,7 @@ const BEARER = "Bearer ";
 /** Names of authentication schemes have no case. */
 const ANY_BEARER = /^bearer +/i;
 
-/** The running term and the caller; refuses while this process is not the writer, then an unknown key. */
+/** The running term and the caller; refuses while this process may answer nothing, then an unknown key. */
 export function authenticate<World extends { readonly registry: Pick<Registry, "authenticate"> }>(
   request: Request,
   source: { requireServing(): World },

@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { numberOf } from "../src/domain/amount.ts";
 import { answerOf, success } from "./answer.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { composeAnswer } from "./schemas/answers.ts";
 import { endUserId, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { runTurn, type TurnWorld } from "./turn.ts";

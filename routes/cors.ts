@@ -37,7 +37,9 @@ export function preflight(
 ): Response | Promise<Response> {
   const request = context.req.raw;
   const { serving } = source;
-  if (serving === null) return respondTo(request, new Unavailable("This process is not the writer"));
+  if (serving === null) {
+    return respondTo(request, new Unavailable("This process may answer nothing at the moment"));
+  }
   const origin = request.headers.get("origin");
   const method = request.headers.get("access-control-request-method");
   const isAllowed = origin !== null && method !== null && methods.includes(method) &&

@@ -7,7 +7,8 @@ import { type Amount, amountOf, numberOf } from "../src/domain/amount.ts";
 import { unknownBalance } from "../src/domain/credits/revoke.ts";
 import { requireSameUser } from "./auth.ts";
 import { answerOf, success } from "./answer.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { invalidMember } from "./errors.ts";
 import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
 import {

@@ -9,71 +9,19 @@ import type { IdempotentCall } from "../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { hashOf } from "../src/secrets/hash.ts";
 import type { Caller } from "../src/tenant/registry.ts";
-import { type Answer, type Handled, readAnswer, writeHandled } from "./answer.ts";
-import { type Access, authenticate, authorize, authorizeAdmin, type EndUser } from "./auth.ts";
+import { type Answer, type Handled, readAnswer } from "./answer.ts";
+import { authenticate, authorize, authorizeAdmin } from "./auth.ts";
 import { type Members, readMembers, refuseForbiddenText } from "./body.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { checkInput, readInput } from "./input.ts";
-import type { Definition } from "./definition.ts";
+import type { Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
 import { countCall } from "./rate_limit.ts";
 import { refusalOf, requestId } from "./respond.ts";
 import { type CheckedCall, countAnywhere, type KeyedWorld, runAnywhere } from "./run_anywhere.ts";
 import { type KeylessWorld, runKeylessAnywhere } from "./run_keyless.ts";
 import type { RouteWatch } from "./watch.ts";
 
-/** An endpoint for callers with an API key; `World` is what it works on. */
-export interface Endpoint<World> extends Definition {
-  readonly access: Access;
-  readonly input: z.ZodType;
-  /** Whether an answer holds a token: it is then not kept under an idempotency key. */
-  readonly answersToken?: boolean;
-  /** Whether a call may take long. The cell of its workspace is then not handed over before it has ended. */
-  readonly isLong?: boolean;
-  readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;
-}
-
-/** An endpoint that asks for the admin token, or for nothing. */
-export interface KeylessEndpoint<World> extends Definition {
-  readonly access: "admin" | "open";
-  /** What input that does not fit is refused with; by default `invalid_request`, naming the member. */
-  readonly misfit?: () => Refused;
-  /** The media type of an answer without the envelope. */
-  readonly mediaType?: string;
-  /** The app or workspace that a call is about: it runs at the owner of its cell. Left out: it runs anywhere. */
-  readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;
-  /** Set where each member answers for its own cells: what their answers come to together. */
-  readonly gather?: (answers: readonly unknown[]) => unknown;
-  readonly isLong?: boolean;
-  readonly handle: (
-    request: KeylessRequest<World, unknown>,
-  ) => Promise<Answer | Response> | Answer | Response;
-}
-
-/** What a call without an API key is about. */
-export type About = { readonly appId: string } | { readonly workspaceId: string };
-
-/** A request that has passed every check before its decision. */
-export interface EndpointRequest<World, Input> {
-  readonly world: World;
-  readonly caller: Caller;
-  /** The end user that a token stands for; null with a secret key. */
-  readonly endUser: EndUser | null;
-  readonly input: Input;
-  /** The address as the caller gave it. */
-  readonly url: string;
-  /** Null for a call without an idempotency key. */
-  readonly idempotent: IdempotentCall | null;
-}
-
-/** A request to an endpoint without an API key. */
-export interface KeylessRequest<World, Input> {
-  readonly world: World;
-  readonly input: Input;
-  /** The id that its answer carries. */
-  readonly requestId: string;
-}
-
-/** Where endpoints get what they work on; throws while this process is not the writer. */
+/** Where endpoints get what they work on; throws while this process may answer nothing. */
 export interface Source<World> {
   requireServing(): World;
 }

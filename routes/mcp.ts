@@ -4,7 +4,8 @@
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "../src/mcp/tool_server.ts";
 import { authenticate, authorize } from "./auth.ts";
-import { callEndpoint, type Endpoint, type Source } from "./endpoint.ts";
+import { callEndpoint, type Source } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import type { KeyedWorld } from "./run_anywhere.ts";
 import type { FeedWorld } from "./events.ts";
 import { headersOf, requestId, respondTo } from "./respond.ts";

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { answerOf, success } from "./answer.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { aliasPeopleAnswer, captureAnswer, identifyAnswer } from "./schemas/answers.ts";
 import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./schemas/fields.ts";

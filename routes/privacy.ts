@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { Refused } from "./errors.ts";
 import { success } from "./answer.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import type { EndpointDoc } from "./reference/doc.ts";
 import { deletePersonAnswer, deletionStatusAnswer, nothing, optedOutAnswer } from "./schemas/answers.ts";
 import { endUserId, nameOf, timeText, timeTextOrNull } from "./schemas/fields.ts";

@@ -12,7 +12,7 @@ import type { Caller, Registry } from "../src/tenant/registry.ts";
 import { isKept, readKept, write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
-import type { Endpoint, EndpointRequest } from "./endpoint.ts";
+import type { Endpoint, EndpointRequest } from "./endpoint_types.ts";
 import { RateLimited, Refused } from "./errors.ts";
 import { checkInput } from "./input.ts";
 import { countCall, type CountingWorld } from "./rate_limit.ts";
@@ -85,6 +85,7 @@ export async function countAnywhere(world: KeyedWorld, caller: Caller): Promise<
     caller.app.cell,
     () => Promise.resolve(countInside(world, caller)),
     () => onTheWay(world, { ...call, isCounted: false }, ""),
+    "",
   );
   if (code !== "ok") throw new Unavailable("The owner of this workspace may answer nothing at the moment");
 }
@@ -100,7 +101,13 @@ function runAway<World extends KeyedWorld>(
     world,
     call.caller.app.cell,
     () => runInside(world, call),
-    () => onTheWay(world, { ...call, endpoint: call.endpoint.doc.id }, id),
+    () => {
+      const { endpoint } = call;
+      // Only an answer with a link needs the address, which would make up a good part of a short call.
+      const url = endpoint.answersToken === true ? call.url : "";
+      return onTheWay(world, { ...call, endpoint: endpoint.doc.id, url }, id);
+    },
+    id,
   );
 }
 
@@ -110,11 +117,12 @@ async function runOrPass(
   cell: number,
   run: () => Promise<WrittenAnswer>,
   pass: () => CallOnTheWay,
+  id: string,
 ): Promise<WrittenAnswer> {
   while (true) {
     if (await world.term.doors.enter(cell)) return await run();
     const reply = await passOn(world.member, cell, callSender(world.member, pass()));
-    if (reply !== null) return answerOf(reply);
+    if (reply !== null) return answerOf(reply, id);
   }
 }
 
@@ -139,10 +147,10 @@ function onTheWay(
 }
 
 /** An owner's answer; throws where its rate limit refused. */
-function answerOf({ head, body }: Reply): WrittenAnswer {
+function answerOf({ head, body }: Reply, requestId: string): WrittenAnswer {
   const [status, code, isReplayed, retryAfterS] = head as ReplyHead;
   if (retryAfterS > 0) throw new RateLimited(retryAfterS);
-  return { status, code, body, isReplayed };
+  return { status, code, body, isReplayed, requestId };
 }
 
 /** Runs a call that is inside its cell, and leaves. */

@@ -13,7 +13,7 @@ import { cellOf } from "../src/tenant/cell_of.ts";
 import type { Registry } from "../src/tenant/registry.ts";
 import { type Answer, readAnswer, success, write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import type { Members } from "./body.ts";
-import type { About, KeylessEndpoint } from "./endpoint.ts";
+import type { About, KeylessEndpoint } from "./endpoint_types.ts";
 import { checkInput } from "./input.ts";
 import { refusalOf, requestId } from "./respond.ts";
 
@@ -68,7 +68,7 @@ export async function runKeylessAnywhere<World extends KeylessWorld>(
     if (await world.term.doors.enter(cell)) return await runInside(world, call, cell, id);
     if (endpoint.mediaType === undefined) {
       const reply = await passOn(world.member, cell, callSender(world.member, onTheWay));
-      if (reply !== null) return answerOf(reply);
+      if (reply !== null) return { ...answerOf(reply), requestId: id };
     } else {
       const reply = await passOn(world.member, cell, streamSender(world.member, onTheWay, request.signal));
       if (reply !== null) return await responseOf(reply);

@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { amountOf } from "../src/domain/amount.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { cancelAnswer } from "./schemas/answers.ts";
 import { amount, cutAt, endUserId, moment, nameOf, SHOWN_AS } from "./schemas/fields.ts";
 import { subscription } from "./schemas/records.ts";

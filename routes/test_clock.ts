@@ -3,7 +3,8 @@
 
 import { z } from "zod";
 import { answerOf, success } from "./answer.ts";
-import { type Endpoint, endpointsOn } from "./endpoint.ts";
+import { endpointsOn } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { testClockAnswer } from "./schemas/answers.ts";
 import { moment, timeText } from "./schemas/fields.ts";
 import { type ClockWorld, moveTestClock } from "../src/tenant/test_clock.ts";

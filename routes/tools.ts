@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { invalidField } from "../src/domain/refusal.ts";
 import { answered, refused, type Result } from "../src/domain/result.ts";
 import { EVENTS, type FeedWorld } from "./events.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint } from "./endpoint_types.ts";
 import { type JsonSchema, jsonSchemaOf } from "./reference/json_schema.ts";
 import type { ObjectSchema, Tool, ToolOutcome } from "../src/mcp/tool_server.ts";
 

@@ -12,7 +12,7 @@ import { unknownReservation } from "../src/domain/metering/reservation.ts";
 import { refused, type Result } from "../src/domain/result.ts";
 import type { AnswerCode } from "../src/observability/request_counts.ts";
 import { answerOf, type Handled, isKept, write } from "./answer.ts";
-import type { EndpointRequest } from "./endpoint.ts";
+import type { EndpointRequest } from "./endpoint_types.ts";
 
 /** What turns run on. */
 export interface TurnWorld {

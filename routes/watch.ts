@@ -41,7 +41,7 @@ export class RouteWatch {
   answered(startedAt: number, request: Request, answer: WrittenAnswer): Response {
     const isReplayed = answer.isReplayed === true;
     if (isReplayed) this.#counts.replayed += 1;
-    return this.ended(startedAt, answer.code, respond(request, answer, isReplayed));
+    return this.ended(startedAt, answer.code, respond(request, answer, isReplayed, answer.requestId));
   }
 
   /** The response to what a request threw. */

@@ -2,7 +2,7 @@
 
 import type { RefusalCode } from "../../src/domain/refusal.ts";
 import type { Access } from "../auth.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint.ts";
+import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {

@@ -6,7 +6,7 @@ import type { RefusalCode } from "../../src/domain/refusal.ts";
 import { OPTION_MEMBERS } from "../body.ts";
 import { STATUS } from "../errors.ts";
 import type { Definition, Method } from "../definition.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint.ts";
+import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
 import { type EndpointDoc, TAGS } from "./doc.ts";
 import { errorsOf, MEANING } from "./errors.ts";

@@ -29,6 +29,8 @@ interface Asked {
   readonly resolve: (reply: StreamedReply) => void;
   readonly reject: (reason: unknown) => void;
   readonly unlisten: () => void;
+  /** Whether the peer may have it. */
+  hasLeft: boolean;
   isAnswered: boolean;
   /** Nobody wants the answer any more; what still comes of it is dropped. */
   isGivenUp: boolean;
@@ -72,17 +74,21 @@ export class AskedRequests {
     const { promise, resolve, reject } = Promise.withResolvers<StreamedReply>();
     const giveUp = () => this.#giveUp(id, signal.reason);
     signal.addEventListener("abort", giveUp);
-    this.#asked.set(id, {
+    const asked: Asked = {
       bodyBytes: body.length,
       resolve,
       reject,
       unlisten: () => signal.removeEventListener("abort", giveUp),
+      hasLeft: false,
       isAnswered: false,
       isGivenUp: false,
       controller: null,
       roomBytes: CHANNEL_LIMITS.streamBytesMax,
+    };
+    this.#asked.set(id, asked);
+    this.#outbox.addStreamFrame(linedFrame(KIND.request, json, body), () => {
+      asked.hasLeft = true;
     });
-    this.#outbox.addStreamFrame(linedFrame(KIND.request, json, body));
     return promise;
   }
 
@@ -122,11 +128,19 @@ export class AskedRequests {
     this.#fail(asked, new ChannelLost("The peer did not finish its answer"));
   }
 
-  /** Ends everything that is under way. */
-  fail(reason: Error): void {
+  onNotTaken(payload: Uint8Array): void {
+    const id = idOf(payload);
+    const asked = this.#of(id);
+    if (asked.isAnswered) throw new ProtocolFault("A reply came of what was not taken");
+    this.#end(id, asked);
+    this.#fail(asked, new ChannelFull("The peer is leaving and did not take the request"));
+  }
+
+  /** Ends everything that is under way: as lost, or as unsent where the peer cannot have it. */
+  fail(lost: Error, unsent: Error): void {
     for (const [id, asked] of [...this.#asked]) {
       this.#end(id, asked);
-      this.#fail(asked, reason);
+      this.#fail(asked, asked.hasLeft ? lost : unsent);
     }
   }
 

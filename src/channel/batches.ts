@@ -2,7 +2,6 @@
 // of answers is a line of JSON, `[[id, head, bodyLength], ...]`, and the bodies one after another, so that no body is
 // escaped or parsed. Lengths are in UTF-16 units of the decoded text. A frame of notes is JSON, `[note, ...]`.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { KIND, ProtocolFault, textFrame, textOf, valueOf } from "./frames.ts";
 
 /** In the place of a body's length: there is no answer, and nobody knows whether the call ran. */
@@ -28,10 +27,6 @@ export class Batch {
 
   get chars(): number {
     return this.#json.length + this.#bodies.length;
-  }
-
-  get isFull(): boolean {
-    return this.chars >= CHANNEL_LIMITS.batchChars;
   }
 
   add(json: string, body = ""): void {

@@ -122,7 +122,7 @@ export class Channel {
     ) throw new ChannelFull(`The channel to member ${this.term} has no room for another call`);
     const id = ++this.#lastId;
     this.#pendingChars += json.length;
-    this.#outbox.addCall(`[${id},${json}]`);
+    this.#outbox.addCall(id, json);
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, chars: json.length });
     });
@@ -164,11 +164,13 @@ export class Channel {
     clearInterval(this.#ticks);
     this.#parts.line.close();
     this.#outbox.stop();
-    const lost = new ChannelLost(`The channel to member ${this.term} was lost. ${reason}`);
-    const pending = [...this.#pending.values()];
+    const message = `The channel to member ${this.term} was lost. ${reason}`;
+    const lost = new ChannelLost(message);
+    const unsent = new ChannelFull(message);
+    const pending = [...this.#pending];
     this.#pending.clear();
-    for (const { reject } of pending) reject(lost);
-    this.#asked.fail(lost);
+    for (const [id, { reject }] of pending) reject(id > this.#outbox.lastCallLeft ? unsent : lost);
+    this.#asked.fail(lost, unsent);
     this.#served.fail();
     if (isTold) this.#parts.onEnd();
   }
@@ -216,6 +218,8 @@ export class Channel {
         return this.#asked.onEnd(payload);
       case KIND.replyAbort:
         return this.#asked.onAbort(payload);
+      case KIND.notTaken:
+        return this.#asked.onNotTaken(payload);
     }
   }
 

@@ -23,6 +23,7 @@ export const KIND = {
   replyAbort: 14,
   cancel: 15,
   credit: 16,
+  notTaken: 17,
 } as const;
 
 /** The most bytes of payload by kind; a kind without an entry is not allowed. */
@@ -53,6 +54,7 @@ export const CHANNEL_BOUNDS: FrameBounds = {
   [KIND.replyAbort]: ID_BYTES,
   [KIND.cancel]: ID_BYTES,
   [KIND.credit]: ID_BYTES + 4,
+  [KIND.notTaken]: ID_BYTES,
 };
 
 /** The other side broke the rules of the channel: its connection is closed, and nothing else happens. */

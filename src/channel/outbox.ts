@@ -10,6 +10,13 @@ import type { ChannelStats } from "./shapes.ts";
 
 const PING = textFrame(KIND.ping, "");
 
+/** A frame that waits to be written. */
+interface Waiting {
+  readonly frame: Uint8Array;
+  /** Called when its writing begins: from then on the peer may have it. */
+  readonly onLeave: (() => void) | null;
+}
+
 /** The writing side of a channel. */
 export class Outbox {
   readonly #line: Line;
@@ -19,14 +26,19 @@ export class Outbox {
   readonly #answers = new Batch(KIND.answers);
   readonly #notes = new Batch(KIND.notes);
   /** Frames of batches that were full before they could leave. */
-  #sealed: Uint8Array[] = [];
+  #sealed: Waiting[] = [];
   /** Frames of requests and their streamed answers. */
-  readonly #streams: Uint8Array[] = [];
+  readonly #streams: Waiting[] = [];
   #sealedBytes = 0;
   #streamBytes = 0;
   #isScheduled = false;
+  /** When writing began last. */
+  #leftAt = -Infinity;
   #isStopped = false;
   #roomWaiters: (() => void)[] = [];
+  #lastCall = 0;
+  /** The last call whose writing has begun; later ones never left. */
+  lastCallLeft = 0;
   /** Pieces handed to the line; a number that stands still during a write shows that the peer takes nothing. */
   writes = 0;
   isWriting = false;
@@ -51,8 +63,10 @@ export class Outbox {
     return this.waitingBytes + bytes <= CHANNEL_LIMITS.waitingBytesMax;
   }
 
-  addCall(json: string): void {
-    this.#add(this.#calls, json);
+  /** @param id larger than that of every call before */
+  addCall(id: number, json: string): void {
+    this.#add(this.#calls, `[${id},${json}]`);
+    this.#lastCall = id;
   }
 
   addAnswer(json: string, body: string): void {
@@ -64,9 +78,9 @@ export class Outbox {
   }
 
   /** Adds a frame of a request; those leave in their order. */
-  addStreamFrame(frame: Uint8Array): void {
+  addStreamFrame(frame: Uint8Array, onLeave: (() => void) | null = null): void {
     if (this.#isStopped) return;
-    this.#streams.push(frame);
+    this.#streams.push({ frame, onLeave });
     this.#streamBytes += frame.length;
     this.#schedule();
   }
@@ -74,7 +88,7 @@ export class Outbox {
   /** Tells the peer that this side lives. What is being written tells it as well. */
   ping(): void {
     if (this.isWriting || this.#isStopped) return;
-    this.#seal(PING);
+    this.#seal(PING, null);
     this.#schedule();
   }
 
@@ -97,45 +111,57 @@ export class Outbox {
     if (this.#isStopped) return;
     // A frame of what waits and of one more that is as large as a frame may be would be too large.
     if (batch.chars > 0 && batch.chars + json.length + body.length > CHANNEL_LIMITS.batchChars) {
-      this.#seal(batch.take());
+      this.#sealBatch(batch);
     }
     batch.add(json, body);
-    if (batch.isFull) this.#seal(batch.take());
     this.#schedule();
   }
 
-  #seal(frame: Uint8Array): void {
-    this.#sealed.push(frame);
+  #sealBatch(batch: Batch): void {
+    const lastCall = this.#lastCall;
+    const onLeave = () => {
+      this.lastCallLeft = lastCall;
+    };
+    this.#seal(batch.take(), batch === this.#calls ? onLeave : null);
+  }
+
+  #seal(frame: Uint8Array, onLeave: (() => void) | null): void {
+    this.#sealed.push({ frame, onLeave });
     this.#sealedBytes += frame.length;
   }
 
   #schedule(): void {
     if (this.#isScheduled || this.isWriting) return;
     this.#isScheduled = true;
-    setImmediate(() => {
+    const flush = () => {
       this.#isScheduled = false;
       void this.#flush();
-    });
+    };
+    // Each write costs the same for one answer and for fifty. So after a frame the next one gathers for a moment; a
+    // channel that is not busy never waits.
+    if (performance.now() - this.#leftAt >= CHANNEL_LIMITS.gatherMs) setImmediate(flush);
+    else setTimeout(flush, CHANNEL_LIMITS.gatherMs);
   }
 
   /** Writes what there is; what is added meanwhile leaves after the turn in which the writes have ended. */
   async #flush(): Promise<void> {
     if (this.#isStopped) return;
     this.isWriting = true;
+    this.#leftAt = performance.now();
     try {
       for (const batch of [this.#calls, this.#answers, this.#notes]) {
-        if (batch.chars > 0) this.#seal(batch.take());
+        if (batch.chars > 0) this.#sealBatch(batch);
       }
-      const frames = this.#sealed;
+      const sealed = this.#sealed;
       this.#sealed = [];
-      for (const frame of frames) {
-        await this.#write(frame);
-        this.#sealedBytes -= frame.length;
+      for (const waiting of sealed) {
+        await this.#write(waiting);
+        this.#sealedBytes -= waiting.frame.length;
       }
       const piece = this.#streams.shift();
       if (piece !== undefined) {
         await this.#write(piece);
-        this.#streamBytes -= piece.length;
+        this.#streamBytes -= piece.frame.length;
         this.#wakeStreams();
       }
     } catch (error) {
@@ -146,8 +172,9 @@ export class Outbox {
     if (this.waitingBytes > 0 && !this.#isStopped) this.#schedule();
   }
 
-  async #write(frame: Uint8Array): Promise<void> {
+  async #write({ frame, onLeave }: Waiting): Promise<void> {
     if (this.#isStopped) return;
+    onLeave?.();
     const size = CHANNEL_LIMITS.writeBytesMax;
     for (let at = 0; at < frame.length; at += size) {
       await this.#line.write(frame.length <= size ? frame : frame.subarray(at, at + size));

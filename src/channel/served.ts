@@ -47,7 +47,7 @@ export class ServedRequests {
     return this.#served.size;
   }
 
-  /** @param isTaken whether the request is served; else it is answered as one that has no answer */
+  /** @param isTaken whether the request is served; else the peer learns that it did not run */
   onRequest(payload: Uint8Array, isTaken: boolean): void {
     const { value, bytes } = linedOf(payload);
     if (!Array.isArray(value) || value.length !== 2) throw new ProtocolFault("A request has another shape");
@@ -66,7 +66,7 @@ export class ServedRequests {
     };
     this.#served.set(id, served);
     if (isTaken) void this.#answer(served, value[1], bytes.slice());
-    else this.#end(served, KIND.replyAbort);
+    else this.#end(served, KIND.notTaken);
   }
 
   onCancel(payload: Uint8Array): void {

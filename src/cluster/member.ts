@@ -138,19 +138,24 @@ export class Member {
   }
 
   /**
-   * Hands every cell over at once and takes none any more; this process goes on as a front.
+   * Hands every cell over and takes none any more; this process goes on as a front. Cells with long calls inside follow
+   * the others, since their calls get more time; what is still here after that goes when the process ends.
    *
+   * @param graceMs how long the last calls may take
    * @returns whether somebody is there to take them
    */
   async leave(graceMs: number): Promise<boolean> {
-    this.#share = 0;
     const isTaken = () => this.#others().some(({ share, term }) => share > 0 && this.parts.hub?.isOpen(term));
     return await this.#inTurn(async () => {
       await this.#look();
       if (!isTaken()) return false;
+      this.#share = 0;
       await this.#beat();
-      const { held } = this.parts.term.doors;
-      return held.length === 0 || await handOver(this.parts, held, null, graceMs);
+      const { doors } = this.parts.term;
+      const quiet = doors.held.filter((cell) => !doors.isPinned(cell));
+      if (quiet.length > 0) await handOver(this.parts, quiet, null);
+      if (doors.held.length > 0) await handOver(this.parts, doors.held, null, graceMs);
+      return true;
     });
   }
 

@@ -2,7 +2,7 @@
 // it did not run (rule 4 of the cluster's design). A lost channel or a time-out leaves nobody who knows, and is 503.
 
 import { Unavailable } from "../../actors/port.ts";
-import type { Reply, StreamedReply } from "../channel/hub.ts";
+import { ChannelFull, type Reply, type StreamedReply } from "../channel/hub.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
 import type { Member } from "./member.ts";
 
@@ -40,7 +40,7 @@ export async function passOn<Answer extends { readonly head: unknown }>(
   while (true) {
     if (term.doors.isHere(cell)) return null;
     const owner = owners.of(cell);
-    const reply = owner === null ? null : await send(owner);
+    const reply = owner === null ? null : await sent(send, owner);
     const newOwner = reply === null ? null : ownerIfNotRun(reply.head);
     if (reply !== null && newOwner === null) {
       counts.passedOn += 1;
@@ -53,6 +53,19 @@ export async function passOn<Answer extends { readonly head: unknown }>(
     } else {
       await member.lookForOwners();
     }
+  }
+}
+
+/** The answer of a member; null where the call has not left this process and never will. */
+async function sent<Answer extends { readonly head: unknown }>(
+  send: Sender<Answer>,
+  owner: number,
+): Promise<Answer | null> {
+  try {
+    return await send(owner);
+  } catch (error) {
+    if (error instanceof ChannelFull) return null;
+    throw error;
   }
 }
 

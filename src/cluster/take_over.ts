@@ -2,7 +2,7 @@
 // more, and replay what it left; write the own term; only then load; only then open.
 
 import { monthOf } from "../../actors/budget.ts";
-import type { CellParts } from "../../actors/term.ts";
+import type { CellParts } from "../../actors/port.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";

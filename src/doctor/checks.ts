@@ -33,7 +33,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
 /**
  * Every check of a store. A check whose trouble would cause that of another one comes first.
  *
- * @param term null where another process than the writer asks
+ * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, holder, skewMs, backlog, drift, oldPrices } = facts;
@@ -121,17 +121,17 @@ function checkMigrations({ applied, missing, changed, unknown }: MigrationState)
   return ok(name, `all ${applied.length} applied`);
 }
 
-function checkLease({ kind }: DatabaseFacts, holder: LeaseHolder | null, isWriter: boolean): Check {
+function checkLease({ kind }: DatabaseFacts, holder: LeaseHolder | null, isServing: boolean): Check {
   const name = "lease";
   if (kind === "embedded") {
-    if (isWriter) return ok(name, "this process has the data folder");
+    if (isServing) return ok(name, "this process has the data folder");
     return warn(name, "no process has the data folder", "Start the service");
   }
   if (holder === null) {
-    if (isWriter) {
+    if (isServing) {
       return fail(name, "no session has it", "Look at the service's log: it should step down by itself");
     }
-    return warn(name, "no process is the writer", "Start the service");
+    return warn(name, "no process serves this database", "Start the service");
   }
   const { pid, address, since } = holder;
   return ok(

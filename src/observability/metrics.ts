@@ -77,7 +77,7 @@ function addWriter(registry: Registry, service: Service): void {
   addGauge(
     registry,
     "holdfast_writer",
-    "1 while this process is the writer.",
+    "1 while this process serves, which only a member does.",
     () => service.serving === null ? 0 : 1,
   );
   new Gauge({
@@ -92,13 +92,13 @@ function addWriter(registry: Registry, service: Service): void {
   addCounter(
     registry,
     "holdfast_terms_total",
-    "Times this process became the writer.",
+    "Times this process began to serve.",
     () => counts.termsBegun,
   );
   addCounter(
     registry,
     "holdfast_terms_lost_total",
-    "Times a fault ended this process's term as the writer: a lost lease or session, a failed append or drain.",
+    "Times a fault ended this process's term: a lost session, a failed append or drain.",
     () => counts.termsLost,
   );
   addGauge(

@@ -208,6 +208,8 @@ export const CHANNEL_LIMITS = {
   unprovedMax: 64,
   /** Proved connections of members that this process has not heard of yet. */
   unknownMax: 64,
+  /** How long a frame gathers calls and answers when the one before has only just left. */
+  gatherMs: 1,
   /** How often a channel says that it lives ... */
   pingEveryMs: 500,
   /** ... and after how many of these times without a word from the peer it is closed. */

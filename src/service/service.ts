@@ -4,7 +4,7 @@
 
 import { Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
-import { Hub, type Receiver } from "../channel/hub.ts";
+import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
 import { Member } from "../cluster/member.ts";
@@ -365,15 +365,13 @@ class MemberLink implements Receiver {
     return await this.hub.open();
   }
 
-  async onCall(call: unknown, from: number) {
+  onCall(call: unknown, from: number): Promise<Reply> {
     const [relayTo, passed] = call as PassedCall;
     const handlers = this.#handlers();
     const { member } = this;
-    if (member === null || handlers === null) return notRun(null);
-    if (relayTo !== 0 && relayTo !== member.term) {
-      return await member.relay([0, passed], relayTo) ?? notRun(null);
-    }
-    return await handlers.onCall(passed, from);
+    if (member === null || handlers === null) return Promise.resolve(notRun(null));
+    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
+    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
   }
 
   onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {

@@ -46,13 +46,13 @@ export async function probe(database: Pick<Database, "query">): Promise<void> {
 }
 
 /** A value of an encoded row. */
-export type Cell = string | number | boolean | null;
+export type ColumnValue = string | number | boolean | null;
 
 /** NULL in COPY's text format. */
 export const NULL = "\\N";
 
 /** Text of a value for COPY: NULL as \N, control characters and backslashes escaped. */
-export function copyText(value: Cell): string {
+export function copyText(value: ColumnValue): string {
   if (value === null) return NULL;
   if (typeof value !== "string") return value === true ? "t" : value === false ? "f" : String(value);
   return NEEDS_ESCAPE.test(value) ? value.replace(ESCAPED, (char) => ESCAPES[char] as string) : value;

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import type { Migration } from "../../sql/migrations.ts";
 import type { Database, Session } from "./database.ts";
 
-/** Any number that no other program on the same database uses; the writer's lease uses the next one. */
+/** Any number that no other program on the same database uses; the members' lock is the next one. */
 export const MIGRATION_LOCK = 4_614_206_521;
 
 /** The tables are newer than the program, or an applied migration's text has changed. */

@@ -18,7 +18,7 @@ import {
 } from "./admin_catalog.ts";
 import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
-import { type Cell, renderTable, safeText } from "./table.ts";
+import { renderTable, safeText, type TableValue } from "./table.ts";
 
 interface ImportCommandOptions extends ApplyOptions {
   readonly only?: readonly string[];
@@ -96,11 +96,11 @@ function importText({ differences, imported, missing, unpriced }: PriceImport): 
   return [table, ...lines].join("\n");
 }
 
-function rowOf({ model, member, before, after }: PriceDifference): Cell[] {
-  return [model, member, cellOf(before), cellOf(after)];
+function rowOf({ model, member, before, after }: PriceDifference): TableValue[] {
+  return [model, member, shownOf(before), shownOf(after)];
 }
 
-function cellOf(value: unknown): Cell {
+function shownOf(value: unknown): TableValue {
   if (value === null || typeof value === "number" || typeof value === "string") return value;
   return JSON.stringify(value);
 }

@@ -1,20 +1,20 @@
-// Aligned tables for people. Columns of numbers are right-aligned. Control characters in a cell never reach the
+// Aligned tables for people. Columns of numbers are right-aligned. Control characters in a value never reach the
 // terminal: anybody may have chosen a name.
 
-/** A cell; null shows as "-". */
-export type Cell = string | number | null | undefined;
+/** A value; null shows as "-". */
+export type TableValue = string | number | null | undefined;
 
 const GAP = "  ";
 const UNSAFE = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 
 /** A table with a line of titles, without a final line break. */
-export function renderTable(titles: readonly string[], rows: readonly (readonly Cell[])[]): string {
+export function renderTable(titles: readonly string[], rows: readonly (readonly TableValue[])[]): string {
   const isRight = titles.map((_, column) => rows.length > 0 && rows.every((row) => isNumeric(row[column])));
-  const texts = [titles, ...rows.map((row) => titles.map((_, column) => cellText(row[column])))];
+  const texts = [titles, ...rows.map((row) => titles.map((_, column) => textOf(row[column])))];
   const widths = titles.map((_, column) => Math.max(...texts.map((line) => lengthOf(line[column] ?? ""))));
   return texts.map((line) => {
-    const cells = line.map((text, column) => pad(text, widths[column] ?? 0, isRight[column] === true));
-    return cells.join(GAP).trimEnd();
+    const fields = line.map((text, column) => pad(text, widths[column] ?? 0, isRight[column] === true));
+    return fields.join(GAP).trimEnd();
   }).join("\n");
 }
 
@@ -28,13 +28,13 @@ export function safeText(text: string): string {
   return text.replace(UNSAFE, "\u{fffd}");
 }
 
-function cellText(cell: Cell): string {
-  if (cell === null || cell === undefined || cell === "") return "-";
-  return typeof cell === "number" ? numberText(cell) : safeText(cell);
+function textOf(value: TableValue): string {
+  if (value === null || value === undefined || value === "") return "-";
+  return typeof value === "number" ? numberText(value) : safeText(value);
 }
 
-function isNumeric(cell: Cell): boolean {
-  return cell === null || typeof cell === "number";
+function isNumeric(value: TableValue): boolean {
+  return value === null || typeof value === "number";
 }
 
 function pad(text: string, width: number, isRight: boolean): string {

@@ -70,9 +70,9 @@ function parseRow(line: string, number: number, index: number): TraceRow | Trace
   if (line.length > LINE_LENGTH_MAX) {
     return new TraceFault(number, `has more than ${LINE_LENGTH_MAX} characters`);
   }
-  const cells = line.split(",");
-  const [time = "", context = "", generated = ""] = cells;
-  if (cells.length !== 3) return new TraceFault(number, `must have 3 values, not ${cells.length}`);
+  const values = line.split(",");
+  const [time = "", context = "", generated = ""] = values;
+  if (values.length !== 3) return new TraceFault(number, `must have 3 values, not ${values.length}`);
   const atMs = parseTime(time);
   if (atMs === null) return new TraceFault(number, `TIMESTAMP: must be a time, not "${time}"`);
   const [contextTokens, generatedTokens] = [parseTokens(context), parseTokens(generated)];

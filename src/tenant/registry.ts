@@ -5,8 +5,7 @@
 import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
 import { CELLS } from "../../actors/doors.ts";
-import type { Mode } from "../../actors/port.ts";
-import type { CellParts } from "../../actors/term.ts";
+import type { CellParts, Mode } from "../../actors/port.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
 import type { ModelDocument } from "../domain/pricing/price_row.ts";
 import type { Millis } from "../domain/plans/period.ts";

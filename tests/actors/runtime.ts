@@ -36,7 +36,7 @@ export interface Runtime {
 }
 
 /** Starts a term that replays what the last one left. */
-export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = {}): Promise<Runtime> {
+export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = {}): Promise<Runtime> {
   const lease = store.takeLease();
   let now = NOW;
   const clock = { now: () => now };
@@ -65,7 +65,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
   term.admit({ operations: tables.operations(), issues: tables.issues(), aiSpend: tables.aiSpend() });
   const call: Runtime["call"] = (userId, name, input, more = {}) =>
     term.directory.runById(userId, { realm, name, input, ...more });
-  return {
+  return Promise.resolve({
     term,
     lease,
     realm,
@@ -100,7 +100,7 @@ export async function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCa
       return result.answer.counters[0]?.counter.count ?? 0n;
     },
     passivate: () => passivateIdle(term.directory),
-  };
+  });
 }
 
 let idleDays = 0;

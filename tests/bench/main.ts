@@ -8,6 +8,7 @@ import { plpgsql } from "./contestants/function.ts";
 import { holdfast } from "./contestants/holdfast.ts";
 import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
+import { benchMembers, membersTable } from "./members.ts";
 import { type Options, readOptions } from "./options.ts";
 import { type Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
@@ -115,6 +116,11 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Report> {
 async function main(args: string[]): Promise<number> {
   const options = readOptions(args, CONTESTANTS.map(({ name }) => name));
   if (options === null) return 0;
+  if (options.members === 2) {
+    const runs = await withCleanup((cleanup) => benchMembers(options, cleanup, progress));
+    console.log(options.json ? JSON.stringify(runs, null, 2) : membersTable(runs));
+    return 0;
+  }
   const report = await withCleanup((cleanup) => bench(options, cleanup));
   console.log(options.json ? JSON.stringify(report, null, 2) : table(report));
   return report.absent.some(({ outcome }) => outcome === "failed") ? 1 : 0;

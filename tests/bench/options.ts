@@ -13,6 +13,8 @@ export interface Options {
   calls: string[] | null;
   generator: Generator;
   databaseUrl: string;
+  /** How many members serve: with 2, the table of members in place of the contestants. */
+  members: 1 | 2;
 }
 
 const USAGE = `deno task bench [options]
@@ -20,6 +22,7 @@ const USAGE = `deno task bench [options]
   --seconds N        measured seconds a scenario and round (10)
   --rounds N         repeat all scenarios, interleaved, and take medians (1)
   --connections N    kept-alive connections, one request in flight on each (64)
+  --members 2        two members on one database: rates, and processor time by member and thread
   --generator NAME   own (strict, the default) or autocannon
   --calls name,...   only these, as the table names them: reserve, "reserve + commit", can-use, usage, ...
   --only name,...    some of: `;
@@ -38,8 +41,10 @@ export function readOptions(args: string[], names: string[]): Options | null {
   if (unknown !== undefined) throw new Error(`--only: ${unknown} is none of ${names.join(", ")}`);
   const generator = values.generator ?? "own";
   if (generator !== "own" && generator !== "autocannon") throw new Error("--generator is own or autocannon");
+  const members = positive("members", values.members, 1, 2) as Options["members"];
   return {
     generator,
+    members,
     json: values.json === true,
     seconds: positive("seconds", values.seconds, 10, 600),
     rounds: positive("rounds", values.rounds, 1, 20),
@@ -61,6 +66,7 @@ function parse(args: string[]) {
       rounds: { type: "string" },
       connections: { type: "string" },
       only: { type: "string" },
+      members: { type: "string" },
       calls: { type: "string" },
       generator: { type: "string" },
       database: { type: "string" },

@@ -103,7 +103,8 @@ const PROGRAMS: Record<Generator, { readonly file: string; readonly permissions:
   },
 };
 
-async function generate(plan: LoadPlan, generator: Generator, cleanup: Cleanup): Promise<LoadReport> {
+/** Runs the load generator on a plan. */
+export async function generate(plan: LoadPlan, generator: Generator, cleanup: Cleanup): Promise<LoadReport> {
   const { file, permissions } = PROGRAMS[generator];
   const program = new URL(file, import.meta.url).pathname;
   const args = ["run", "--quiet", "--no-prompt", ...permissions, program];

@@ -4,6 +4,8 @@
 import { Hub, type Identity, type Receiver, type Reply, type StreamedReply } from "../../src/channel/hub.ts";
 import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
+import { Random } from "../model/random.ts";
+import { VirtualTime } from "../simulation/time.ts";
 
 export const SECRET = "the secret of the tests";
 
@@ -87,6 +89,28 @@ export async function endOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
+/** Runs a test on a network in memory in the simulator's time, in which seconds of silence take none. */
+export async function inVirtualTime(work: (time: VirtualTime) => Promise<void>): Promise<void> {
+  const time = new VirtualTime(0, new Random(1));
+  const restore = time.install();
+  try {
+    let isDone = false;
+    const done = work(time).finally(() => {
+      isDone = true;
+    });
+    done.catch(() => {});
+    // The first event lets the work begin; each later one is of the work.
+    setTimeout(() => {}, 0);
+    while (!isDone && await time.step());
+    if (!isDone) throw new Error("The test waits for what never comes");
+    await done;
+  } finally {
+    restore();
+  }
+}
+
+export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
 /** A network within this process. */
 export class MemoryNetwork implements Network {
   readonly #listeners = new Map<string, (line: Line) => void>();
@@ -146,6 +170,7 @@ export class MemoryLine implements Line {
     const copy = bytes.slice();
     if (this.#held !== null) {
       await new Promise<void>((resolve) => this.#held?.push(resolve));
+      if (this.isClosed || this.peer.isClosed) throw new Error("The line is closed");
     }
     this.written.push(copy);
     this.peer.arrive(copy);

@@ -83,6 +83,24 @@ Deno.test("a slow reader holds back its own stream and nothing else", async () =
   await closeAll(one, two);
 });
 
+Deno.test("answers to a peer that reads nothing stay at their sources, however many they are", async () => {
+  const network = new MemoryNetwork();
+  const sources = Array.from({ length: 20 }, endless);
+  const [one, two] = await pairServing((head) => {
+    return Promise.resolve({ head, body: sources[head as number]?.body ?? null });
+  }, network);
+  network.lines[1]?.hold();
+  const asked = sources.map((_, index) => endOf(two.hub.request(1, index, NO_BYTES, wanted)));
+  await until(() => sources.every(({ taken }) => taken() > 0));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const taken = sources.reduce((sum, source) => sum + source.taken(), 0);
+  const most = CHANNEL_LIMITS.streamsWaitingBytesMax + sources.length * 20_000;
+  assert.ok(taken <= most, `${taken} bytes taken`);
+  network.lines[1]?.close();
+  await Promise.all([...asked, ...sources.map(({ ended }) => ended)]);
+  await closeAll(one, two);
+});
+
 Deno.test("who no longer wants an answer ends it at its source, before the head and after", async () => {
   const sources: ReturnType<typeof endless>[] = [];
   const aborted: string[] = [];

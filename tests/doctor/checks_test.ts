@@ -54,7 +54,7 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],
   [{ migrations: { ...migrations, unknown: ["0009_y"] } }, true, "fail migrations", /newer program.*0009_y/],
   [{ migrations: { ...migrations, changed: ["0001_z"] } }, true, "fail migrations", /another text: 0001_z/],
-  [{ holder: null }, false, "warn lease", /no process is the writer/],
+  [{ holder: null }, false, "warn lease", /no process serves this database/],
   [{ holder: null }, true, "fail lease", /no session/],
   [{ skewMs: DOCTOR_LIMITS.skewWarnMs + 1 }, true, "warn clock", /1001 ms ahead of/],
   [{ skewMs: -DOCTOR_LIMITS.skewFailMs - 1 }, false, "fail clock", /30001 ms behind/],

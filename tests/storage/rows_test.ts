@@ -7,7 +7,7 @@ import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/cr
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import type { User } from "../../src/domain/user.ts";
-import { encodeChange, withLaterCells } from "../../src/storage/rows/tables.ts";
+import { encodeChange, withLaterColumns } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 
@@ -193,7 +193,7 @@ Deno.test("a line of a journal from before a column was added gets the column's 
     const other = encodeChange(
       { verb: "append", table: "credit_issues", row: { realm: 1, issued: 2 } } as never,
     );
-    assert.equal(withLaterCells(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
+    assert.equal(withLaterColumns(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
   }));
 });
 

@@ -44,6 +44,22 @@ const RETIRED: readonly Retired[] = [
     use: "join, addUp; a merge makes one user of two",
   },
   {
+    pattern: /[cC]ell(s|\b)/,
+    where: ["src/storage/rows"],
+    use: "value; a cell is a share of the workspaces",
+  },
+  {
+    pattern: /\b(type Cell|withLaterCells|toCell|fromCell)\b/,
+    where: CODE,
+    use: "ColumnValue, withLaterColumns, toColumn, fromColumn; a cell is a share of the workspaces",
+  },
+  {
+    pattern: /\bthe (one|last|next) writer\b|\b(is|became|not) the writer\b/,
+    where: ["actors", "src/cluster", "src/service", "src/storage", "src/tenant"],
+    use: "a member, the owner of the cell; every member is a writer",
+  },
+  { pattern: /\bforward(s|ed|ing)? (a|the) calls?\b/, where: CODE, use: "pass on" },
+  {
     pattern: /\bServing\b/,
     where: ["routes"],
     home: "routes/app.ts",

@@ -33,7 +33,7 @@ import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/amount.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
-import type { Cell } from "../../src/storage/database.ts";
+import type { ColumnValue } from "../../src/storage/database.ts";
 import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
@@ -53,9 +53,9 @@ export interface StoreHooks {
 }
 
 /** A row as the tables have it. */
-export type Fields = Record<string, Cell>;
+export type Fields = Record<string, ColumnValue>;
 
-/** Every table as the columns and cells that the journal carries. */
+/** Every table as the columns and values that the journal carries. */
 export class MemoryTables {
   readonly #movedLater = new Map<UserKey, HistoryCounts>();
   protected readonly tables = new Map(TABLES.map(({ name }) => [name, new Map<string, Fields>()]));
@@ -65,17 +65,17 @@ export class MemoryTables {
     for (const line of payload.split("\n")) {
       const spec = TABLES[line.charCodeAt(0) - FIRST_TABLE];
       if (spec === undefined) throw new Error(`There is no table "${line[0]}"`);
-      const cells = line.slice(CHANGE_HEAD).split("\t");
+      const values = line.slice(CHANGE_HEAD).split("\t");
       const rows = this.rows(spec.name);
-      const key = cells.slice(0, spec.keyColumns).join("\t");
+      const key = values.slice(0, spec.keyColumns).join("\t");
       const before = rows.get(key);
       if (line[1] === APPENDED && before !== undefined) throw new Error(`${spec.name} already has ${key}`);
       const row = Object.fromEntries(spec.columns.map((name, place) => {
-        return [name, cellOf(`${spec.name}.${name}`, cells[place] as string)];
+        return [name, valueOf(`${spec.name}.${name}`, values[place] as string)];
       }));
       // A put of a known row changes its mutable columns only, as the drain's SQL does.
-      const values = spec.mutable.map((name) => [name, row[name] as Cell]);
-      rows.set(key, before === undefined ? row : { ...before, ...Object.fromEntries(values) });
+      const changed = spec.mutable.map((name) => [name, row[name] as ColumnValue]);
+      rows.set(key, before === undefined ? row : { ...before, ...Object.fromEntries(changed) });
     }
   }
 
@@ -273,7 +273,7 @@ const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 /** The value of a cell in COPY's text format. */
-function cellOf(column: string, text: string): Cell {
+function valueOf(column: string, text: string): ColumnValue {
   if (text === "\\N") return null;
   if (BOOLEANS.test(column)) return text === "t";
   if (NUMBERS.test(column)) return Number(text);

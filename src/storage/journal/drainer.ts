@@ -9,7 +9,7 @@ import { LEASE_LIMITS } from "../../process/limits.ts";
 import type { Database, PinnedSession, Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
 import { endSessionsNamed } from "../members/member_store.ts";
-import { withLaterCells } from "../rows/tables.ts";
+import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 
 const REPLAY_BATCHES = 200;
@@ -107,7 +107,7 @@ async function replaySome(session: Session, from: number, to: number): Promise<n
      order by seq limit $3::int for update`,
     [from, to, REPLAY_BATCHES],
   );
-  const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterCells(payload) }));
+  const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterColumns(payload) }));
   if (rows.length > 0) await drainBatches(session, batches);
   return rows.length;
 }

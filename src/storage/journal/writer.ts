@@ -86,7 +86,7 @@ async function lockShared(session: PinnedSession): Promise<boolean> {
 
 /**
  * Whether the numbers of new users come from the sequence. A database of a version without members is prepared once: its
- * journal is replayed whole, and the sequence is set past every user (rule 7). The last writer may not know yet that it
+ * journal is replayed whole, and the sequence is set past every user (rule 7). The last process may not know yet that it
  * lost its session, so this waits until it answers nothing more.
  */
 async function isReady(database: Database, session: PinnedSession): Promise<boolean> {

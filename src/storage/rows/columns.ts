@@ -3,10 +3,10 @@
 // so the compiler reports a member that has no column.
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
-import { type Cell, copyText } from "../database.ts";
+import { type ColumnValue, copyText } from "../database.ts";
 
 /** A row as a query answers it, by column. */
-export type StoredRow = Readonly<Record<string, Cell>>;
+export type StoredRow = Readonly<Record<string, ColumnValue>>;
 
 /** A table as the journal and the drain see it. */
 export interface TableSpec {
@@ -16,7 +16,7 @@ export interface TableSpec {
   readonly keyColumns: number;
   /** The columns that a put may change. */
   readonly mutable: readonly string[];
-  /** Encoded cells of the last columns, which journals of older versions lack. */
+  /** Encoded values of the last columns, which journals of older versions lack. */
   readonly later: readonly string[];
 }
 
@@ -32,7 +32,7 @@ export interface Later {
   /** The number of the migration that added it. Such columns follow all others, in the order of their migrations. */
   readonly since: number;
   /** Its value in rows that an older version wrote into the journal. */
-  readonly value: Cell;
+  readonly value: ColumnValue;
 }
 
 interface Options {
@@ -43,7 +43,7 @@ interface Options {
 
 interface Column<Value> extends Options {
   readonly name: string;
-  /** The cell in COPY's text format. */
+  /** The value in COPY's text format. */
   readonly encode: (value: Value) => string;
 }
 
@@ -54,32 +54,32 @@ export interface Field<Value> {
 }
 
 /** A member that is stored as it is. */
-export function column<Value extends Cell>(name: string, options: Options = {}): Field<Value> {
-  return single({ ...options, name, encode: copyText }, (cell) => cell as Value);
+export function column<Value extends ColumnValue>(name: string, options: Options = {}): Field<Value> {
+  return single({ ...options, name, encode: copyText }, (value) => value as Value);
 }
 
 /** An amount, as its exact decimal. */
 export function amount(name: string, options: Options = {}): Field<Amount> {
-  return single({ ...options, name, encode: decimalOf }, (cell) => parseAmount(cell as string));
+  return single({ ...options, name, encode: decimalOf }, (value) => parseAmount(value as string));
 }
 
 /** A member that one column holds in another form. */
 export function mapped<Value>(
   name: string,
-  toCell: (value: Value) => Cell,
-  fromCell: (cell: Cell) => Value,
+  toColumn: (value: Value) => ColumnValue,
+  fromColumn: (value: ColumnValue) => Value,
   options: Options = {},
 ): Field<Value> {
-  return single({ ...options, name, encode: (value) => copyText(toCell(value)) }, fromCell);
+  return single({ ...options, name, encode: (value) => copyText(toColumn(value)) }, fromColumn);
 }
 
-function single<Value>(column: Column<Value>, fromCell: (cell: Cell) => Value): Field<Value> {
-  return { columns: [column], read: (stored) => fromCell(stored[column.name] as Cell) };
+function single<Value>(column: Column<Value>, fromColumn: (value: ColumnValue) => Value): Field<Value> {
+  return { columns: [column], read: (stored) => fromColumn(stored[column.name] as ColumnValue) };
 }
 
 /** A member that several columns hold, by name; a put may change them all. */
 export function spread<Value>(
-  columns: Readonly<Record<string, { readonly of: (value: Value) => Cell; readonly later?: Later }>>,
+  columns: Readonly<Record<string, { readonly of: (value: Value) => ColumnValue; readonly later?: Later }>>,
   read: (stored: StoredRow) => Value,
 ): Field<Value> {
   return {

@@ -15,7 +15,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   packItemId: column("pack_item_id"),
   kind: column("kind"),
   unit: column("unit"),
-  matches: mapped("matches", textOfRules, (cell) => JSON.parse(cell as string)),
+  matches: mapped("matches", textOfRules, (value) => JSON.parse(value as string)),
   priority: column("priority"),
   initial: amount("initial"),
   grantedAt: column("granted_at_ms"),

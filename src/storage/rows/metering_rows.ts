@@ -61,18 +61,23 @@ export const RESERVATIONS = table<Reservation>("reservations", 1, {
   metadata: column("metadata"),
   quantity: optionalAmount("quantity"),
   count: optionalAmount("count"),
-  amounts: mapped("amounts", textOfAmounts, (cell) => amountsOf(cell as string)),
+  amounts: mapped("amounts", textOfAmounts, (value) => amountsOf(value as string)),
   perUnit: column("per_unit"),
-  lines: mapped<readonly HoldLine[]>("lines", encodeLines, (cell) => decodeLines(cell as string), {
+  lines: mapped<readonly HoldLine[]>("lines", encodeLines, (value) => decodeLines(value as string), {
     mutable: true,
   }),
   createdAt: column("created_at_ms"),
   expiresAt: column("expires_at_ms"),
   settledAt: column("settled_at_ms", { mutable: true }),
-  credits: mapped<readonly CreditLine[]>("credits", encodeCredits, (cell) => decodeCredits(cell as string), {
-    mutable: true,
-    later: { since: 2, value: "[]" },
-  }),
+  credits: mapped<readonly CreditLine[]>(
+    "credits",
+    encodeCredits,
+    (value) => decodeCredits(value as string),
+    {
+      mutable: true,
+      later: { since: 2, value: "[]" },
+    },
+  ),
   prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
   priceRow: column("price_row", { later: { since: 11, value: null } }),
   toldCents: column("told_cents", { later: { since: 11, value: false } }),
@@ -82,7 +87,7 @@ function optionalAmount(name: string) {
   return mapped<Amount | null>(
     name,
     (value) => value === null ? null : decimalOf(value),
-    (cell) => cell === null ? null : parseAmount(cell as string),
+    (value) => value === null ? null : parseAmount(value as string),
   );
 }
 
@@ -104,14 +109,14 @@ function amountsOf(text: string): Reservation["amounts"] {
 function lineOfReservation(row: Reservation): string {
   return `${copyText(row.id)}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${
     copyText(row.metadata)
-  }\t${amountCell(row.quantity)}\t${amountCell(row.count)}\t${textOfAmounts(row.amounts)}\t${
+  }\t${amountText(row.quantity)}\t${amountText(row.count)}\t${textOfAmounts(row.amounts)}\t${
     row.perUnit ? "t" : "f"
   }\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${
     copyText(encodeCredits(row.credits))
   }\t${copyText(row.prompt)}\t${row.priceRow ?? NULL}\t${row.toldCents ? "t" : "f"}`;
 }
 
-function amountCell(amount: Amount | null): string {
+function amountText(amount: Amount | null): string {
   return amount === null ? NULL : decimalOf(amount);
 }
 
@@ -210,10 +215,10 @@ function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-type RefCells = [planId: string, groupId: string, start: number, end: number | null];
+type RefParts = [planId: string, groupId: string, start: number, end: number | null];
 
 export function decodeLines(text: string): HoldLine[] {
-  const lines = JSON.parse(text) as [...RefCells, unit: Unit, taken: string, left?: RefCells[]][];
+  const lines = JSON.parse(text) as [...RefParts, unit: Unit, taken: string, left?: RefParts[]][];
   return lines.map(([planId, groupId, start, end, unit, taken, left]) => {
     const window: Window = { start, end };
     const line = { planId, groupId, window, unit, taken: parseAmount(taken) };
@@ -221,7 +226,7 @@ export function decodeLines(text: string): HoldLine[] {
   });
 }
 
-function decodeRef([planId, groupId, start, end]: RefCells): CounterRef {
+function decodeRef([planId, groupId, start, end]: RefParts): CounterRef {
   return { planId, groupId, window: { start, end } };
 }
 

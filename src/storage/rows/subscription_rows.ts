@@ -2,7 +2,7 @@
 
 import { decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { Subscription, SubscriptionEvent } from "../../domain/plans/subscription.ts";
-import type { Cell } from "../database.ts";
+import type { ColumnValue } from "../database.ts";
 import { column, mapped, table } from "./columns.ts";
 
 export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
@@ -23,8 +23,8 @@ function textOfLimits(limits: Subscription["customLimits"]): string {
   return JSON.stringify(Object.entries(limits).map(([group, quota]) => [group, decimalOf(quota)]));
 }
 
-function limitsOf(cell: Cell): Subscription["customLimits"] {
-  const limits = JSON.parse(cell as string) as [string, string][];
+function limitsOf(value: ColumnValue): Subscription["customLimits"] {
+  const limits = JSON.parse(value as string) as [string, string][];
   return Object.fromEntries(limits.map(([group, quota]) => [group, parseAmount(quota)]));
 }
 

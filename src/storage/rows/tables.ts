@@ -51,7 +51,7 @@ const ENCODERS: ReadonlyMap<string, { readonly mark: string; readonly encode: (r
     ]),
   );
 
-/** How many characters stand before the cells of an encoded change: the table's mark and the verb. */
+/** How many characters stand before the values of an encoded change: the table's mark and the verb. */
 export const CHANGE_HEAD = 2;
 /** The verb of a row that did not exist before. */
 export const APPENDED = "+";
@@ -67,7 +67,7 @@ export function encodeChange(change: RowChange): string {
  * A payload of the journal with every column of today. A program that takes over from an older one after a crash may
  * find lines that end before the columns that were added since.
  */
-export function withLaterCells(payload: string): string {
+export function withLaterColumns(payload: string): string {
   return payload.split("\n").map((line) => {
     const { columns, later } = TABLES[line.charCodeAt(0) - FIRST_TABLE] as TableSpec;
     if (later.length === 0) return line;

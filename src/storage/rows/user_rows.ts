@@ -38,7 +38,7 @@ export const MERGES = table<Merge>("merges", 1, {
   fromKey: column("from_key"),
   toKey: column("to_key"),
   report: column("report"),
-  historyKeys: mapped("history_keys", (keys) => JSON.stringify(keys), (cell) => JSON.parse(cell as string)),
+  historyKeys: mapped("history_keys", (keys) => JSON.stringify(keys), (value) => JSON.parse(value as string)),
   at: column("at_ms"),
 });
 

@@ -1,9 +1,7 @@
 // The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. Each row says in which
 // version of the registry it was written, so that a member reads what has changed and nothing else.
 
-import type { Totals } from "../../../actors/budget.ts";
-import type { IssuesRow, OperationsRow } from "../../../actors/port.ts";
-import type { CellParts } from "../../../actors/term.ts";
+import type { CellParts, IssuesRow, OperationsRow, Totals } from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/amount.ts";
 import type { CatalogDocument } from "../../domain/plans/catalog.ts";
 import type { Millis } from "../../domain/plans/period.ts";

@@ -33,7 +33,7 @@ async function greetEmbedded(service: Service, { dataDir }: Config, origin: stri
   console.log(`Holdfast listens on ${origin}`);
 }
 
-/** A standby listens at once and says the rest when it becomes the writer. */
+/** A standby listens at once and says the rest when it serves. */
 async function greetServer(
   service: Service,
   { adminToken }: Config,

@@ -53,8 +53,8 @@ export const holdfast: Contestant = {
   isService: true,
   start: async (bench) => {
     const adminToken = crypto.randomUUID().replaceAll("-", "");
-    const base = await startService(bench, adminToken);
-    const key = await setUp(base, adminToken);
+    const { base } = await startService(bench, adminToken);
+    const { key } = await setUp(base, adminToken);
     bench.progress(`holdfast: subscribing ${USERS} users`);
     await subscribeAll(base, key);
     if (bench.needsCold) {
@@ -69,7 +69,18 @@ export const holdfast: Contestant = {
   },
 };
 
-async function startService(bench: Bench, adminToken: string): Promise<string> {
+/** A started service. */
+export interface StartedService {
+  readonly base: string;
+  readonly child: Child;
+}
+
+/** Starts the service on the scratch database with some settings of its own and waits until it is ready. */
+export async function startService(
+  bench: Pick<Bench, "databaseUrl" | "cleanup">,
+  adminToken: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<StartedService> {
   const program = new URL("src/main.ts", ROOT);
   await Deno.stat(program).catch(() => {
     throw new Skipped("src/main.ts does not exist");
@@ -86,11 +97,12 @@ async function startService(bench: Bench, adminToken: string): Promise<string> {
     DATABASE_URL: bench.databaseUrl,
     HOLDFAST_ADMIN_TOKEN: adminToken,
     HOLDFAST_DATA_DIR: folder,
+    ...settings,
   });
   child.drainStdout();
   const base = `http://127.0.0.1:${port}`;
   await waitUntilReady(base, child);
-  return base;
+  return { base, child };
 }
 
 function permissions(folder: string): string[] {
@@ -120,8 +132,11 @@ async function waitUntilReady(base: string, child: Child): Promise<void> {
   throw new Error(`the service did not become ready (${last}); its last output:\n${child.tail}`);
 }
 
-/** Makes workspace, app and catalog, and returns the secret live key. */
-async function setUp(base: string, adminToken: string): Promise<string> {
+/** Makes workspace, app and catalog; answers the workspace and the secret live key. */
+export async function setUp(
+  base: string,
+  adminToken: string,
+): Promise<{ readonly workspaceId: string; readonly key: string }> {
   const admin = (method: string, path: string, body: unknown) =>
     call(method, `${base}/api/admin/v1/${path}`, adminToken, body);
   const { workspaceId } = await admin("POST", "workspaces", { name: "Bench" });
@@ -130,10 +145,11 @@ async function setUp(base: string, adminToken: string): Promise<string> {
   const found = (keys as { key: string; class: string; mode: string }[])
     .find((each) => each.class === "secret" && each.mode === "live");
   if (found === undefined) throw new Error("the new app came without a secret live key");
-  return found.key;
+  return { workspaceId: workspaceId as string, key: found.key };
 }
 
-async function subscribeAll(base: string, key: string): Promise<void> {
+/** Gives every user of the benchmark a plan and credits. */
+export async function subscribeAll(base: string, key: string): Promise<void> {
   let next = 0;
   const connection = async () => {
     while (next < USERS) {

@@ -1,0 +1,134 @@
+// A storm: three members make calls and requests at random while lines are cut and held and members forget each other. All
+// of it comes from a seed, in the simulator's time, so a failure is repeated exactly.
+
+import assert from "node:assert/strict";
+import { ChannelFull, ChannelLost, type StreamedReply } from "../../src/channel/hub.ts";
+import { Random } from "../model/random.ts";
+import {
+  closeAll,
+  inVirtualTime,
+  type Member,
+  type MemoryLine,
+  MemoryNetwork,
+  sleep,
+  startMember,
+  until,
+} from "./members.ts";
+
+const STEPS = 400;
+const FILL = 7;
+
+/** Runs one storm; what is wrong is an error. */
+export function storm(seed: number): Promise<void> {
+  return inVirtualTime(() => new Storm(seed).run());
+}
+
+class Storm {
+  readonly #random: Random;
+  readonly #network = new MemoryNetwork();
+  /** How often each call or request ran, by its name. */
+  readonly #ran = new Map<string, number>();
+
+  constructor(seed: number) {
+    this.#random = new Random(seed);
+  }
+
+  async run(): Promise<void> {
+    const members = await Promise.all([1, 2, 3].map((term) =>
+      startMember(term, {
+        network: this.#network,
+        onCall: async (call) => {
+          await this.#work(call);
+          if (this.#random.whole(0, 9) === 0) throw new Error("Not today");
+          return { head: call, body: `of ${call}` };
+        },
+        onRequest: async (head) => {
+          await this.#work(head);
+          return { head, body: this.#body() };
+        },
+      })
+    ));
+    for (const { hub } of members) hub.setPeers(members);
+    const ends: Promise<void>[] = [];
+    for (let step = 0; step < STEPS; step++) {
+      const from = this.#oneOf(members);
+      const { term } = this.#oneOf(members);
+      const kind = this.#random.whole(0, 9);
+      if (kind < 6) ends.push(this.#checked(`${step}`, this.#call(from, term, `${step}`)));
+      else if (kind < 9) ends.push(this.#checked(`${step}`, this.#request(from, term, `${step}`)));
+      else this.#trouble(from, members);
+      if (this.#random.whole(0, 2) === 0) await sleep(this.#random.whole(0, 60));
+    }
+    await Promise.all(ends);
+    for (const line of this.#network.lines) line.letGo();
+    for (const { hub } of members) hub.setPeers(members);
+    await until(() =>
+      members.every(({ hub, term }) => members.every((to) => to.term === term || hub.isOpen(to.term)))
+    );
+    await closeAll(...members);
+  }
+
+  async #call(from: Member, to: number, name: string): Promise<void> {
+    assert.deepEqual(await from.hub.call(to, name), { head: name, body: `of ${name}` });
+    assert.equal(this.#ran.get(name), 1);
+  }
+
+  async #request(from: Member, to: number, name: string): Promise<void> {
+    const stop = new AbortController();
+    if (this.#random.whole(0, 3) === 0) {
+      setTimeout(() => stop.abort(new RangeError("Enough")), this.#random.whole(0, 100));
+    }
+    const body = new Uint8Array(this.#random.whole(0, 9_000));
+    const reply: StreamedReply = await from.hub.request(to, name, body, stop.signal);
+    assert.equal(reply.head, name);
+    for await (const chunk of reply.body ?? []) {
+      assert.ok(chunk.every((byte) => byte === FILL));
+      await sleep(this.#random.whole(0, 10));
+    }
+  }
+
+  /** What did not run did not run, and nothing ran twice. */
+  async #checked(name: string, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (error instanceof ChannelFull) assert.equal(this.#ran.get(name), undefined, `${name} ran`);
+      else if (!(error instanceof ChannelLost || error instanceof RangeError)) throw error;
+    }
+    assert.ok((this.#ran.get(name) ?? 0) <= 1, `${name} ran twice`);
+  }
+
+  async #work(name: unknown): Promise<void> {
+    this.#ran.set(name as string, (this.#ran.get(name as string) ?? 0) + 1);
+    await sleep(this.#random.whole(0, 50));
+  }
+
+  #body(): ReadableStream<Uint8Array> {
+    let pieces = this.#random.whole(0, 40);
+    return new ReadableStream({
+      pull: async (controller) => {
+        await sleep(this.#random.whole(0, 5));
+        if (pieces-- <= 0) controller.close();
+        else controller.enqueue(new Uint8Array(this.#random.whole(1, 60_000)).fill(FILL));
+      },
+    });
+  }
+
+  #trouble(from: Member, members: readonly Member[]): void {
+    const line: MemoryLine = this.#oneOf(this.#network.lines.slice(-12));
+    const kind = this.#random.whole(0, 9);
+    if (kind < 4) {
+      line.close();
+    } else if (kind < 8) {
+      line.hold();
+      setTimeout(() => line.letGo(), this.#random.whole(0, 4_000));
+    } else {
+      from.hub.setPeers([]);
+      setTimeout(() => from.hub.setPeers(members), this.#random.whole(0, 200));
+    }
+  }
+
+  #oneOf<T>(list: readonly T[]): T {
+    return list[this.#random.whole(0, list.length - 1)] as T;
+  }
+}
