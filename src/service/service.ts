@@ -145,7 +145,7 @@ export class Service {
     return this.serving;
   }
 
-  /** Whether calls for every workspace can be answered here or passed on. */
+  /** Whether calls for every workspace that has an owner can be answered here or passed on. */
   get isReady(): boolean {
     return this.#state === "serving" && this.serving?.member.isReady === true;
   }
@@ -165,7 +165,8 @@ export class Service {
     } catch (error) {
       this.#warn("The cells could not be handed over", error);
     }
-    this.#state = before;
+    // Whoever waited for this may have given up and stopped the service.
+    if (this.#state === "leaving") this.#state = before;
     return false;
   }
 

@@ -169,6 +169,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/storage/",
     "src/storage/members/",
+    "src/storage/stores/",
     "actors/",
   ],
   "src/housekeeping/": [
@@ -219,7 +220,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What is started: the service, and the command line.
   "src/main.ts": [
     "routes/",
-    "src/channel/",
     "src/housekeeping/",
     "src/observability/",
     "src/process/",
