@@ -76,6 +76,8 @@ export class TestMember {
   readonly service: Service;
   readonly http: Hono;
   readonly share: number;
+  /** Calls of this object that have no answer yet. */
+  inFlight = 0;
 
   constructor(name: string, share: number, { service, http }: { service: Service; http: Hono }) {
     this.name = name;
@@ -93,8 +95,19 @@ export class TestMember {
   }
 
   /** Calls `/api/v1` with a key. */
-  ask(key: string, method: string, path: string, body?: unknown, options: CallOptions = {}): Promise<Answer> {
-    return send(this.http, method, `/api/v1${path}`, body, { key, ...options });
+  async ask(
+    key: string,
+    method: string,
+    path: string,
+    body?: unknown,
+    options: CallOptions = {},
+  ): Promise<Answer> {
+    this.inFlight += 1;
+    try {
+      return await send(this.http, method, `/api/v1${path}`, body, { key, ...options });
+    } finally {
+      this.inFlight -= 1;
+    }
   }
 
   admin(method: string, path: string, body?: unknown): Promise<Answer> {
@@ -163,6 +176,8 @@ export class Members implements AsyncDisposable {
   async leave(member: TestMember): Promise<void> {
     await member.service.leave();
     this.all.splice(this.all.indexOf(member), 1);
+    // As the program does: it goes on as a front until its port is closed.
+    while (member.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
     await member.service.stop();
   }
 
@@ -187,6 +202,13 @@ export class Members implements AsyncDisposable {
     const stranger = this.all.find((member) => member.share > 0 && !member.owns(app));
     if (stranger === undefined) throw new Error("Every member owns the app's cell");
     return stranger;
+  }
+
+  /** Breaks the channel between two, and waits until both know. */
+  async cut(one: TestMember, other: TestMember): Promise<void> {
+    this.cables.cut(one.name, other.name);
+    const isOpen = (from: TestMember, to: TestMember) => from.serving.member.parts.hub?.isOpen(to.term);
+    while (isOpen(one, other) || isOpen(other, one)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   /** Waits until every cell is where it should be, everybody knows it, and all are connected. */
