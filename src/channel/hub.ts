@@ -35,15 +35,7 @@ interface Peer {
 
 /** The channels of one member. */
 export class Hub {
-  readonly stats: ChannelStats = {
-    opened: 0,
-    lost: 0,
-    refusedPeers: 0,
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-  };
+  readonly stats: ChannelStats;
   readonly #identity: Identity;
   readonly #receiver: Receiver;
   readonly #network: Network;
@@ -53,8 +45,12 @@ export class Hub {
   #listening: { readonly address: string; close(): void } | null = null;
   #closed: Promise<void> | null = null;
 
-  /** @param receiver is handed what arrives; whatever it throws is logged and changes nothing here */
-  constructor(network: Network, identity: Identity, receiver: Receiver) {
+  /**
+   * @param receiver is handed what arrives; whatever it throws is logged and changes nothing here
+   * @param stats counts what this hub does; one that others have counted with goes on
+   */
+  constructor(network: Network, identity: Identity, receiver: Receiver, stats: ChannelStats = noStats()) {
+    this.stats = stats;
     this.#network = network;
     this.#identity = identity;
     this.#receiver = guarded(receiver);
@@ -293,6 +289,18 @@ export class Hub {
     this.#peers.delete(peer.term);
     peer.channel?.close();
   }
+}
+
+function noStats(): ChannelStats {
+  return {
+    opened: 0,
+    lost: 0,
+    refusedPeers: 0,
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+  };
 }
 
 /** A receiver whose faults end nothing but the call that they are about. */

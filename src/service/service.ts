@@ -12,6 +12,7 @@ import { Owners } from "../cluster/owners.ts";
 import type { MemberParts, Note } from "../cluster/parts.ts";
 import { notRun, type PassedCall } from "../cluster/passing.ts";
 import type { IdSource } from "../domain/ids.ts";
+import type { ClusterCounts } from "../observability/cluster_counts.ts";
 import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import type { Clock } from "../process/clock.ts";
@@ -247,7 +248,7 @@ export class Service {
     const identity = await readIdentity(session);
     const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
     if (!agrees(fingerprints, await livingMembers(session))) return null;
-    const link = new MemberLink(() => this.#handlers);
+    const link = new MemberLink(() => this.#handlers, this.counts.cluster);
     const writer = await joinMembers(this.#database, session, async (term) => {
       const { clusterId: database, secret } = identity;
       const address = await link.open(network, { database, secret, protocol: PROTOCOL, term });
@@ -351,9 +352,11 @@ class MemberLink implements Receiver {
   hub: Hub | null = null;
   member: Member | null = null;
   readonly #handlers: () => PassedHandlers | null;
+  readonly #counts: ClusterCounts;
 
-  constructor(handlers: () => PassedHandlers | null) {
+  constructor(handlers: () => PassedHandlers | null, counts: ClusterCounts) {
     this.#handlers = handlers;
+    this.#counts = counts;
   }
 
   /** Opens the channel's address; null without a network. */
@@ -362,7 +365,7 @@ class MemberLink implements Receiver {
     identity: ConstructorParameters<typeof Hub>[1],
   ): Promise<string | null> {
     if (network === null) return null;
-    this.hub = new Hub(network, identity, this);
+    this.hub = new Hub(network, identity, this, this.#counts.channels);
     return await this.hub.open();
   }
 

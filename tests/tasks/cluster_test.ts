@@ -9,7 +9,9 @@ import { makeIdSource } from "../../src/process/id_source.ts";
 import { Service } from "../../src/service/service.ts";
 import { runAdmin } from "../../src/tasks/admin.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
+import { cellOf } from "../../src/tenant/cell_of.ts";
 import { RegistryChanges, Unconfirmed } from "../../src/tenant/registry_changes.ts";
+import { parsePrometheus, total } from "../observability/prometheus.ts";
 import {
   ADMIN_TOKEN,
   send,
@@ -94,7 +96,7 @@ Deno.test({
     await until(() => other.serving?.member.reaches(one.serving().lease.term) === true);
     // A call that takes long keeps its own cell, with the door open.
     const { doors } = one.serving().term;
-    const [pinned = 0] = doors.held;
+    const pinned = doors.held.find((cell) => cell !== cellOf(app.workspaceId)) ?? 0;
     assert.ok(doors.tryEnter(pinned));
     doors.pin(pinned);
     assert.equal(await one.service.leave(), true);
@@ -104,6 +106,11 @@ Deno.test({
     assert.deepEqual([ready.status, ready.body.error.details.status], [503, "leaving"]);
     assert.match(ready.body.error.message, /about to stop/);
     assert.equal((await app.call("GET", "/plans")).status, 200, "calls are passed on");
+    const metrics = parsePrometheus((await send(one.http, "GET", "/metrics", undefined, {})).body);
+    const counted = ["cells", "cells_handed_over_total", "calls_passed_on_total", "channels", "members"];
+    assert.deepEqual(counted.map((name) => total(metrics, `holdfast_${name}`)), [1, 63, 1, 1, 2]);
+    assert.ok(total(metrics, "holdfast_channel_bytes_total", { direction: "sent" }) > 0);
+    assert.equal(other.counts.cluster.taken, 1);
     doors.unpin(pinned);
     doors.leave(pinned);
     assert.equal(await one.service.leave(), true);

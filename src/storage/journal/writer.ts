@@ -153,7 +153,7 @@ export class Writer implements Lease, Journal {
   /** When the last beat was sent that this member may answer by. */
   #proven: Life;
   #heardAt = performance.now();
-  /** The cells whose locks the session has. */
+  /** The cells whose locks this session has. The server counts how often a lock was taken, and we give it up once. */
   readonly #locked = new Set<number>();
 
   constructor(database: Database, session: PinnedSession, drainer: Drainer, term: number, joined: Life) {
@@ -174,6 +174,11 @@ export class Writer implements Lease, Journal {
   /** Seconds since the writer's session last answered; 0 on the embedded store, which has no session to lose. */
   get silentSeconds(): number {
     return this.#isRemote ? (performance.now() - this.#heardAt) / 1000 : 0;
+  }
+
+  /** Seconds since the beat was sent by which this member may answer; 0 on the embedded store, which needs none. */
+  get beatAgeSeconds(): number {
+    return this.#isRemote ? this.#proven.ageMs / 1000 : 0;
   }
 
   isValid(): boolean {
@@ -235,15 +240,13 @@ export class Writer implements Lease, Journal {
     }
   }
 
-  /**
-   * Takes the locks of cells that nobody holds; answers which. The server counts how often a session took a lock, so one
-   * that was kept after a fault is not asked for again: it would outlive its return.
-   */
+  /** Takes the locks of cells that nobody else has; answers which. Where taking a cell failed its lock is there already. */
   async lockCells(cells: readonly number[]): Promise<number[]> {
+    const asked = cells.filter((cell) => !this.#locked.has(cell));
     const rows = await this.#session.query<{ cell: number }>(
       `select cell from unnest($2::text::int[]) as asked(cell)
        where pg_try_advisory_lock($1::int, cell)`,
-      [CELL_LOCKS, arrayText(cells.filter((cell) => !this.#locked.has(cell)))],
+      [CELL_LOCKS, arrayText(asked)],
     );
     for (const { cell } of rows) this.#locked.add(cell);
     return cells.filter((cell) => this.#locked.has(cell));
