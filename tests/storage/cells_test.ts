@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
 import { claimCells, inCellOf, readCells, releaseCells } from "../../src/storage/members/cell_store.ts";
-import { NOW, withWriter } from "./sample.ts";
+import { NOW, untilWaiting, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { barrier, isSettled } from "../actors/runtime.ts";
+import { barrier } from "../actors/runtime.ts";
 
 const [FIRST, SECOND] = [5, 6];
 const isEmbedded = testServerUrl() === null;
@@ -67,7 +67,8 @@ Deno.test({
       });
       await entered.wait;
       const claimed = claimCells(database, [1], FIRST, SECOND);
-      assert.equal(await isSettled(claimed), false);
+      await untilWaiting(database, claimed);
+      assert.equal((await readCells(database, [1]))[0]?.term, FIRST);
       ending.open();
       await writing;
       assert.equal((await claimed).length, 1);
