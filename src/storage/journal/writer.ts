@@ -64,7 +64,7 @@ export async function joinMembers(
   const sentAt = Life.now();
   const drainer =
     await (database.url === null
-      ? openSessionDrainer(database.named(sessionNameOf(term)))
+      ? openSessionDrainer(database)
       : startDrainThread(database.url, sessionNameOf(term)));
   try {
     await insertMember(session, term, await introduce(term));
@@ -208,14 +208,14 @@ export class Writer implements Lease, Journal {
   }
 
   /**
-   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends: the drain's
-   * session may be gone, and a member that cannot replay would keep the locks of cells that it cannot take.
+   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends too: a drain's
+   * session that was lost while there was nothing to drain is noticed here, and only the next term has another.
    */
   async replay(term: number): Promise<void> {
     try {
       await this.#drainer.replay(term);
     } catch (error) {
-      this.#lose(new Unavailable("What a dead member left could not be replayed", { cause: error }));
+      this.#lose(new Unavailable("A replay failed", { cause: error }));
       throw error;
     }
   }

@@ -81,10 +81,16 @@ function checkRefusal({ call, sentOnMs, repliedAt }: Attempt, written: Written):
   if (!isFull) throw new Error(`call ${call.no} was refused below ${operationCap} operations`);
 }
 
-function checkTotals({ workspaceId, caps: { mode } }: Tenant, { months }: Written, expected: SimTables): void {
+function checkTotals(
+  { workspaceId, caps: { mode } }: Tenant,
+  { months }: Written,
+  expected: SimTables,
+): void {
   for (const [month, { length }] of months) {
-    const [row] = expected.list("operations", (each) =>
-      each.workspace_id === workspaceId && each.month === month && each.mode === mode);
+    const [row] = expected.list(
+      "operations",
+      (each) => each.workspace_id === workspaceId && each.month === month && each.mode === mode,
+    );
     if (Number(row?.used ?? 0) !== length) {
       throw new Error(`${month} has ${length} operations of ${workspaceId} and a total of ${row?.used}`);
     }

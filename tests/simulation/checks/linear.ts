@@ -57,7 +57,8 @@ function explain({ catalog, caps }: Tenant, calls: readonly Call[]): void {
 /** Whether the model can be asked about a call. */
 export function isModelled({ request, tenant }: Call): boolean {
   const { input } = request;
-  return !tenant.isCanary && isOfModel(request) && !["userId", "from", "to"].some((name) => isGone(input[name]));
+  return !tenant.isCanary && isOfModel(request) &&
+    !["userId", "from", "to"].some((name) => isGone(input[name]));
 }
 
 /** The executions of a call that count: those that were answered, and those whose changes are durable. */

@@ -72,7 +72,9 @@ function checkCap(calls: readonly Call[], { no, tenant }: Call, attempt: Attempt
   }
   if (!isToldBefore(last, attempt) || !changes.slice(0, place).every((call) => isOver(call, last))) return;
   const isShut = last.request.input["operationCap"] === 0;
-  if (isShut !== isRefused) throw new Error(`call ${no} did not run under the cap that call ${last.no} had set`);
+  if (isShut !== isRefused) {
+    throw new Error(`call ${no} did not run under the cap that call ${last.no} had set`);
+  }
 }
 
 /** Whether everything that came of a call was over when another began. */

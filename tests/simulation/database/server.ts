@@ -246,7 +246,9 @@ export class Server {
       case "read":
         return statement.run(this.#seenBy(session), params);
       case "write":
-        for (const lock of this.#locksOf(session, { kind: "query", text, params })) this.#rows.take(lock, session);
+        for (const lock of this.#locksOf(session, { kind: "query", text, params })) {
+          this.#rows.take(lock, session);
+        }
         if (statement.locks !== undefined && session.work !== null) this.#refresh(session);
         return this.#apply(session, statement.make(params, session));
       case "append": {

@@ -112,8 +112,12 @@ const JOINING: readonly Entry[] = [
   }]),
   write("delete from members where coalesce(ended_at, seen_at)", () => (tables) => {
     const before = tables.time.now - DAY_MS;
-    tables.remove("members", ({ term, ended_at, seen_at }) =>
-      Number(ended_at ?? seen_at) < before && tables.list("cells", (cell) => cell.term === term).length === 0);
+    tables.remove(
+      "members",
+      ({ term, ended_at, seen_at }) =>
+        Number(ended_at ?? seen_at) < before &&
+        tables.list("cells", (cell) => cell.term === term).length === 0,
+    );
     return NOTHING;
   }),
   write("insert into members (term, address, share,", ([term, address, share, fingerprints]) => (tables) => {
@@ -131,7 +135,9 @@ const JOINING: readonly Entry[] = [
     return NOTHING;
   }),
   write("update members set ended_at = clock_timestamp()", ([term]) => (tables) => {
-    tables.update("members", (row) => row.term === term && row.ended_at === null, { ended_at: tables.time.now });
+    tables.update("members", (row) => row.term === term && row.ended_at === null, {
+      ended_at: tables.time.now,
+    });
     return NOTHING;
   }),
   write(
@@ -163,8 +169,11 @@ const JOINING: readonly Entry[] = [
     [version, validMs],
   ) => {
     const since = tables.time.now - Number(validMs);
-    const { length } = tables.list("members", ({ ended_at, registry_version, seen_at }) =>
-      ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since);
+    const { length } = tables.list(
+      "members",
+      ({ ended_at, registry_version, seen_at }) =>
+        ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
+    );
     return [{ members: length }];
   }),
 ];

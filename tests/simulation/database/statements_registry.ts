@@ -95,14 +95,18 @@ const TOTALS: readonly Entry[] = [
   ),
   read('select workspace_id as "workspaceId", mode, month, used', (tables, [workspaces, month]) => {
     const asked = textsOf(workspaces);
-    return tables.list("operations", (row) =>
-      asked.includes(row.workspace_id as string) && String(row.month) >= String(month))
+    return tables.list(
+      "operations",
+      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+    )
       .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
   }),
   read('select workspace_id as "workspaceId", month, cents', (tables, [workspaces, month]) => {
     const asked = textsOf(workspaces);
-    return tables.list("ai_spend", (row) =>
-      asked.includes(row.workspace_id as string) && String(row.month) >= String(month))
+    return tables.list(
+      "ai_spend",
+      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+    )
       .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
   }),
 ];
