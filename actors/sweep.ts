@@ -3,6 +3,7 @@
 
 import type { SettleAnswer } from "../src/domain/due.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
+import { visit, type VisitedTerm } from "./visit.ts";
 import type { Realm } from "./actor.ts";
 import type { UserStore } from "./port.ts";
 import type { Directory } from "./directory.ts";
@@ -14,31 +15,61 @@ export interface SweepTerm {
   flush(): Promise<void>;
 }
 
-/**
- * Settles what is due in a realm, to its end, a bounded step at a time.
- *
- * @param mayGoOn asked before each step, so that a stopping service is not held up
- */
-export async function sweepRealm(
+/** Settles what is due in a realm, to its end. The caller is inside the realm's cell. */
+export function sweepRealm(
   term: SweepTerm,
   store: Pick<UserStore, "listDue">,
   realm: Realm,
-  mayGoOn: () => boolean = () => true,
 ): Promise<SettleAnswer> {
+  return inSteps(() => settleSome(term, store, realm));
+}
+
+/** The same beside the calls, for as long as the realm's cell is here: each step enters it. */
+export function sweepRealmBeside(
+  term: SweepTerm & VisitedTerm,
+  store: Pick<UserStore, "listDue">,
+  realm: Realm,
+): Promise<SettleAnswer> {
+  return inSteps(async () =>
+    term.isServing ? await visit(term, realm.cell, () => settleSome(term, store, realm)) : null
+  );
+}
+
+/** What one step came to. */
+interface Step extends SettleAnswer {
+  /** Whether there was no more. */
+  readonly isLast: boolean;
+}
+
+/** Adds up steps until one is the last, or none can be made. */
+async function inSteps(step: () => Promise<Step | null>): Promise<SettleAnswer> {
   let holds = 0;
   let subscriptions = 0;
-  while (mayGoOn()) {
-    await term.flush();
-    const due = await store.listDue(realm.realm, realm.now(), SWEEP_LIMITS.stepRowsMax);
-    const settled = await Promise.all(
-      due.map((key) => term.directory.runByKey(key, { realm, name: "settle", input: {} })),
-    );
-    for (const result of settled) {
-      if (result === null || !result.ok) continue;
-      holds += result.answer.holds;
-      subscriptions += result.answer.subscriptions;
-    }
-    if (due.length < SWEEP_LIMITS.stepRowsMax) break;
+  while (true) {
+    const settled = await step();
+    holds += settled?.holds ?? 0;
+    subscriptions += settled?.subscriptions ?? 0;
+    if (settled === null || settled.isLast) return { holds, subscriptions };
   }
-  return { holds, subscriptions };
+}
+
+/** Settles a bounded number of users. */
+async function settleSome(
+  term: SweepTerm,
+  store: Pick<UserStore, "listDue">,
+  realm: Realm,
+): Promise<Step> {
+  await term.flush();
+  const due = await store.listDue(realm.realm, realm.now(), SWEEP_LIMITS.stepRowsMax);
+  const settled = await Promise.all(
+    due.map((key) => term.directory.runByKey(key, { realm, name: "settle", input: {} })),
+  );
+  let holds = 0;
+  let subscriptions = 0;
+  for (const result of settled) {
+    if (result === null || !result.ok) continue;
+    holds += result.answer.holds;
+    subscriptions += result.answer.subscriptions;
+  }
+  return { holds, subscriptions, isLast: due.length < SWEEP_LIMITS.stepRowsMax };
 }

@@ -24,8 +24,14 @@ export async function handOver(
   // Most of the drain's work is done while the doors are open.
   await term.flush();
   const startedAt = performance.now();
-  if (!await within(closedMs, doors.shut(cells).then(() => term.flush()))) {
-    doors.open(cells);
+  let isQuiet = false;
+  try {
+    isQuiet = await within(closedMs, doors.shut(cells).then(() => term.flush()));
+  } finally {
+    // Also where the flush failed because a beat is late: the term may go on.
+    if (!isQuiet) doors.open(cells);
+  }
+  if (!isQuiet) {
     counts.handOversDropped += 1;
     return false;
   }

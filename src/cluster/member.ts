@@ -226,7 +226,7 @@ export class Member {
   }
 
   #noteReach(): void {
-    const { owners, hub } = this.parts;
+    const { owners } = this.parts;
     const known = owners.all.filter((owner) => owner !== null);
     const isReached = known.length > 0 &&
       known.every((owner) => this.reaches(owner) || this.relayTo(owner) !== null);

@@ -152,6 +152,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/",
     "src/privacy/",
     "src/storage/stores/",
+    "src/storage/members/",
   ],
   "src/privacy/": [
     "src/domain/",
@@ -181,6 +182,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service/",
     "src/storage/stores/",
     "src/storage/",
+    "src/storage/members/",
   ],
 
   // Programs of their own: they know nothing of the service.

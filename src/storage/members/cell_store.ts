@@ -80,14 +80,30 @@ export async function holdCell(session: Pick<Session, "query">, term: number, ce
   if (held.length === 0) throw new Unavailable("This process does not own the cell any more");
 }
 
-/** Runs writes that only the owner of a cell may make, in a transaction that holds the cell (rule 6). */
-export type InCell = <T>(cell: number, work: (session: Session) => Promise<T>) => Promise<T>;
+/** The same for some cells: all of them are held, or none. */
+async function holdCells(session: Session, term: number, cells: readonly number[]): Promise<void> {
+  const held = await session.query(
+    "select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
+    [arrayText(cells), term],
+  );
+  if (held.length < cells.length) throw new Unavailable("This process does not own the cells any more");
+}
+
+/**
+ * Runs writes that only the owner of a cell may make, in a transaction that holds the cell (rule 6). A sweep over many
+ * cells names all of them.
+ */
+export type InCell = <T>(
+  cell: number | readonly number[],
+  work: (session: Session) => Promise<T>,
+) => Promise<T>;
 
 /** The writes of one term. */
 export function inCellOf(database: Pick<Database, "transaction">, term: number): InCell {
   return (cell, work) =>
     database.transaction(async (session) => {
-      await holdCell(session, term, cell);
+      if (typeof cell === "number") await holdCell(session, term, cell);
+      else await holdCells(session, term, cell);
       return await work(session);
     });
 }
