@@ -207,9 +207,17 @@ export class Writer implements Lease, Journal {
     return this.#drainer.drain(batches.map(({ seq }) => seq));
   }
 
-  /** Moves everything that a dead term left in the journal into the tables. */
-  replay(term: number): Promise<void> {
-    return this.#drainer.replay(term);
+  /**
+   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends too: a drain's
+   * session that was lost while there was nothing to drain is noticed here, and only the next term has another.
+   */
+  async replay(term: number): Promise<void> {
+    try {
+      await this.#drainer.replay(term);
+    } catch (error) {
+      this.#lose(new Unavailable("A replay failed", { cause: error }));
+      throw error;
+    }
   }
 
   /**
