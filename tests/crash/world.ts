@@ -51,6 +51,8 @@ export class World implements AsyncDisposable {
   readonly ownServer: OwnServer | null;
   /** Whether each process reaches the database by a cable of its own. */
   readonly isWired: boolean;
+  /** Whether members reach each other by cables. */
+  readonly isRelayed: boolean;
   /** The processes that serve, or are about to. */
   readonly members: Member[] = [];
   readonly storm = new Storm(true);
@@ -60,6 +62,8 @@ export class World implements AsyncDisposable {
   /** What was found wrong beside the audits. */
   readonly faults: string[] = [];
   readonly #cables = new Map<Program, Cable>();
+  /** By term: what leads to its channel's address. */
+  readonly #relays = new Map<number, Cable>();
   readonly #size: number;
   #blowing: Promise<void> | null = null;
 
@@ -68,6 +72,7 @@ export class World implements AsyncDisposable {
     this.random = random;
     this.ownServer = ownServer;
     this.isWired = isWired;
+    this.isRelayed = members > 1 && random.chance(0.5);
     this.#size = members;
   }
 
@@ -141,7 +146,36 @@ export class World implements AsyncDisposable {
     if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.load.start();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
+    if (this.isRelayed) await this.#relay();
     return member;
+  }
+
+  /** The cables between members that carry something. */
+  get channels(): Cable[] {
+    return [...this.#relays.values()].filter(({ isUsed }) => isUsed);
+  }
+
+  /** Tells others another address of each member, behind which a cable leads to it: whoever joins later dials that. */
+  async #relay(): Promise<void> {
+    const { look } = this.stage;
+    const rows = await look.query<{ term: number; address: string }>(
+      "select term, address from members where ended_at is null and address is not null",
+    );
+    for (const { term, address } of rows) {
+      if (this.#relays.has(term)) continue;
+      const relay = new Cable(`tcp://${address}`);
+      this.#relays.set(term, relay);
+      await look.query("update members set address = $2 where term = $1::bigint", [
+        term,
+        `127.0.0.1:${relay.port}`,
+      ]);
+    }
+  }
+
+  /** Has another process join, and waits until cells are on their way to it: that is five seconds after it came. */
+  async startMoves(): Promise<void> {
+    await this.start();
+    await goOn(this, 4_000, 5_500);
   }
 
   /** Kills a process; clients go to the others. */
@@ -260,7 +294,9 @@ export class World implements AsyncDisposable {
     await this.load?.stop();
     this.storm.isOver = true;
     await this.stage[Symbol.asyncDispose]();
-    await Promise.all([...this.#cables.values()].map((cable) => cable[Symbol.asyncDispose]()));
+    await Promise.all(
+      [...this.#cables.values(), ...this.#relays.values()].map((cable) => cable[Symbol.asyncDispose]()),
+    );
   }
 
   #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {
