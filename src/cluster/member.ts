@@ -55,8 +55,11 @@ export class Member {
   /** Reads the registry, says so, and takes the cells that are free and should be its own. */
   async open(): Promise<void> {
     await this.#beat();
-    await this.#look();
-    await this.#moveCells();
+    // In turn: a channel that opens meanwhile asks for a round, and two that take the same cell would load it twice.
+    await this.#inTurn(async () => {
+      await this.#look();
+      await this.#moveCells();
+    });
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }
@@ -247,8 +250,8 @@ export class Member {
 
   /** Takes and hands over what should change hands. */
   async #moveCells(): Promise<void> {
-    if (this.#isClosed || this.#share === 0) return;
     const { term, owners } = this.parts;
+    if (this.#isClosed || term.hasEnded || this.#share === 0) return;
     const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>
