@@ -23,7 +23,7 @@ import { ConfigError } from "../process/settings.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
-import { type InCell, inCellOf, releaseCells } from "../storage/members/cell_store.ts";
+import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
 import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
@@ -408,7 +408,7 @@ async function endTerm({ term, member, lease, database, clock, buckets }: Servin
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
-      await releaseCells(database, lease.term, clock.now(), sides);
+      await freeCells(database, lease.term, clock.now(), sides);
     }
   } finally {
     term.fail(new Stopping("The service is stopping"));
