@@ -11,7 +11,7 @@ import { Load } from "./load.ts";
 import { type Member, ownersOf, termOf } from "./members.ts";
 import type { OwnServer } from "./own_server.ts";
 import { pause, type Program, until } from "./program.ts";
-import { Stage, untilReady } from "./stage.ts";
+import { readiness, Stage, untilReady } from "./stage.ts";
 import { Storm } from "./storm.ts";
 import { copyMigratedStore } from "../support/kept_stores.ts";
 
@@ -282,11 +282,20 @@ export class World implements AsyncDisposable {
     });
   }
 
-  /** Ends a process in good order. */
+  /**
+   * Ends a process in good order. Clients do as a balancer does: they send nothing more to one that says that it is about
+   * to end, since a call that meets the closing of the port is cut off.
+   */
   async stop(member: Member, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
-    member.program.signal(signal);
-    const { code } = await member.program.exit(EXIT_MS);
-    this.drop(member);
+    const { program, origin } = member;
+    program.signal(signal);
+    const isAlone = this.members.length === 1;
+    if (!isAlone) {
+      await until("it says that it ends", EXIT_MS, async () => await readiness(origin) !== 200 || null);
+      this.drop(member);
+    }
+    const { code } = await program.exit(EXIT_MS);
+    if (isAlone) this.drop(member);
     if (code !== 0) this.faults.push(`A stop by ${signal} ended with status ${code}`);
   }
 
