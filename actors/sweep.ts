@@ -2,6 +2,7 @@
 // every decision settles what is due first; they only make it visible, and promote and end on time.
 
 import type { SettleAnswer } from "../src/domain/due.ts";
+import type { UserKey } from "../src/domain/ids.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
 import { visit, type VisitedTerm } from "./visit.ts";
 import type { Realm } from "./actor.ts";
@@ -35,6 +36,8 @@ export function sweepRealmBeside(
   );
 }
 
+type Settled = Awaited<ReturnType<typeof settleOne>>;
+
 /** What one step came to. */
 interface Step extends SettleAnswer {
   /** Whether there was no more. */
@@ -61,9 +64,13 @@ async function settleSome(
 ): Promise<Step> {
   await term.flush();
   const due = await store.listDue(realm.realm, realm.now(), SWEEP_LIMITS.stepRowsMax);
-  const settled = await Promise.all(
-    due.map((key) => term.directory.runByKey(key, { realm, name: "settle", input: {} })),
+  // Every turn ends before the cell is left, also where one fails: a later one would load a user whose cell has gone.
+  const ended = await Promise.allSettled(
+    due.map((key) => settleOne(term, realm, key)),
   );
+  const failed = ended.find(({ status }) => status === "rejected") as PromiseRejectedResult | undefined;
+  if (failed !== undefined) throw failed.reason;
+  const settled = ended.map((end) => (end as PromiseFulfilledResult<Settled>).value);
   let holds = 0;
   let subscriptions = 0;
   for (const result of settled) {
@@ -72,4 +79,8 @@ async function settleSome(
     subscriptions += result.answer.subscriptions;
   }
   return { holds, subscriptions, isLast: due.length < SWEEP_LIMITS.stepRowsMax };
+}
+
+function settleOne({ directory }: SweepTerm, realm: Realm, key: UserKey) {
+  return directory.runByKey(key, { realm, name: "settle", input: {} });
 }

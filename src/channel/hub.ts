@@ -6,7 +6,7 @@ import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { Channel } from "./channel.ts";
 import { dial, type Dialer } from "./dial.ts";
-import { Door } from "./door.ts";
+import { Admission } from "./admission.ts";
 import type { FrameReader } from "./frames.ts";
 import type { Line, Network } from "./line.ts";
 import {
@@ -40,7 +40,7 @@ export class Hub {
   readonly #receiver: Receiver;
   readonly #network: Network;
   readonly #dialer: Dialer;
-  readonly #door: Door;
+  readonly #admission: Admission;
   readonly #peers = new Map<number, Peer>();
   #listening: { readonly address: string; close(): void } | null = null;
   #closed: Promise<void> | null = null;
@@ -55,7 +55,7 @@ export class Hub {
     this.#identity = identity;
     this.#receiver = guarded(receiver);
     this.#dialer = { network, identity, stats: this.stats, giveUps: new Set() };
-    this.#door = new Door({
+    this.#admission = new Admission({
       identity,
       stats: this.stats,
       isPeer: (term) => this.#peers.has(term),
@@ -69,7 +69,7 @@ export class Hub {
    * @throws what the network throws when it cannot listen
    */
   async open(): Promise<string> {
-    this.#listening = await this.#network.listen((line) => void this.#door.admit(line));
+    this.#listening = await this.#network.listen((line) => void this.#admission.admit(line));
     return this.#listening.address;
   }
 
@@ -102,7 +102,7 @@ export class Hub {
       if (term < this.#identity.term) void this.#knock(peer);
       else this.#knockLater(peer, CHANNEL_LIMITS.redialMsMax);
     }
-    this.#door.onPeers();
+    this.#admission.onPeers();
   }
 
   /** Whether calls can be made to a member. */
@@ -176,7 +176,7 @@ export class Hub {
   }
 
   async #close(): Promise<void> {
-    this.#door.close();
+    this.#admission.close();
     for (const giveUp of [...this.#dialer.giveUps]) giveUp();
     const peers = [...this.#peers.values()];
     for (const peer of peers) this.#stopKnocking(peer);

@@ -23,8 +23,8 @@ import { ConfigError } from "../process/settings.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
-import { type InCell, inCellOf, releaseCells } from "../storage/members/cell_store.ts";
-import { endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
+import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
@@ -245,6 +245,8 @@ export class Service {
   /** Null while members that this process cannot work with live. */
   async #tryToJoin(session: PinnedSession): Promise<Serving | null> {
     const { network = null, share = 1, adminToken = null } = this.#options;
+    // The folder's lock proves that no process of an earlier start is left, however young its last beat may be.
+    if (this.#database.kind === "embedded") await endEveryMember(session);
     const identity = await readIdentity(session);
     const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
     if (!agrees(fingerprints, await livingMembers(session))) return null;
@@ -406,7 +408,7 @@ async function endTerm({ term, member, lease, database, clock, buckets }: Servin
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
-      await releaseCells(database, lease.term, clock.now(), sides);
+      await freeCells(database, lease.term, clock.now(), sides);
     }
   } finally {
     term.fail(new Stopping("The service is stopping"));

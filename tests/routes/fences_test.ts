@@ -2,6 +2,9 @@
 // door: a member that has lost a cell, and does not know it yet, writes nothing of it, and a hand-over meets no sweep.
 
 import assert from "node:assert/strict";
+import type { Realm } from "../../actors/actor.ts";
+import { Doors } from "../../actors/doors.ts";
+import { sweepRealmBeside } from "../../actors/sweep.ts";
 import { runErasures } from "../../src/privacy/erasure.ts";
 import type { SweepName } from "../../src/observability/counts.ts";
 import { runSweep } from "../../src/housekeeping/sweeps.ts";
@@ -230,6 +233,28 @@ for (const [name, prepare] of STEPS) {
     assert.notDeepEqual(await runSweep(service.serving(), name), nothing);
   });
 }
+
+Deno.test("a step in which a user fails is over when the last of its users is", async () => {
+  const doors = new Doors();
+  doors.open([1]);
+  const slow = Promise.withResolvers<null>();
+  const term = {
+    doors,
+    isServing: true,
+    flush: () => Promise.resolve(),
+    directory: { runByKey: (key: number) => key === 1 ? Promise.reject(new Error("A test")) : slow.promise },
+  };
+  const realm = { realm: 1, cell: 1, now: () => 0 } as Realm;
+  const sweeping = sweepRealmBeside(term, { listDue: () => Promise.resolve([1, 2]) }, realm);
+  const failing = assert.rejects(sweeping, /A test/);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  let isEmpty = false;
+  const shut = doors.shut([1]).then(() => isEmpty = true);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(isEmpty, false);
+  slow.resolve(null);
+  await Promise.all([failing, shut]);
+});
 
 /** Runs work while the door of an app's cell is shut, as before a hand-over. */
 async function shutWhile<T>(app: TestApp, work: (isShut: Promise<void>) => Promise<T>): Promise<T> {

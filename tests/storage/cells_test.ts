@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { claimCells, inCellOf, readCells, releaseCells } from "../../src/storage/members/cell_store.ts";
+import { claimCells, freeCells, inCellOf, readCells } from "../../src/storage/members/cell_store.ts";
 import { NOW, untilWaiting, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { barrier } from "../actors/runtime.ts";
@@ -22,9 +22,9 @@ Deno.test("of two that claim a cell after the same owner, one gets it", () =>
 Deno.test("only the owner of a cell hands it over, and its clock never goes back", () =>
   withWriter(async ({ store: { database } }) => {
     await claimCells(database, [1], null, FIRST);
-    await releaseCells(database, SECOND, NOW, new Map([[1, "theirs"]]));
+    await assert.rejects(freeCells(database, SECOND, NOW, new Map([[1, "theirs"]])));
     assert.deepEqual([...await readCells(database, [1])], [{ cell: 1, term: FIRST, clockMs: 0, side: null }]);
-    await releaseCells(database, FIRST, NOW, new Map([[1, "mine"]]));
+    await freeCells(database, FIRST, NOW, new Map([[1, "mine"]]));
     assert.deepEqual([...await readCells(database, [1])], [{
       cell: 1,
       term: null,
@@ -32,7 +32,7 @@ Deno.test("only the owner of a cell hands it over, and its clock never goes back
       side: "mine",
     }]);
     await claimCells(database, [1], null, SECOND);
-    await releaseCells(database, SECOND, NOW - 5, new Map([[1, null]]));
+    await freeCells(database, SECOND, NOW - 5, new Map([[1, null]]));
     assert.deepEqual([...await readCells(database, [1])], [{
       cell: 1,
       term: null,

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../src/process/limits.ts";
 import type { Database } from "../../src/storage/database.ts";
-import { claimCells, releaseCells } from "../../src/storage/members/cell_store.ts";
+import { claimCells, freeCells } from "../../src/storage/members/cell_store.ts";
 import { endMember, insertMember } from "../../src/storage/members/member_store.ts";
 import { type ApiKey, Registry, type Workspace } from "../../src/tenant/registry.ts";
 import { RegistryChanges, Unconfirmed } from "../../src/tenant/registry_changes.ts";
@@ -129,7 +129,7 @@ Deno.test("a change about a workspace is made by the owner of its cell alone", (
     assert.equal(registry.workspaces.size, 0);
     await claimCells(database, [3], null, 1);
     assert.equal(await change(), "made");
-    await releaseCells(database, 1, NOW, new Map([[3, null]]));
+    await freeCells(database, 1, NOW, new Map([[3, null]]));
     await assert.rejects(change(), Unavailable);
   }));
 

@@ -50,21 +50,23 @@ export async function claimCells(
 }
 
 /** Hands cells over: nothing of them is left in the journal, and their owner answers nothing of them any more. */
-export async function releaseCells(
+export async function freeCells(
   database: Pick<Database, "transaction">,
   term: number,
   clockMs: Millis,
   sides: ReadonlyMap<number, string | null>,
 ): Promise<void> {
   const cells = [...sides.keys()];
-  await database.transaction((session) =>
-    session.query(
+  const freed = await database.transaction(async (session) => {
+    await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
+    return await session.query(
       `update cells c set term = null, clock_ms = greatest(c.clock_ms, $2::bigint), side = given.side
        from unnest($3::text::int[], $4::text::text[]) as given(cell, side)
-       where c.cell = given.cell and c.term = $1::bigint`,
+       where c.cell = given.cell and c.term = $1::bigint returning c.cell`,
       [term, clockMs, arrayText(cells), arrayText(cells.map((cell) => sides.get(cell) ?? null))],
-    )
-  );
+    );
+  });
+  if (freed.length !== cells.length) throw new Error("A cell that was here has another owner in the tables");
 }
 
 /**

@@ -199,13 +199,15 @@ const CELL_ROWS: readonly Entry[] = [
     locks: ([, , cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
     make: ([term, clockMs, cells, sides]) => (tables) => {
       const given = textsOf(sides);
+      const freed: Fields[] = [];
       for (const [place, cell] of numbersOf(cells).entries()) {
         for (const row of tables.list("cells", (each) => each.cell === cell && each.term === term)) {
           const values = { term: null, clock_ms: Math.max(Number(row.clock_ms), Number(clockMs)) };
           tables.update("cells", (each) => each.cell === cell, { ...values, side: given[place] ?? null });
+          freed.push({ cell });
         }
       }
-      return NOTHING;
+      return freed;
     },
   }],
   ["select 1 from cells where cell = $1::int and term = $2::bigint for share", {
