@@ -81,8 +81,7 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       process.database?.breakAll(false);
       return;
     case "unheard":
-      faults.cut(process.owner, random.whole(1_000, 8_000));
-      process.database?.endUnheard();
+      endUnheard(world, process);
       return;
     case "restart":
       server.crash(random.whole(1, 3_000));
@@ -100,6 +99,16 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       inProcess(world, process, () => process.stop(random.whole(1, 3_000), kind === "leave"));
       return;
   }
+}
+
+/** The server ends a member's sessions, and the member hears nothing of it; now and then the others cannot tell it. */
+function endUnheard({ random, faults, wire, processes }: TroubleWorld, process: SimProcess): void {
+  const ms = random.whole(1_000, 8_000);
+  faults.cut(process.owner, ms);
+  process.database?.endUnheard();
+  if (random.chance(0.5)) return;
+  for (const other of processes) if (other !== process) faults.part(process.name, other.name, ms);
+  wire.breakLines(process.owner, random.chance(0.5));
 }
 
 /** A member cannot reach the database for a while. */

@@ -5,14 +5,12 @@ import { Directory } from "../../../actors/directory.ts";
 import { Doors } from "../../../actors/doors.ts";
 import { Term } from "../../../actors/term.ts";
 import { ChannelLost, Hub } from "../../../src/channel/hub.ts";
+import { Member } from "../../../src/cluster/member.ts";
+import { firstSeq, lastSeq } from "../../../src/storage/journal/ranges.ts";
 import { Writer } from "../../../src/storage/journal/writer.ts";
 import { RegistryChanges } from "../../../src/tenant/registry_changes.ts";
-import { Locks } from "../database/locks.ts";
 import { Server } from "../database/server.ts";
 import { type PlantedBug, replace } from "./plant.ts";
-
-/** The first number of the locks under which a term is replayed. */
-const REPLAY_LOCK = "lock 461421 ";
 
 /** Lets every call that another member passes on into any cell. */
 function letEveryoneIn(): () => void {
@@ -62,6 +60,44 @@ function loadByKeyAlone(): () => void {
   };
 }
 
+/** Writes what was replayed once more a while later, as another member would that asks nobody and counts nothing. */
+function replayAgain(): () => void {
+  let server: Server | null = null;
+  const seen = replace(Server.prototype, "receive", (receive) =>
+    function (this: Server, ...message) {
+      server = this;
+      receive.apply(this, message);
+    });
+  const twice = replace(Writer.prototype, "replay", (replay) =>
+    async function (this: Writer, term) {
+      const left = [...server?.tables.journal ?? []].filter(([seq]) =>
+        seq > firstSeq(term) && seq <= lastSeq(term)
+      );
+      await replay.call(this, term);
+      const lines = left.flatMap(([, payload]) => payload.split("\n"));
+      // The mark of a new value, in the place of that of a new row.
+      const puts = lines.map((line) => `${line[0]}=${line.slice(2)}`).join("\n");
+      if (puts !== "") setTimeout(() => server?.tables.write(puts), 3_000);
+    });
+  return () => {
+    twice();
+    seen();
+  };
+}
+
+/** Takes a lost channel, or one that cannot be opened, for the end of the process. */
+function believeTooSoon(): () => void {
+  const probe = replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const));
+  const lost = replace(Member.prototype, "onLost", (onLost) =>
+    function (this: Member, term) {
+      onLost.call(this, term, true);
+    });
+  return () => {
+    lost();
+    probe();
+  };
+}
+
 export const CLUSTER_BUGS: readonly PlantedBug[] = [
   {
     name: "a cell is taken without the replay",
@@ -76,15 +112,7 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
           return doors.held.every((cell) => doors.isOpen(cell)) ? flush.call(this) : Promise.resolve();
         }),
   },
-  {
-    name: "one term is replayed twice",
-    plant: () =>
-      replace(Locks.prototype, "isFree", (isFree) =>
-        function (this: Locks<unknown>, lock, holder) {
-          const { key } = lock;
-          return key.startsWith(REPLAY_LOCK) || key.startsWith("journal ") || isFree.call(this, lock, holder);
-        }),
-  },
+  { name: "a term is replayed once more after its cells have changed hands", plant: replayAgain },
   { name: "an owner runs what it is passed without a look at its cell", plant: letEveryoneIn },
   {
     name: "a version of the registry is confirmed before it is in force",
@@ -132,9 +160,6 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
           });
         }),
   },
-  {
-    name: "a member's cells are served while it may still answer",
-    plant: () => replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const)),
-  },
+  { name: "a member's cells are served while it may still answer", plant: believeTooSoon },
   { name: "a user is loaded by key alone", plant: loadByKeyAlone },
 ];
