@@ -106,6 +106,7 @@ export class Doors {
     for (const cell of cells) {
       const door = this.#of(cell);
       door.state = "open";
+      door.onEmpty?.();
       door.onEmpty = null;
       const waiting = door.waiting;
       door.waiting = [];

@@ -88,6 +88,11 @@ export class Term {
     return this.#fault === null && this.#lease.isValid();
   }
 
+  /** Whether a fault ended the term: what it has in memory is dropped, and it takes no cells any more. */
+  get hasEnded(): boolean {
+    return this.#fault !== null;
+  }
+
   /** Resolves when the tables hold everything that was decided before the call. */
   async flush(): Promise<void> {
     await this.gate.tip?.durable;

@@ -1,4 +1,4 @@
-// The admin API: workspaces, apps, keys, catalogs, sweeps and health. Section 3 of the decisions, "Admin API".
+// The admin API: workspaces, apps, keys, catalogs, sweeps, health and members. Section 3 of the decisions, "Admin API".
 
 import { z } from "zod";
 import { success } from "./answer.ts";
@@ -12,6 +12,7 @@ import {
   catalogAnswer,
   catalogBody,
   catalogInput,
+  clusterAnswer,
   healthAnswer,
   identityAnswer,
   identityInput,
@@ -39,7 +40,7 @@ import {
   revokeKey,
   rotateIdentitySecret,
 } from "../src/tenant/admin.ts";
-import { examine } from "../src/doctor/examine.ts";
+import { examine, examineCluster } from "../src/doctor/examine.ts";
 import type { ApiKey, App, Registry } from "../src/tenant/registry.ts";
 import { runSweep, sweepAll } from "../src/housekeeping/sweeps.ts";
 
@@ -316,6 +317,21 @@ const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
     handle: async ({ world }) => success(await examine(world)),
   }),
   endpoint({
+    method: "GET",
+    access: "admin",
+    path: "/admin/v1/cluster",
+    input: null,
+    doc: {
+      id: "showCluster",
+      tag: "Administration",
+      summary: "The processes that serve this database",
+      description: "Each is a member and owns the workspaces of its cells. Any of them answers this.",
+      answer: clusterAnswer,
+      errors: [],
+    },
+    handle: async ({ world }) => success(showCluster(world, await examineCluster(world))),
+  }),
+  endpoint({
     method: "POST",
     access: "admin",
     path: "/admin/v1/sweep",
@@ -371,6 +387,32 @@ function unknown(what: string): never {
 function showApp({ record, applied }: App) {
   const { appId, workspaceId, name, createdAt } = record;
   return { appId, workspaceId, name, createdAt: timeText(createdAt), catalogVersion: applied?.version ?? 0 };
+}
+
+function showCluster({ member }: World, facts: Awaited<ReturnType<typeof examineCluster>>) {
+  const { registryVersion, members, free, troubles } = facts;
+  return {
+    member: member.term,
+    registryVersion,
+    members: members.map(({ term, address, share, cells, hasEnded, ...row }) => ({
+      term,
+      address,
+      share,
+      cells,
+      registryVersion: row.registryVersion,
+      livedSeconds: secondsOf(row.livedMs),
+      silentSeconds: secondsOf(row.silentMs),
+      hasEnded,
+      isReached: member.reaches(term),
+    })),
+    cellsWithoutOwner: free,
+    troubles: troubles.map(({ found, advice }) => ({ found, advice })),
+  };
+}
+
+/** Seconds with three digits behind the point. */
+function secondsOf(ms: number): number {
+  return Math.max(0, Math.round(ms)) / 1000;
 }
 
 function showKey(key: ApiKey) {

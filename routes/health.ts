@@ -1,11 +1,11 @@
-// Service pages without a key: whether the process lives, whether it serves, and its gauges.
+// Service pages without a key: whether the process lives, whether it is to be sent calls, and its gauges.
 
 import { Hono } from "hono";
 import { refusal } from "../src/domain/refusal.ts";
 import { success, write } from "./answer.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../src/observability/metrics.ts";
-import type { Service } from "../src/service/service.ts";
+import type { Service, ServiceState } from "../src/service/service.ts";
 
 /** `/healthz`, `/readyz` and `/metrics`. */
 export function healthRoutes(service: Service): Hono {
@@ -13,14 +13,28 @@ export function healthRoutes(service: Service): Hono {
   const metrics = makeMetrics(service);
   app.get("/healthz", ({ req }) => respond(req.raw, write(success({ status: "alive" }))));
   app.get("/readyz", ({ req }) => {
-    if (service.serving !== null) return respond(req.raw, write(success({ status: "serving" })));
-    const refused = refusal("unavailable", "This process is not the writer", { status: service.state });
+    const { state } = service;
+    if (service.isReady) return respond(req.raw, write(success({ status: state })));
+    const refused = refusal("unavailable", whyNotReady(service), { status: state });
     const response = refuse(req.raw, refused);
-    return service.state === "stopping" ? lastOf(response) : response;
+    return state === "stopping" ? lastOf(response) : response;
   });
   app.get("/metrics", async ({ req }) => {
     const headers = headersOf(requestId(req.raw), metrics.contentType);
     return new Response(await metrics.metrics(), { headers });
   });
   return app;
+}
+
+const NOT_SERVING: Readonly<Record<Exclude<ServiceState, "serving">, string>> = {
+  starting: "This process is starting, or has lost its database",
+  standby: "This process waits until those of another version have ended",
+  leaving: "This process is about to stop: others have its workspaces",
+  stopping: "This process is stopping",
+};
+
+function whyNotReady({ state, serving }: Service): string {
+  if (state !== "serving") return NOT_SERVING[state];
+  if (serving === null) return "The database has not answered for a while";
+  return "This process cannot reach the owners of some workspaces";
 }

@@ -6,6 +6,7 @@ import { type Refusal, refusal } from "../src/domain/refusal.ts";
 import { write } from "./answer.ts";
 import { RateLimited, Refused } from "./errors.ts";
 import { log, messageOf } from "../src/process/log.ts";
+import { Unconfirmed } from "../src/tenant/registry_changes.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 const RETRY_AFTER_S = "1";
@@ -75,6 +76,8 @@ export function refuse(request: Request, refusal: Refusal, id = requestId(reques
 /** The refusal that stands for whatever a request threw; what is neither a refusal nor a fault is a bug, and logged. */
 export function refusalOf(requestId: string, thrown: unknown): Refusal {
   if (thrown instanceof Refused) return thrown.refusal;
+  // Its caller has to know that the change is made.
+  if (thrown instanceof Unconfirmed) return refusal("unavailable", thrown.message);
   if (thrown instanceof Unavailable) {
     return refusal("unavailable", "The service cannot answer right now: try again");
   }

@@ -101,7 +101,12 @@ function runAway<World extends KeyedWorld>(
     world,
     call.caller.app.cell,
     () => runInside(world, call),
-    () => onTheWay(world, { ...call, endpoint: call.endpoint.doc.id }, id),
+    () => {
+      const { endpoint } = call;
+      // Only an answer with a link needs the address, which would make up a good part of a short call.
+      const url = endpoint.answersToken === true ? call.url : "";
+      return onTheWay(world, { ...call, endpoint: endpoint.doc.id, url }, id);
+    },
     id,
   );
 }

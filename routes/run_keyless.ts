@@ -150,10 +150,13 @@ async function gathered<World extends KeylessWorld>(
   id: string,
 ): Promise<WrittenAnswer> {
   const { member } = world;
-  const until = performance.now() + CELL_LIMITS.doorWaitMs;
+  let until = performance.now() + CELL_LIMITS.doorWaitMs;
   while (true) {
     const owners = new Set(member.parts.owners.all);
+    const askedAt = performance.now();
     const replies = owners.has(null) ? null : await askAll(world, call, id, owners as ReadonlySet<number>);
+    // A sweep may take minutes; what is bounded is the time without owners.
+    until += performance.now() - askedAt;
     const failed = replies?.find(({ head }) => (head as ReplyHead)[0] !== 200);
     if (failed !== undefined) return answerOf(failed);
     const covered = replies?.flatMap(({ head }) => (head as ReplyHead)[2]) ?? [];
@@ -191,9 +194,11 @@ async function runOwn<World extends KeylessWorld>(
   call: Pick<KeylessCall<World>, "endpoint" | "input">,
   id: string,
 ): Promise<Reply> {
-  const cells = world.term.doors.held;
+  const { doors } = world.term;
+  const before = doors.held;
   const answer = await run(world, call, id) as WrittenAnswer;
-  return replyOf(answer, cells);
+  // A cell that went meanwhile is asked for again: nobody knows whether the answer covers it.
+  return replyOf(answer, before.filter((cell) => doors.isHere(cell)));
 }
 
 function onTheWayOf<World extends KeylessWorld>(

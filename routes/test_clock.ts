@@ -31,6 +31,7 @@ const move = endpoint({
   method: "POST",
   path: "/v1/test-clock",
   access: "test_secret",
+  isLong: true,
   input: z.object({ advanceSeconds: z.number().positive().nullish(), now: moment.nullish() })
     .refine((input) => (input.advanceSeconds == null) !== (input.now == null), {
       path: ["advanceSeconds"],

@@ -13,7 +13,7 @@ import { log, setLogLevel, setLogTrace } from "./process/log.ts";
 import { type Config, ConfigError, readConfig, refuseUnknown } from "./process/settings.ts";
 import { stopOnSignal } from "./process/stop.ts";
 import { readSecret } from "./secrets/data_folder.ts";
-import { tcpNetwork } from "./channel/tcp.ts";
+import { openNetwork } from "./service/cluster_address.ts";
 import { Service } from "./service/service.ts";
 import { openStore } from "./service/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
@@ -29,19 +29,22 @@ async function main(): Promise<void> {
   const config = readConfig(variables);
   setLogLevel(config.logLevel);
   const spans = startTracing(config);
-  checkAddress(config.host, config.port);
+  checkAddress(config);
   const { database } = await openStore(config);
   const clock = systemClock();
   const adminToken = await adminTokenOf(config);
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), {
     spans,
-    network: config.databaseUrl === null ? null : tcpNetwork(`${config.host}:0`),
+    network: await openNetwork(config, database),
+    share: config.isFront ? 0 : 1,
     adminToken,
   });
   const app = makeApp(service, adminToken);
   const handler = withStrictTransport(app.fetch, config.features.publicUrl);
-  const listener = listen(config.host, config.port, handler);
-  service.start().catch(fail);
+  const served = service.start().catch(fail);
+  // The system deals connections to all who listen on a shared port: a process that cannot answer yet stays away.
+  if (config.sharesPort) await Promise.race([service.ready(), served]);
+  const listener = listen(config, handler);
   registerSweeps(service);
   stopOnSignal(service, listener, database);
   await greet(service, config, listener.port);

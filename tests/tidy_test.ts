@@ -8,6 +8,7 @@ import { MIGRATIONS } from "../sql/migrations.ts";
 import "./structure/imports.ts";
 import "./structure/words.ts";
 import "./structure/documents.ts";
+import "./structure/fences.ts";
 import { FOLDERS, sourceFiles, textOf } from "./structure/sources.ts";
 
 const FILE_LINES_MAX = 450;

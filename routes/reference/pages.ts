@@ -61,7 +61,9 @@ export const PAGES: readonly Page[] = [
       id: "getReadiness",
       tag: "Service",
       summary: "Whether the process serves calls",
-      description: "A standby, and a process that starts or stops, is not ready; details.status says which.",
+      description:
+        "A process that starts, hands its workspaces over, stops, waits for one of another version, or " +
+        "cannot reach the owners of some workspaces is not ready. details.status says which, and the message why.",
       answer: z.strictObject({ status: z.literal("serving") }),
       errors: ["unavailable"],
     },

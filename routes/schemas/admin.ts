@@ -145,3 +145,24 @@ export const healthAnswer = z.strictObject({
     advice: z.string().nullable().describe("What to do; null where nothing is"),
   })),
 });
+
+const seconds = z.number().min(0);
+
+export const clusterAnswer = z.strictObject({
+  member: z.int().describe("The one that answers"),
+  registryVersion: z.int().describe("Of workspaces, apps, keys and catalogs"),
+  members: z.array(z.strictObject({
+    term: z.int().describe("Its number, which no other member ever has"),
+    address: z.string().nullable().describe("Where the others reach it"),
+    share: z.int().describe("0 for a front, and for one that is about to stop"),
+    cells: z.array(z.int()).describe("Of 64; each has some of the workspaces"),
+    registryVersion: z.int(),
+    livedSeconds: seconds,
+    silentSeconds: seconds.describe("Since its last beat; from 3 on it answers nothing"),
+    hasEnded: z.boolean(),
+    isReached: z.boolean().describe("Whether the member that answers has a channel to it"),
+  })),
+  cellsWithoutOwner: z.array(z.int()),
+  troubles: z.array(z.strictObject({ found: z.string(), advice: z.string() }))
+    .describe("What is wrong, in plain words; empty where all is well"),
+});

@@ -3,6 +3,7 @@
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { integerOf } from "./batches.ts";
+import { jsonOf } from "./json.ts";
 import {
   bytesAfterId,
   creditFrame,
@@ -62,7 +63,7 @@ export class AskedRequests {
   ask(head: unknown, body: Uint8Array, signal: AbortSignal): Promise<StreamedReply> {
     signal.throwIfAborted();
     const id = this.#lastId + 1;
-    const json = `[${id},${JSON.stringify(head) ?? "null"}]`;
+    const json = `[${id},${jsonOf(head)}]`;
     if (
       this.#asked.size >= CHANNEL_LIMITS.requestsMax ||
       this.#bodyBytes + body.length > CHANNEL_LIMITS.requestBytesMax ||

@@ -15,6 +15,7 @@ import {
   ProtocolFault,
   textFrame,
 } from "./frames.ts";
+import { jsonOf } from "./json.ts";
 import type { Line } from "./line.ts";
 import { Outbox } from "./outbox.ts";
 import { ServedRequests } from "./served.ts";
@@ -113,7 +114,7 @@ export class Channel {
   }
 
   call(call: unknown): Promise<Reply> {
-    const json = JSON.stringify(call) ?? "null";
+    const json = jsonOf(call);
     if (
       this.#pending.size >= CHANNEL_LIMITS.callsMax ||
       this.#pendingChars + json.length > CHANNEL_LIMITS.callCharsMax ||

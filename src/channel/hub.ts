@@ -6,7 +6,7 @@ import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { Channel } from "./channel.ts";
 import { dial, type Dialer } from "./dial.ts";
-import { Door } from "./door.ts";
+import { Admission } from "./admission.ts";
 import type { FrameReader } from "./frames.ts";
 import type { Line, Network } from "./line.ts";
 import {
@@ -35,31 +35,27 @@ interface Peer {
 
 /** The channels of one member. */
 export class Hub {
-  readonly stats: ChannelStats = {
-    opened: 0,
-    lost: 0,
-    refusedPeers: 0,
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-  };
+  readonly stats: ChannelStats;
   readonly #identity: Identity;
   readonly #receiver: Receiver;
   readonly #network: Network;
   readonly #dialer: Dialer;
-  readonly #door: Door;
+  readonly #admission: Admission;
   readonly #peers = new Map<number, Peer>();
   #listening: { readonly address: string; close(): void } | null = null;
   #closed: Promise<void> | null = null;
 
-  /** @param receiver is handed what arrives; whatever it throws is logged and changes nothing here */
-  constructor(network: Network, identity: Identity, receiver: Receiver) {
+  /**
+   * @param receiver is handed what arrives; whatever it throws is logged and changes nothing here
+   * @param stats counts what this hub does; one that others have counted with goes on
+   */
+  constructor(network: Network, identity: Identity, receiver: Receiver, stats: ChannelStats = noStats()) {
+    this.stats = stats;
     this.#network = network;
     this.#identity = identity;
     this.#receiver = guarded(receiver);
     this.#dialer = { network, identity, stats: this.stats, giveUps: new Set() };
-    this.#door = new Door({
+    this.#admission = new Admission({
       identity,
       stats: this.stats,
       isPeer: (term) => this.#peers.has(term),
@@ -73,7 +69,7 @@ export class Hub {
    * @throws what the network throws when it cannot listen
    */
   async open(): Promise<string> {
-    this.#listening = await this.#network.listen((line) => void this.#door.admit(line));
+    this.#listening = await this.#network.listen((line) => void this.#admission.admit(line));
     return this.#listening.address;
   }
 
@@ -106,7 +102,7 @@ export class Hub {
       if (term < this.#identity.term) void this.#knock(peer);
       else this.#knockLater(peer, CHANNEL_LIMITS.redialMsMax);
     }
-    this.#door.onPeers();
+    this.#admission.onPeers();
   }
 
   /** Whether calls can be made to a member. */
@@ -180,7 +176,7 @@ export class Hub {
   }
 
   async #close(): Promise<void> {
-    this.#door.close();
+    this.#admission.close();
     for (const giveUp of [...this.#dialer.giveUps]) giveUp();
     const peers = [...this.#peers.values()];
     for (const peer of peers) this.#stopKnocking(peer);
@@ -293,6 +289,18 @@ export class Hub {
     this.#peers.delete(peer.term);
     peer.channel?.close();
   }
+}
+
+function noStats(): ChannelStats {
+  return {
+    opened: 0,
+    lost: 0,
+    refusedPeers: 0,
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+  };
 }
 
 /** A receiver whose faults end nothing but the call that they are about. */

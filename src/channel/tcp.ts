@@ -26,8 +26,16 @@ export function tcpNetwork(bind: string, told: string | null = null): Network {
         close: () => quietly(() => listener.close()),
       };
     },
-    connect,
+    connect(address) {
+      if (!isLoopback(addressOf(address).hostname) || isLoopback(told ?? hostname)) return connect(address);
+      // On this machine nobody may listen there, and that would say nothing of the process that told it.
+      return Promise.reject(new Error(`${address} is an address within another machine`));
+    },
   };
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
 /** A line to an address; the system gives up after the time of a hello. */

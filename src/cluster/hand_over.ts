@@ -4,7 +4,7 @@
 import { Unavailable } from "../../actors/port.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
-import { releaseCells } from "../storage/members/cell_store.ts";
+import { freeCells } from "../storage/members/cell_store.ts";
 import type { MemberParts, Note } from "./parts.ts";
 
 /**
@@ -24,8 +24,14 @@ export async function handOver(
   // Most of the drain's work is done while the doors are open.
   await term.flush();
   const startedAt = performance.now();
-  if (!await within(closedMs, doors.shut(cells).then(() => term.flush()))) {
-    doors.open(cells);
+  let isQuiet = false;
+  try {
+    isQuiet = await within(closedMs, doors.shut(cells).then(() => term.flush()));
+  } finally {
+    // Also where the flush failed because a beat is late: the term may go on.
+    if (!isQuiet) doors.open(cells);
+  }
+  if (!isQuiet) {
     counts.handOversDropped += 1;
     return false;
   }
@@ -35,7 +41,7 @@ export async function handOver(
       term.drop(parts.registry.partsOf(cell));
       sides.set(cell, parts.buckets.remove(cell));
     }
-    await releaseCells(parts.database, writer.term, parts.clock.now(), sides);
+    await freeCells(parts.database, writer.term, parts.clock.now(), sides);
     await writer.unlockCells(cells);
   } catch (error) {
     // What is in memory is gone and the rows may say anything: the next term finds out.

@@ -35,7 +35,7 @@ export class Member {
   #isRoundWanted = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
-  /** Since when some owner cannot be reached; null while all can. */
+  /** Since when some living owner cannot be reached, or there is none at all; null while all can. */
   #unreachableSince: number | null = null;
 
   constructor(parts: MemberParts, share: number) {
@@ -55,8 +55,11 @@ export class Member {
   /** Reads the registry, says so, and takes the cells that are free and should be its own. */
   async open(): Promise<void> {
     await this.#beat();
-    await this.#look();
-    await this.#moveCells();
+    // In turn: a channel that opens meanwhile asks for a round, and two that take the same cell would load it twice.
+    await this.#inTurn(async () => {
+      await this.#look();
+      await this.#moveCells();
+    });
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }
@@ -108,7 +111,10 @@ export class Member {
     endMember(this.parts.database, term).then(() => this.wake(), () => this.wake());
   }
 
-  /** Whether calls for every cell can be answered here, or passed on; a short time without an owner is none. */
+  /**
+   * Whether calls for every cell that has an owner can be answered here, or passed on. A cell without one, as for a while
+   * after its owner was frozen, says nothing against this member: no other would do better.
+   */
   get isReady(): boolean {
     const since = this.#unreachableSince;
     return since === null || performance.now() - since < CELL_LIMITS.unreachableMs;
@@ -119,6 +125,11 @@ export class Member {
     const { hub } = this.parts;
     const other = this.#members.find(({ term }) => term !== owner && term !== this.term && hub?.isOpen(term));
     return other?.term ?? null;
+  }
+
+  /** Whether there is a channel to a member, or it is this one. */
+  reaches(term: number): boolean {
+    return term === this.term || this.parts.hub?.isOpen(term) === true;
   }
 
   /** Reads anew who owns what; calls that look at the same time share one look. */
@@ -138,8 +149,8 @@ export class Member {
   }
 
   /**
-   * Hands every cell over and takes none any more; this process goes on as a front. Cells with long calls inside follow
-   * the others, since their calls get more time; what is still here after that goes when the process ends.
+   * Hands the cells over and takes none any more; this process goes on as a front. Cells in which a call takes long stay
+   * here, with their doors open, until it is asked again or the term ends.
    *
    * @param graceMs how long the last calls may take
    * @returns whether somebody is there to take them
@@ -151,12 +162,19 @@ export class Member {
       if (!isTaken()) return false;
       this.#share = 0;
       await this.#beat();
-      const { doors } = this.parts.term;
-      const quiet = doors.held.filter((cell) => !doors.isPinned(cell));
-      if (quiet.length > 0) await handOver(this.parts, quiet, null);
-      if (doors.held.length > 0) await handOver(this.parts, doors.held, null, graceMs);
+      await this.#handOverAll(performance.now() + graceMs);
       return true;
     });
+  }
+
+  async #handOverAll(until: number): Promise<void> {
+    const { doors } = this.parts.term;
+    const free = doors.held.filter((cell) => !doors.isPinned(cell));
+    if (free.length === 0 || await handOver(this.parts, free, null)) return;
+    // Some call is slow: one cell at a time, only its own cell has to wait for it.
+    for (const cell of free) {
+      if (performance.now() < until) await handOver(this.parts, [cell], null);
+    }
   }
 
   /** Ends the beats; the row says that this member answers nothing any more. */
@@ -203,7 +221,7 @@ export class Member {
 
   #learn(cells: readonly CellRow[]): void {
     const { owners, term } = this.parts;
-    const living = new Set(this.#living().map(({ term }) => term));
+    const living = new Set(this.living.map(({ term }) => term));
     for (const { cell, term: owner } of cells) {
       if (term.doors.isHere(cell)) owners.set([cell], this.term);
       else owners.set([cell], owner !== null && owner !== this.term && living.has(owner) ? owner : null);
@@ -211,31 +229,30 @@ export class Member {
   }
 
   #noteReach(): void {
-    const { owners, hub } = this.parts;
-    const isReached = owners.all.every((owner) =>
-      owner === this.term ||
-      owner !== null && (hub?.isOpen(owner) === true || this.relayTo(owner) !== null)
-    );
+    const { owners } = this.parts;
+    const known = owners.all.filter((owner) => owner !== null);
+    const isReached = known.length > 0 &&
+      known.every((owner) => this.reaches(owner) || this.relayTo(owner) !== null);
     if (isReached) this.#unreachableSince = null;
     else this.#unreachableSince ??= performance.now();
   }
 
   /** Members that may answer, this one too. */
-  #living(): MemberRow[] {
+  get living(): readonly MemberRow[] {
     return this.#members.filter(({ term, hasEnded, silentMs }) =>
       term === this.term || !hasEnded && silentMs < LEASE_LIMITS.validMs && !this.#gone.has(term)
     );
   }
 
   #others(): MemberRow[] {
-    return this.#living().filter(({ term }) => term !== this.term);
+    return this.living.filter(({ term }) => term !== this.term);
   }
 
   /** Takes and hands over what should change hands. */
   async #moveCells(): Promise<void> {
-    if (this.#isClosed || this.#share === 0) return;
     const { term, owners } = this.parts;
-    const takers = this.#living().filter(({ term, share }) => term === this.term || share > 0);
+    if (this.#isClosed || term.hasEnded || this.#share === 0) return;
+    const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>
       !term.doors.isHere(cell) && owners.of(cell) === null ? [cell] : []

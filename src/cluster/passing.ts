@@ -37,20 +37,24 @@ export async function passOn<Answer extends { readonly head: unknown }>(
 ): Promise<Answer | null> {
   const { owners, counts, term } = member.parts;
   const until = performance.now() + CELL_LIMITS.doorWaitMs;
+  /** Whom the last receiver named, unless we have looked for ourselves since: two that name each other are not believed. */
+  let named: number | null = null;
   while (true) {
     if (term.doors.isHere(cell)) return null;
-    const owner = owners.of(cell);
-    const reply = owner === null ? null : await sent(send, owner);
-    const newOwner = reply === null ? null : ownerIfNotRun(reply.head);
+    const owner: number | null = named ?? owners.of(cell);
+    const reply: Answer | null = owner === null ? null : await sent(send, owner);
+    const newOwner: number | null = reply === null ? null : ownerIfNotRun(reply.head);
     if (reply !== null && newOwner === null) {
       counts.passedOn += 1;
       return reply;
     }
     if (performance.now() > until) throw new Unavailable("Nobody is known to own this workspace");
     if (reply !== null) counts.sentAgain += 1;
-    if (newOwner !== null && newOwner !== 0 && newOwner !== owner && newOwner !== member.term) {
+    if (named === null && newOwner !== null && ![0, owner, member.term].includes(newOwner)) {
+      named = newOwner;
       owners.set([cell], newOwner);
     } else {
+      named = null;
       await member.lookForOwners();
     }
   }

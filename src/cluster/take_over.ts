@@ -2,7 +2,7 @@
 // more, and replay what it left; write the own term; only then load; only then open.
 
 import { monthOf } from "../../actors/budget.ts";
-import type { CellParts } from "../../actors/port.ts";
+import { type CellParts, Unavailable } from "../../actors/port.ts";
 import type { Millis } from "../domain/plans/period.ts";
 import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";
@@ -102,10 +102,14 @@ async function load(parts: MemberParts, rows: readonly CellRow[]): Promise<void>
   await changes.catchUp();
   if (isLed(clock)) clock.raise(Math.max(0, ...rows.map(({ clockMs }) => clockMs)));
   const all = unionOf(rows.map(({ cell }) => registry.partsOf(cell)));
-  term.assertEmpty(all);
   // A member whose clock is behind may still count in the month before.
-  term.admit(await loadTotals(database, all, monthOf(clock.now() - MONTH_MS)));
-  for (const { realm, offsetMs } of await loadClocks(database, all.realms)) {
+  const totals = await loadTotals(database, all, monthOf(clock.now() - MONTH_MS));
+  const clocks = await loadClocks(database, all.realms);
+  // All or nothing from here: what one failed attempt left in memory would stand in the way of the next.
+  if (term.hasEnded) throw new Unavailable("The term has ended");
+  term.assertEmpty(all);
+  term.admit(totals);
+  for (const { realm, offsetMs } of clocks) {
     const known = registry.realms.get(realm);
     if (known !== undefined) known.clockOffsetMs = offsetMs;
   }

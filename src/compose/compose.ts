@@ -21,6 +21,7 @@ import { COMPOSE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { readConsent } from "../read/consent.ts";
 import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
 import { unitePeople } from "../privacy/link.ts";
 import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
 import { isStrictSchema, type JsonObject, type OutputReader, outputReaderOf } from "./output.ts";
@@ -47,6 +48,7 @@ export interface Composed {
 export interface ComposeWorld {
   readonly term: ComposeTerm;
   readonly database: Database;
+  readonly inCell: InCell;
   readonly features: Pick<Features, "modelServer">;
 }
 

@@ -5,7 +5,7 @@ import type { BacklogFacts, OldPrice } from "../read/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
-import type { LeaseHolder } from "../storage/members/member_store.ts";
+import { type ClusterFacts, type ClusterView, isLiving, type MemberFacts, troublesOf } from "./cluster.ts";
 import type { MigrationState } from "../storage/migrate.ts";
 
 export type Verdict = "ok" | "warn" | "fail";
@@ -24,6 +24,7 @@ export interface TermFacts {
   readonly backlogChanges: number;
   readonly backlogBytes: number;
   readonly waitingChanges: number;
+  readonly view: ClusterView;
 }
 
 /** The oldest PostgreSQL that the statements are written for. */
@@ -36,12 +37,12 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
-  const { database, migrations, holder, skewMs, backlog, drift, oldPrices } = facts;
-  const isServed = term !== null || holder !== null;
+  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices } = facts;
+  const isServed = term !== null || cluster !== null && cluster.members.some(isLiving);
   return [
     checkDatabase(database),
     checkMigrations(migrations),
-    checkLease(database, holder, term !== null),
+    cluster === null ? unread("members") : checkMembers(database, cluster, term?.view ?? null),
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
     drift === null ? unread("drift") : checkDrift(drift),
@@ -121,23 +122,24 @@ function checkMigrations({ applied, missing, changed, unknown }: MigrationState)
   return ok(name, `all ${applied.length} applied`);
 }
 
-function checkLease({ kind }: DatabaseFacts, holder: LeaseHolder | null, isServing: boolean): Check {
-  const name = "lease";
+function checkMembers({ kind }: DatabaseFacts, facts: ClusterFacts, view: ClusterView | null): Check {
+  const name = "members";
+  const living = facts.members.filter((member) => isLiving(member) || member.term === view?.term);
   if (kind === "embedded") {
-    if (isServing) return ok(name, "this process has the data folder");
+    if (view !== null) return ok(name, "this process has the data folder");
     return warn(name, "no process has the data folder", "Start the service");
   }
-  if (holder === null) {
-    if (isServing) {
-      return fail(name, "no session has it", "Look at the service's log: it should step down by itself");
-    }
-    return warn(name, "no process serves this database", "Start the service");
-  }
-  const { pid, address, since } = holder;
-  return ok(
-    name,
-    `held by session ${pid} from ${address ?? "an unknown address"} since ${since ?? "unknown"}`,
-  );
+  if (living.length === 0) return warn(name, "no process serves this database", "Start the service");
+  const troubles = troublesOf(facts, view);
+  const [worst] = troubles;
+  if (worst === undefined) return ok(name, living.map(memberText).join(", "));
+  const found = troubles.map((trouble) => trouble.found).join("; ");
+  return (worst.isBad ? fail : warn)(name, found, worst.advice);
+}
+
+function memberText({ term, address, share, cells }: MemberFacts): string {
+  const has = share === 0 && cells.length === 0 ? "a front" : `${cells.length} cells`;
+  return `${term} at ${address ?? "no address"} (${has})`;
 }
 
 function checkClock(skewMs: number): Check {

@@ -15,7 +15,7 @@ import {
   type ServerFacts,
 } from "../read/store_facts.ts";
 import type { Database } from "../storage/database.ts";
-import { type LeaseHolder, leaseHolder } from "../storage/members/member_store.ts";
+import { type ClusterFacts, readCluster } from "./cluster.ts";
 import { type MigrationState, migrationState } from "../storage/migrate.ts";
 
 /** The database itself. */
@@ -33,8 +33,7 @@ export type DriftFacts =
 export interface StoreFacts {
   readonly database: DatabaseFacts;
   readonly migrations: MigrationState;
-  /** null on the embedded store, whose folder has a lock of its own. */
-  readonly holder: LeaseHolder | null;
+  readonly cluster: ClusterFacts | null;
   /** The process's clock minus the database's. */
   readonly skewMs: number;
   readonly backlog: BacklogFacts | null;
@@ -55,7 +54,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
   return {
     database: { kind: database.kind, ...await readServer(database), roundTripMs },
     migrations,
-    holder: database.kind === "postgres" ? await leaseHolder(database) : null,
+    cluster: isReadable ? await readCluster(database) : null,
     skewMs,
     backlog: isReadable ? await backlogFacts(database, now()) : null,
     drift: isReadable ? await driftFacts(database) : null,

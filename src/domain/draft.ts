@@ -173,7 +173,11 @@ export class Draft {
   /** The changes so far: each row once, with its last value. */
   changes(): Change[] {
     const changes: Change[] = [];
-    if (this.#user !== null) changes.push({ verb: "put", table: "users", row: this.#user });
+    if (this.#user !== null) {
+      // A new user's number is nobody else's: as a new row it fails where another one has it.
+      const verb = this.state.recorded ? "put" : "append";
+      changes.push({ verb, table: "users", row: this.#user });
+    }
     for (const row of this.#subscriptions?.rows ?? []) {
       const verb = this.state.subscriptions.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "subscriptions", row });

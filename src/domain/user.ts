@@ -101,7 +101,7 @@ export interface HistoryMove {
  * never changed in place.
  */
 export type Change =
-  | { readonly verb: "put"; readonly table: "users"; readonly row: User }
+  | { readonly verb: "put" | "append"; readonly table: "users"; readonly row: User }
   | { readonly verb: "append" | "put"; readonly table: "subscriptions"; readonly row: Subscription }
   | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
   | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }

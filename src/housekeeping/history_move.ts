@@ -1,31 +1,49 @@
 // The history move: gives events, ledger and subscription history of an alias to its canonical user, a bounded step at a
-// time. Reads look under both users until it is done, so nothing waits for it. What is left to do is in the tables, so a
-// restart continues it. It rests between steps for as long as the last step took, and so takes at most half of the
-// database's time.
+// time. Reads look under both users until it is done, so nothing waits for it. What is left to do is in the tables, so
+// the next term, or the next owner of the cell, continues it. It rests between steps for as long as the last step took,
+// and so takes at most half of the database's time.
 
+import type { Realm } from "../../actors/actor.ts";
+import type { Term } from "../../actors/term.ts";
+import { realmsHere, visit } from "../../actors/visit.ts";
 import type { UserKey } from "../domain/ids.ts";
 import { MERGE_LIMITS } from "../process/limits.ts";
-import type { Term } from "../../actors/term.ts";
 import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
 import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts";
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
   readonly term: Pick<Term, "flush" | "isServing">;
+  /** Writes outside of the journal, which only the owner of a cell can make. */
+  readonly inCell: InCell;
+}
+
+/** What moves beside the calls use of a running term. */
+export interface MovesWorld extends MoveWorld {
+  readonly term: Pick<Term, "flush" | "isServing" | "doors">;
   readonly database: Database;
+  readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
 
 const ALIASES_MAX = 100;
 
-/** Moves all history of an alias; answers how many rows moved. */
-export async function moveAlias({ term, database }: MoveWorld, alias: UserKey): Promise<number> {
+/** Moves all history of an alias; answers how many rows moved. The caller is inside the realm's cell. */
+export function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
+  return inSteps(world, () => moveSome(world, realm, alias));
+}
+
+/** Moves some history of an alias; answers how many rows moved, fewer than a step has when none are left. */
+function moveSome({ inCell }: MoveWorld, { cell }: Realm, alias: UserKey): Promise<number> {
+  return inCell(cell, (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax));
+}
+
+async function inSteps({ term }: MoveWorld, step: () => Promise<number>): Promise<number> {
   await term.flush();
   let rows = 0;
   while (term.isServing) {
     const startedAt = performance.now();
-    const moved = await database.transaction((session) =>
-      moveHistory(session, alias, MERGE_LIMITS.historyRowsMax)
-    );
+    const moved = await step();
     rows += moved;
     if (moved < MERGE_LIMITS.historyRowsMax) break;
     await rest(Math.min(performance.now() - startedAt, MERGE_LIMITS.historyRestMsMax));
@@ -37,17 +55,26 @@ function rest(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Moves all history that merges have left to move; answers how many rows moved. */
-export async function moveAllHistory(world: MoveWorld): Promise<number> {
+/**
+ * Moves all history that merges have left to move in the cells that are here; answers how many rows moved. Each step
+ * enters the cell and looks at the tables anew, so the cell may change hands between two steps.
+ */
+export async function moveAllHistory(world: MovesWorld): Promise<number> {
+  const { term, database, registry } = world;
   let rows = 0;
   const tried = new Set<UserKey>();
-  while (world.term.isServing) {
-    await world.term.flush();
-    const aliases = (await listHistoryMoves(world.database, ALIASES_MAX)).filter((key) => !tried.has(key));
-    if (aliases.length === 0) break;
-    for (const alias of aliases) {
-      tried.add(alias);
-      rows += await moveAlias(world, alias);
+  while (term.isServing) {
+    await term.flush();
+    const realms = realmsHere(term, registry.realms.values()).map(({ realm }) => realm);
+    const moves = (await listHistoryMoves(database, realms, ALIASES_MAX)).filter(({ key }) =>
+      !tried.has(key)
+    );
+    if (moves.length === 0) break;
+    for (const { key, realm: number } of moves) {
+      tried.add(key);
+      const realm = registry.realms.get(number) as Realm;
+      const step = () => visit(term, realm.cell, () => moveSome(world, realm, key));
+      rows += await inSteps(world, async () => await step() ?? 0);
     }
   }
   return rows;

@@ -3,12 +3,12 @@
 import type { Realm } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
-import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
 
 /** What the removal of old rows uses of a running term. */
 export interface RetentionWorld {
-  readonly term: Pick<Term, "isServing">;
-  readonly database: Database;
+  readonly term: Pick<Term, "isServing" | "doors">;
+  readonly inCell: InCell;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
 

@@ -51,7 +51,7 @@ export async function mergePair(
   if (result.answer.analytics === "skipped_consent_required") await world.term.flush();
   // A repeated call links too: the process may have ended between the merge and the link.
   else await linkPeople(world, realm, from, to, result.answer.alreadyMerged);
-  if (alias !== null && !result.answer.historyPending) await moveAlias(world, alias);
+  if (alias !== null && !result.answer.historyPending) await moveAlias(world, realm, alias);
   return result;
 }
 

@@ -17,6 +17,16 @@ export class ClusterCounts {
   cellsHandedOver = 0;
   /** Hand-overs that were dropped, since the last calls took too long. */
   handOversDropped = 0;
+  /** What the channels of all terms did. */
+  readonly channels = {
+    opened: 0,
+    lost: 0,
+    refusedPeers: 0,
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+  };
   readonly takeSeconds = makeHistogram(
     "holdfast_cell_take_seconds",
     "From the locks of cells to their open doors.",

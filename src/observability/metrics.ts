@@ -8,14 +8,16 @@ import type { Service, ServiceState } from "../service/service.ts";
 import { ANSWER_CODES } from "./request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
 
-const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "stopping"];
+const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
 const STARTED_AT_SECONDS = (Date.now() - performance.now()) / 1000;
 
 /** The metrics of a service, ready to be written as Prometheus text. */
 export function makeMetrics(service: Service): Registry {
   const registry = new Registry();
-  addWriter(registry, service);
+  addTerm(registry, service);
+  addCells(registry, service);
+  addChannels(registry, service);
   addRequests(registry, service);
   addTurns(registry, service);
   addJournal(registry, service);
@@ -72,12 +74,12 @@ function addCounters<Label extends string>(
   });
 }
 
-function addWriter(registry: Registry, service: Service): void {
+function addTerm(registry: Registry, service: Service): void {
   const { counts } = service;
   addGauge(
     registry,
-    "holdfast_writer",
-    "1 while this process serves, which only a member does.",
+    "holdfast_serving",
+    "1 while this process serves.",
     () => service.serving === null ? 0 : 1,
   );
   new Gauge({
@@ -92,7 +94,7 @@ function addWriter(registry: Registry, service: Service): void {
   addCounter(
     registry,
     "holdfast_terms_total",
-    "Times this process began to serve.",
+    "Times this process joined the members.",
     () => counts.termsBegun,
   );
   addCounter(
@@ -103,10 +105,75 @@ function addWriter(registry: Registry, service: Service): void {
   );
   addGauge(
     registry,
-    "holdfast_lease_silent_seconds",
-    "Seconds since the database last answered the writer's session; past 3 the service answers nothing.",
-    () => service.serving?.lease.silentSeconds ?? null,
+    "holdfast_beat_age_seconds",
+    "Seconds since the last beat that proved this member; past 3 it answers nothing.",
+    () => service.serving?.lease.beatAgeSeconds ?? null,
   );
+  addGauge(
+    registry,
+    "holdfast_registry_version",
+    "The version of workspaces, apps, keys and catalogs that is in force here.",
+    () => service.serving?.registry.version ?? null,
+  );
+  addGauge(
+    registry,
+    "holdfast_members",
+    "Members that may answer, as this one sees them.",
+    () => service.serving?.member.living.length ?? null,
+  );
+}
+
+function addCells(registry: Registry, service: Service): void {
+  const { cluster } = service.counts;
+  addGauge(
+    registry,
+    "holdfast_cells",
+    "Cells that this member owns, of 64.",
+    () => service.serving?.term.doors.held.length ?? null,
+  );
+  const counters = [
+    ["calls_passed_on", "Calls that another member answered for this one.", () => cluster.passedOn],
+    ["calls_sent_again", "Calls that came back unrun and were sent again.", () => cluster.sentAgain],
+    ["calls_taken", "Calls that this member answered for others.", () => cluster.taken],
+    ["cells_taken", "Cells that this member took.", () => cluster.cellsTaken],
+    ["cells_rescued", "Cells taken after the death of their owner.", () => cluster.cellsRescued],
+    ["cells_handed_over", "Cells that this member handed over.", () => cluster.cellsHandedOver],
+    ["hand_overs_dropped", "Hand-overs that were dropped for slow calls.", () => cluster.handOversDropped],
+  ] as const;
+  for (const [name, help, read] of counters) addCounter(registry, `holdfast_${name}_total`, help, read);
+  registry.registerMetric(cluster.takeSeconds);
+  registry.registerMetric(cluster.handOverSeconds);
+}
+
+function addChannels(registry: Registry, service: Service): void {
+  const { channels } = service.counts.cluster;
+  addGauge(
+    registry,
+    "holdfast_channels",
+    "Other members to which there is a channel.",
+    () => channelsOf(service),
+  );
+  addCounters(registry, "holdfast_channel_events_total", "Channels opened and lost; peers refused.", [
+    "event",
+  ], () => [
+    [{ event: "opened" }, channels.opened],
+    [{ event: "lost" }, channels.lost],
+    [{ event: "refused" }, channels.refusedPeers],
+  ]);
+  addCounters(registry, "holdfast_channel_frames_total", "Frames on all channels.", ["direction"], () => [
+    [{ direction: "sent" }, channels.framesSent],
+    [{ direction: "received" }, channels.framesReceived],
+  ]);
+  addCounters(registry, "holdfast_channel_bytes_total", "Bytes on all channels.", ["direction"], () => [
+    [{ direction: "sent" }, channels.bytesSent],
+    [{ direction: "received" }, channels.bytesReceived],
+  ]);
+}
+
+function channelsOf({ serving }: Service): number | null {
+  if (serving === null) return null;
+  const { member } = serving;
+  return member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length;
 }
 
 function addRequests(registry: Registry, { counts: { requests } }: Service): void {

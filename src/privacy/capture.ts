@@ -37,7 +37,7 @@ const NOBODY: EventOwner = { personId: null, pseudonym: null };
 export async function capture(world: PeopleWorld, realm: Realm, captured: Captured): Promise<void> {
   const { distinctId } = captured;
   if (distinctId !== null) await linksDrained(world);
-  const isDone = () => world.database.transaction((session) => captureIn(session, world, realm, captured));
+  const isDone = () => world.inCell(realm.cell, (session) => captureIn(session, world, realm, captured));
   while (!await isDone()) await unitePeople(world, realm, distinctId as string);
 }
 

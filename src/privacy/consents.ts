@@ -38,7 +38,8 @@ export async function changeConsent(
   }
   await world.term.flush();
   if ((remove & SCOPE_BITS.analytics) !== 0) {
-    await forgetPseudonyms(world.database, world.features.privacySecret, realm.realm, ids);
+    const { privacySecret } = world.features;
+    await world.inCell(realm.cell, (session) => forgetPseudonyms(session, privacySecret, realm.realm, ids));
   }
   return userKey;
 }

@@ -2,6 +2,10 @@
 // in the tables says what is to be done, so a restart continues it; doing it twice is harmless. Section 9 of the
 // decisions.
 //
+// A job runs inside its cell from its first statement to its last, and is read again once inside: two members never run
+// the same job, and a job that another one finished meanwhile is not there any more. A stop shuts the door; then a job
+// ends after the step that it is at, and the next owner goes on with it.
+//
 // Most of the history is removed first, step by step, while calls are still served. Then the user stands still: a drain
 // empties the journal of what was decided, one transaction removes the rest together with the user's own row, and the
 // actor leaves memory. A later call with the same id meets a new user.
@@ -11,6 +15,7 @@ import type { Realm } from "../../actors/actor.ts";
 import { eraseUser, type ErasureStep } from "../../actors/erase.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
+import { realmsHere, stay } from "../../actors/visit.ts";
 import type { UserKey } from "../domain/ids.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
@@ -66,15 +71,16 @@ export async function requestErasure(world: ErasureWorld, realm: Realm, distinct
  * finish in between, and the mark would land on a new user of the same id.
  */
 async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
-  const { database, ids } = world;
+  const { database, inCell, ids } = world;
   await linksDrained(world);
   const people = await idsOfPerson(database, realm.realm, distinctId);
-  const open = (await listOpenJobs(database)).find((job) =>
-    job.isQueued && job.realm === realm.realm && job.distinctIds.includes(distinctId)
+  const open = (await listOpenJobs(database, [realm.realm])).find((job) =>
+    job.isQueued && job.distinctIds.includes(distinctId)
   );
   const jobId = open?.id ?? ids.next("job");
   if (open === undefined) {
-    await insertJob(database, { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() });
+    const job = { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() };
+    await inCell(realm.cell, (session) => insertJob(session, job));
   }
   for (const id of people) {
     await putConsent(world, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
@@ -94,7 +100,7 @@ export function findErasure(
 
 const running = new WeakMap<Term, Promise<number>>();
 
-/** Runs every open job, one after another; answers how many finished. A call waits for the run before it. */
+/** Runs every open job of the cells that are here, one after another; answers how many finished. A call waits for the run before it. */
 export function runErasures(world: ErasureWorld): Promise<number> {
   const before = running.get(world.term) ?? Promise.resolve(0);
   const run = before.catch(() => 0).then(() => runJobs(world));
@@ -103,51 +109,68 @@ export function runErasures(world: ErasureWorld): Promise<number> {
 }
 
 async function runJobs(world: ErasureWorld): Promise<number> {
+  const { term, database, registry } = world;
+  const numbers = realmsHere(term, registry.realms.values()).map(({ realm }) => realm);
+  const realms = new Set((await listOpenJobs(database, numbers)).map(({ realm }) => realm));
   let done = 0;
-  for (const job of await listOpenJobs(world.database)) {
-    if (!world.term.isServing) break;
-    if (await runJob(world, job)) done += 1;
+  for (const number of realms) {
+    const realm = registry.realms.get(number);
+    if (!term.isServing) break;
+    if (realm === undefined) continue;
+    done += await stay(term, realm.cell, (mayGoOn) => runJobsOf(world, realm, mayGoOn)) ?? 0;
   }
   return done;
 }
 
-async function runJob(world: ErasureWorld, job: OpenJob): Promise<boolean> {
-  const { database, registry, features } = world;
-  const realm = registry.realms.get(job.realm);
+/** Whether work inside a cell may begin another step: the term lasts, and nobody waits for the cell to be left. */
+type MayGoOn = () => boolean;
+
+/** Runs the jobs of a realm inside its cell. */
+async function runJobsOf(world: ErasureWorld, realm: Realm, mayGoOn: MayGoOn): Promise<number> {
+  let done = 0;
+  for (const job of await listOpenJobs(world.database, [realm.realm])) {
+    if (!mayGoOn()) break;
+    if (await runJob(world, realm, job, mayGoOn)) done += 1;
+  }
+  return done;
+}
+
+/** Runs a job; false when it failed, or is left to whoever owns the cell next. */
+async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: MayGoOn): Promise<boolean> {
+  const { inCell, features } = world;
   const secret = features.privacySecret;
-  if (realm === undefined || secret === null) return false;
+  if (secret === null) return false;
+  const inOwn = <T>(work: (session: Session) => Promise<T>) => inCell(realm.cell, work);
   try {
     const ids = await inTurn(world.term, async () => {
       const all = await closureOf(world, job);
-      await startJob(database, job.id, all, realm.now());
+      await inOwn((session) => startJob(session, job.id, all, realm.now()));
       return all;
     });
-    await eraseCaptured(world, job.realm, ids);
-    for (const id of ids) await erase(world, realm, id, secret);
-    await database.transaction((session) => eraseTraces(session, job.realm, ids, secret));
-    await finishJob(database, job.id, realm.now(), null);
+    await inSteps(
+      mayGoOn,
+      () => inOwn((session) => deleteCaptured(session, realm.realm, ids, HISTORY_STEP_ROWS)),
+    );
+    for (const id of ids) {
+      if (!mayGoOn()) return false;
+      await erase(world, realm, id, secret, mayGoOn);
+    }
+    if (!mayGoOn()) return false;
+    await inOwn((session) => eraseTraces(session, realm.realm, ids, secret));
+    await inOwn((session) => finishJob(session, job.id, realm.now(), null));
     return true;
   } catch (error) {
     // The term ended: the next one finds the job open.
     if (error instanceof Unavailable) throw error;
     log("error", "An erasure failed", { jobId: job.id, error: messageOf(error) });
-    await finishJob(database, job.id, realm.now(), "The erasure could not be finished");
+    await inOwn((session) => finishJob(session, job.id, realm.now(), "The erasure could not be finished"));
     return false;
   }
 }
 
-/** Removes what was captured of a person in steps, since there may be much of it. */
-async function eraseCaptured(
-  { term, database }: ErasureWorld,
-  realm: number,
-  ids: readonly string[],
-): Promise<void> {
-  while (term.isServing) {
-    const removed = await database.transaction((session) =>
-      deleteCaptured(session, realm, ids, HISTORY_STEP_ROWS)
-    );
-    if (removed < HISTORY_STEP_ROWS) break;
-  }
+/** Removes rows in steps, since there may be many, until a step finds none. */
+async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<void> {
+  while (mayGoOn() && await step() > 0);
 }
 
 /** Every distinct id of the person and every metering id that stands for one of its users. */
@@ -163,19 +186,25 @@ async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<stri
   return [...ids];
 }
 
-async function erase(world: ErasureWorld, realm: Realm, id: string, secret: string): Promise<void> {
-  const { term, database } = world;
+async function erase(
+  world: ErasureWorld,
+  realm: Realm,
+  id: string,
+  secret: string,
+  mayGoOn: MayGoOn,
+): Promise<void> {
+  const { term, database, inCell } = world;
   const users = await findUsers(database, realm.realm, id);
   if (users.length === 0) return;
   const keys = users.map(({ key }) => key);
-  while (term.isServing) {
-    const removed = await database.transaction((session) => deleteHistory(session, keys, HISTORY_STEP_ROWS));
-    if (removed === 0) break;
-  }
+  await inSteps(
+    mayGoOn,
+    () => inCell(realm.cell, (session) => deleteHistory(session, keys, HISTORY_STEP_ROWS)),
+  );
+  if (!mayGoOn()) return;
   const step: ErasureStep = async (canonicalKeys) => {
     const all = [...new Set([...keys, ...canonicalKeys])];
-    // Only the owner of the cell may take a user from under the actors.
-    await world.inCell(realm.cell, (session) => eraseRest(session, realm.realm, all, secret));
+    await inCell(realm.cell, (session) => eraseRest(session, realm.realm, all, secret));
     return all;
   };
   await eraseUser(term, realm.realm, id, step);

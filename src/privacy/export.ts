@@ -36,7 +36,7 @@ const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
 
 /** The document, piece by piece. Callers have waited for the drain. */
 export async function* exportDocument(
-  world: Pick<PeopleWorld, "term" | "database">,
+  world: Pick<PeopleWorld, "term" | "database" | "inCell">,
   query: ExportQuery,
 ): AsyncGenerator<string> {
   const { database } = world;

@@ -60,7 +60,7 @@ export async function identify(
   await unitePeople(world, realm, distinctId);
   try {
     const personId = anonymousId === null
-      ? await world.database.transaction(async (session) => {
+      ? await world.inCell(realm.cell, async (session) => {
         await shareRealm(session, realm.realm);
         return await identifyOne(session, world, realm, call);
       })
@@ -89,7 +89,7 @@ async function identifyMerged(
   if (!own.isErasing && !(await readStanding(database, realm.realm, anonymousId)).isErasing) {
     await spreadOptOuts(world, realm, [distinctId, anonymousId]);
   }
-  const personId = await database.transaction(async (session) => {
+  const personId = await world.inCell(realm.cell, async (session) => {
     await lockRealm(session, realm.realm);
     const links = !isSilenced(own) && await isLinkable(session, realm.realm, anonymousId);
     const person = links

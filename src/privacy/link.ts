@@ -38,7 +38,7 @@ export async function linkPeople(
 ): Promise<void> {
   const { term, database } = world;
   // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
-  if (isRepeated) await recordLink(database, realm.realm, from);
+  if (isRepeated) await world.inCell(realm.cell, (session) => recordLink(session, realm.realm, from));
   const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
   const drained = drainLinks(term);
   // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
@@ -54,7 +54,7 @@ export async function linkPeople(
  * one of them is about to be erased nothing is linked.
  */
 export async function unitePeople(
-  world: Pick<PeopleWorld, "term" | "database">,
+  world: Pick<PeopleWorld, "term" | "database" | "inCell">,
   realm: Realm,
   distinctId: string,
 ): Promise<void> {
@@ -63,7 +63,7 @@ export async function unitePeople(
   if (!isSplit || isErasing) return;
   const ids = await listLinkedIds(world.database, realm.realm, distinctId);
   await spreadOptOuts(world, realm, ids);
-  await world.database.transaction(async (session) => {
+  await world.inCell(realm.cell, async (session) => {
     await lockRealm(session, realm.realm);
     await uniteLocked(session, realm.realm, ids);
   });
@@ -97,7 +97,7 @@ export async function aliasPeople(
     return known ?? standInPersonId(world.features.privacySecret ?? "", realm.realm, into);
   }
   await spreadOptOuts(world, realm, [from, into]);
-  const person = await database.transaction(async (session) => {
+  const person = await world.inCell(realm.cell, async (session) => {
     await lockRealm(session, realm.realm);
     return await link(session, { realm, ids }, from, into, () => true);
   });

@@ -25,15 +25,15 @@ export async function pseudonymOf(
 
 /** Removes what leads from these ids, and from all ids of their people, to a pseudonym: the next opt-out makes another. */
 export async function forgetPseudonyms(
-  reader: Pick<Session, "query">,
+  session: Session,
   secret: string | null,
   realm: number,
   distinctIds: readonly string[],
 ): Promise<void> {
   // Without the secret no pseudonym was made, and none can be found.
   if (secret === null) return;
-  const ids = await idsOfPeople(reader, realm, distinctIds);
-  await deletePseudonyms(reader, realm, ids.map((id) => hashOf(secret, realm, id)));
+  const ids = await idsOfPeople(session, realm, distinctIds);
+  await deletePseudonyms(session, realm, ids.map((id) => hashOf(secret, realm, id)));
 }
 
 function hashOf(secret: string, realm: number, id: string): string {

@@ -7,13 +7,24 @@ import { ConfigError } from "./settings.ts";
 
 const AGAIN_MS = 100;
 
+/** What is listened on. */
+export interface ListenAddress {
+  readonly host: string;
+  /** 0 for a free one. */
+  readonly port: number;
+  /** Whether other processes of this machine may listen on it too: the system then deals connections out. */
+  readonly sharesPort: boolean;
+}
+
 /**
- * Checks that an address can be listened on. Making a store takes seconds, so this is found out before.
+ * Checks that an address can be listened on. Making a store takes seconds, so this is found out before. A shared one is
+ * not tried: the system would hand this listener connections that it does not answer.
  *
  * @throws ConfigError that names the setting
  */
-export function checkAddress(hostname: string, port: number): void {
-  onAddress(hostname, port, () => Deno.listen({ hostname, port }).close());
+export function checkAddress(address: ListenAddress): void {
+  const { host: hostname, port, sharesPort } = address;
+  if (!sharesPort) onAddress(address, () => Deno.listen({ hostname, port }).close());
 }
 
 /**
@@ -21,19 +32,20 @@ export function checkAddress(hostname: string, port: number): void {
  *
  * @throws ConfigError that names the setting
  */
-export function listen(hostname: string, port: number, handler: Deno.ServeHandler): Listener {
-  return onAddress(hostname, port, () => new Listener(hostname, port, handler));
+export function listen(address: ListenAddress, handler: Deno.ServeHandler): Listener {
+  return onAddress(address, () => new Listener(address, handler));
 }
 
 /** An address that cannot be listened on is a bad setting. */
-function onAddress<T>(host: string, port: number, work: () => T): T {
+function onAddress<T>({ host, port, sharesPort }: ListenAddress, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (error instanceof Deno.errors.AddrInUse) {
-      throw new ConfigError(
-        `Cannot start: PORT ${port} on ${host} is in use by another process; stop that one or set another PORT`,
-      );
+      const advice = sharesPort
+        ? "start every process on it with HOLDFAST_SHARE_PORT=true and as one user, or set another PORT"
+        : "stop that one or set another PORT";
+      throw new ConfigError(`Cannot start: PORT ${port} on ${host} is in use by another process; ${advice}`);
     }
     if (error instanceof Deno.errors.PermissionDenied) {
       throw new ConfigError(`Cannot start: PORT ${port} may not be used by this user: ${messageOf(error)}`);
@@ -48,18 +60,31 @@ export class Listener {
   readonly #handler: Deno.ServeHandler;
   #server: Deno.HttpServer<Deno.NetAddr>;
   #isShutDown = false;
+  /** Whether each answer is the last one on its connection. */
+  #isEnding = false;
   /** Shutdowns under way of servers that were lost while calls were in flight. */
   readonly #ending = new Set<Promise<void>>();
 
   /** @throws when the address cannot be listened on */
-  constructor(hostname: string, port: number, handler: Deno.ServeHandler) {
-    this.#handler = handler;
-    this.#server = this.#serve({ hostname, port, onListen: () => {} });
-    this.#options = { hostname, port: this.#server.addr.port, onListen: () => {} };
+  constructor(address: ListenAddress, handler: Deno.ServeHandler) {
+    this.#handler = (request, info) =>
+      this.#isEnding ? closing(handler(request, info)) : handler(request, info);
+    const { host: hostname, port, sharesPort: reusePort } = address;
+    const options = { hostname, port, reusePort, onListen: () => {} };
+    this.#server = this.#serve(options);
+    this.#options = { ...options, port: this.#server.addr.port };
   }
 
   get port(): number {
     return this.#server.addr.port;
+  }
+
+  /**
+   * Makes each answer the last one on its connection. A shutdown closes idle connections, with whatever call is on its
+   * way on them; whoever was told opens another connection, and that one may lead to another process.
+   */
+  endConnections(): void {
+    this.#isEnding = true;
   }
 
   /** Takes no new calls; resolves when those in flight have ended. */
@@ -88,4 +113,10 @@ export class Listener {
       setTimeout(() => this.#again(), AGAIN_MS);
     }
   }
+}
+
+async function closing(answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer;
+  response.headers.set("connection", "close");
+  return response;
 }

@@ -23,9 +23,18 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether Deno may export metrics of its own, where tracing is on. */
   readonly exportsDenoMetrics: boolean;
+  /** Where other processes on the same database reach this one, "host:port"; null for a place of its own. */
+  readonly clusterAddress: string | null;
+  /** Whether other processes of this machine listen on the same port. */
+  readonly sharesPort: boolean;
+  /** Whether this process takes no cells, and only passes calls on. */
+  readonly isFront: boolean;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
+
+const ADDRESS_FORM =
+  "must be host:port as other processes reach it, such as 10.0.0.5:7000 (a port of 0: a free one)";
 
 const environment = z.object({
   PORT: z.string().regex(/^\d+$/, "must be a port number from 0 to 65535").transform(Number)
@@ -47,6 +56,12 @@ const environment = z.object({
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
     .optional(),
+  HOLDFAST_CLUSTER_ADDRESS: z.string().refine(isReachableAddress, ADDRESS_FORM).optional(),
+  HOLDFAST_SHARE_PORT: z.enum(["true", "false"], "must be true or false").default("false"),
+  HOLDFAST_CELLS: z.literal("none", "must be none, or unset to take a share of the cells").optional(),
+}).refine(({ HOLDFAST_CELLS, DATABASE_URL }) => HOLDFAST_CELLS === undefined || DATABASE_URL !== undefined, {
+  path: ["HOLDFAST_CELLS"],
+  message: "needs DATABASE_URL: the embedded store has one process, which must take every cell",
 });
 
 /** Every variable that a setting is read from. */
@@ -91,6 +106,9 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
     logLevel: values.HOLDFAST_LOG_LEVEL,
     exportsDenoMetrics: values.OTEL_DENO_METRICS !== "false",
+    clusterAddress: values.HOLDFAST_CLUSTER_ADDRESS ?? null,
+    sharesPort: values.HOLDFAST_SHARE_PORT === "true",
+    isFront: values.HOLDFAST_CELLS === "none",
     features: {
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
@@ -101,6 +119,16 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     },
   };
 }
+
+/** Every address of a machine at once is none that others could connect to. */
+function isReachableAddress(text: string): boolean {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  return host !== undefined && !WILDCARD_HOSTS.has(host) && Number(port) <= 65_535;
+}
+
+/** Hosts that stand for every address of a machine. */
+export const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "*"]);
 
 function isPostgresUrl(text: string): boolean {
   return URL.canParse(text) && ["postgres:", "postgresql:"].includes(new URL(text).protocol);

@@ -1,18 +1,25 @@
-// How the process ends on a signal: calls in flight get their answers, what was decided is made durable and drained,
-// and the exit status is 0.
+// How the process ends on a signal. Where other processes serve the same database it hands them its cells and goes on
+// passing calls to them, so that nobody notices; else new calls get a 503. Calls in flight get their answers, what was
+// decided is made durable and drained, and the exit status is 0.
 
 import { PROCESS_LIMITS } from "./limits.ts";
 import { linger } from "./linger.ts";
 import type { Listener } from "./listener.ts";
 import { log } from "./log.ts";
 
+/** How long handing over may take before the process stops as if it were alone. */
+const LEAVE_MS = 5_000;
+/** How long a process that has left goes on as a front: a balancer that asks `/readyz` sends it no more calls by then. */
+const FRONT_MS = 5_000;
 /** How long a stopping process goes on answering new calls with 503. */
 const LINGER_MS = 1_000;
-/** How long the writer then waits for calls in flight before it ends them with 503. */
+/** How long it then waits for calls in flight before it ends them with 503. */
 const CALLS_MS = 4_000;
 
 /** What is stopped. */
 export interface Stoppable {
+  /** Gives the cells to other processes; false where nobody is there to take them. */
+  leave(): Promise<boolean>;
   /** From here on new calls are answered with 503. */
   refuseCalls(): void;
   /** Ends the calls in flight and makes durable what was decided. */
@@ -30,11 +37,19 @@ export function stopOnSignal(
     if (isStopping) return;
     isStopping = true;
     log("info", "Stopping");
-    service.refuseCalls();
-    const grace = after(PROCESS_LIMITS.stopGraceMs);
+    listener.endConnections();
     // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
-    // for a moment in which such calls get their 503.
-    await linger(LINGER_MS);
+    // for a while in which such calls are answered, by others through this process or with a 503.
+    if (await Promise.race([service.leave(), after(LEAVE_MS).then(() => false)])) {
+      log("info", "Others have the cells; passing calls on until the port closes");
+      await linger(FRONT_MS);
+      // What took long and has ended meanwhile.
+      await Promise.race([service.leave(), after(LINGER_MS)]);
+    } else {
+      service.refuseCalls();
+      await linger(LINGER_MS);
+    }
+    const grace = after(PROCESS_LIMITS.stopGraceMs - LINGER_MS);
     const shutdown = listener.shutdown();
     // The service stops after the last call, so that its drain is the last one; a call that hangs must not delay it.
     await Promise.race([shutdown, after(CALLS_MS)]);

@@ -4,7 +4,7 @@
 
 import { Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
-import { Hub, type Receiver } from "../channel/hub.ts";
+import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
 import { Member } from "../cluster/member.ts";
@@ -12,6 +12,7 @@ import { Owners } from "../cluster/owners.ts";
 import type { MemberParts, Note } from "../cluster/parts.ts";
 import { notRun, type PassedCall } from "../cluster/passing.ts";
 import type { IdSource } from "../domain/ids.ts";
+import type { ClusterCounts } from "../observability/cluster_counts.ts";
 import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import type { Clock } from "../process/clock.ts";
@@ -22,7 +23,7 @@ import { ConfigError } from "../process/settings.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
-import { type InCell, inCellOf, releaseCells } from "../storage/members/cell_store.ts";
+import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
 import { endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
@@ -145,7 +146,7 @@ export class Service {
     return this.serving;
   }
 
-  /** Whether calls for every workspace can be answered here or passed on. */
+  /** Whether calls for every workspace that has an owner can be answered here or passed on. */
   get isReady(): boolean {
     return this.#state === "serving" && this.serving?.member.isReady === true;
   }
@@ -165,7 +166,8 @@ export class Service {
     } catch (error) {
       this.#warn("The cells could not be handed over", error);
     }
-    this.#state = before;
+    // Whoever waited for this may have given up and stopped the service.
+    if (this.#state === "leaving") this.#state = before;
     return false;
   }
 
@@ -246,7 +248,7 @@ export class Service {
     const identity = await readIdentity(session);
     const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
     if (!agrees(fingerprints, await livingMembers(session))) return null;
-    const link = new MemberLink(() => this.#handlers);
+    const link = new MemberLink(() => this.#handlers, this.counts.cluster);
     const writer = await joinMembers(this.#database, session, async (term) => {
       const { clusterId: database, secret } = identity;
       const address = await link.open(network, { database, secret, protocol: PROTOCOL, term });
@@ -350,9 +352,11 @@ class MemberLink implements Receiver {
   hub: Hub | null = null;
   member: Member | null = null;
   readonly #handlers: () => PassedHandlers | null;
+  readonly #counts: ClusterCounts;
 
-  constructor(handlers: () => PassedHandlers | null) {
+  constructor(handlers: () => PassedHandlers | null, counts: ClusterCounts) {
     this.#handlers = handlers;
+    this.#counts = counts;
   }
 
   /** Opens the channel's address; null without a network. */
@@ -361,19 +365,17 @@ class MemberLink implements Receiver {
     identity: ConstructorParameters<typeof Hub>[1],
   ): Promise<string | null> {
     if (network === null) return null;
-    this.hub = new Hub(network, identity, this);
+    this.hub = new Hub(network, identity, this, this.#counts.channels);
     return await this.hub.open();
   }
 
-  async onCall(call: unknown, from: number) {
+  onCall(call: unknown, from: number): Promise<Reply> {
     const [relayTo, passed] = call as PassedCall;
     const handlers = this.#handlers();
     const { member } = this;
-    if (member === null || handlers === null) return notRun(null);
-    if (relayTo !== 0 && relayTo !== member.term) {
-      return await member.relay([0, passed], relayTo) ?? notRun(null);
-    }
-    return await handlers.onCall(passed, from);
+    if (member === null || handlers === null) return Promise.resolve(notRun(null));
+    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
+    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
   }
 
   onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
@@ -404,7 +406,7 @@ async function endTerm({ term, member, lease, database, clock, buckets }: Servin
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
-      await releaseCells(database, lease.term, clock.now(), sides);
+      await freeCells(database, lease.term, clock.now(), sides);
     }
   } finally {
     term.fail(new Stopping("The service is stopping"));

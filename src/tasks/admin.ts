@@ -7,6 +7,7 @@ import type { CreatedApp, listWorkspaces, ShownKey } from "../tenant/admin.ts";
 import { SETTING_NAMES } from "../process/settings.ts";
 import type { Workspace } from "../tenant/registry.ts";
 import { addCatalogCommands } from "./admin_catalog.ts";
+import { addClusterCommand } from "./admin_cluster.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
 import { addModelCommands } from "./admin_models.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
@@ -63,6 +64,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
   addCatalogCommands(program, action);
   addModelCommands(program, action);
   addSweepCommand(program, action);
+  addClusterCommand(program, action);
   addDoctorCommand(program, shell);
   return runProgram(program, args, shell);
 }

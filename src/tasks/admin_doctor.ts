@@ -18,7 +18,7 @@ import type { Examination } from "../doctor/examine.ts";
 import { storeFacts } from "../doctor/facts.ts";
 import { messageOf } from "../process/log.ts";
 import { openUnmigrated } from "../service/store.ts";
-import { openAdminClient } from "./admin_client.ts";
+import { openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
@@ -30,7 +30,7 @@ const ASK_TIMEOUT_MS = 10_000;
 export function addDoctorCommand(program: Command, shell: Shell): void {
   const command = program.command("doctor")
     .description(
-      "Look at settings, service, database, migrations, lease, clock, backlog, drift and prices, each with a verdict\n" +
+      "Look at settings, service, database, migrations, members, clock, backlog, drift and prices, each with a verdict\n" +
         "and what to do. Works without a running service, too: DATABASE_URL, else the store in HOLDFAST_DATA_DIR.",
     )
     .action(async () => {
@@ -91,7 +91,10 @@ async function askService(
     return { service: ok("service", `serves at ${base}`), checks };
   } catch (error) {
     if (!(error instanceof TaskError)) throw error;
-    const advice = "Give HOLDFAST_ADMIN_TOKEN as the service has it: it then examines itself";
+    const isAway = error instanceof ServiceRefusal && error.error.code === "unavailable";
+    const advice = isAway
+      ? "Ask again soon; if it stays so, look at its log"
+      : "Give HOLDFAST_ADMIN_TOKEN as the service has it: it then examines itself";
     return { service: warn("service", `serves at ${base}, but: ${error.message}`, advice), checks: null };
   }
 }
@@ -114,7 +117,9 @@ function checkReadiness(base: string, state: string | null): Check {
       "Start it, or give --url (PORT and HOLDFAST_HOST are the default); its log says why it ended";
     return fail("service", `nothing answers at ${base}`, advice);
   }
-  if (state === "standby") return ok("service", `waits as a standby at ${base}`);
+  if (state === "standby") {
+    return ok("service", `waits at ${base} until processes of another version have ended`);
+  }
   return warn(
     "service",
     `is ${safeText(state)} at ${base}`,

@@ -168,11 +168,13 @@ export class Registry {
   }
 
   /**
-   * Puts rows in force from the next request on; rows that are in force already change nothing.
+   * Puts rows in force from the next request on. A read that was overtaken by a later one changes nothing, or it would
+   * bring a revoked key back.
    *
    * @param version of the registry with these rows, all earlier ones included
    */
   admit(rows: Partial<RegistryRows>, version: number): void {
+    if (version <= this.#version) return;
     const { workspaces, apps, keys, catalogs, realms } = { ...NOTHING, ...rows };
     for (const workspace of workspaces) {
       this.workspaces.set(workspace.workspaceId, workspace);
@@ -186,7 +188,7 @@ export class Registry {
     }
     for (const applied of catalogs) this.#setCatalog(applied);
     for (const key of keys) this.#setKey(key);
-    this.#version = Math.max(this.#version, version);
+    this.#version = version;
   }
 
   /** The workspaces and realms of a cell. */

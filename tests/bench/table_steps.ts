@@ -86,6 +86,7 @@ export function stepsOf(serving: Serving, size: Size, keys: Readonly<Record<stri
   const once = (): Serving => {
     let steps = 1;
     const term = {
+      doors: serving.term.doors,
       get isServing() {
         return steps-- > 0;
       },

@@ -8,7 +8,9 @@ import { Registry } from "../../src/tenant/registry.ts";
 import type { Serving } from "../../src/service/service.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
-import { loadRegistry } from "../../src/storage/stores/registry_store.ts";
+import { CELLS, Doors } from "../../actors/doors.ts";
+import type { InCell } from "../../src/storage/members/cell_store.ts";
+import { readRegistry } from "../../src/storage/stores/registry_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { makeScratch } from "./scratch.ts";
@@ -93,10 +95,21 @@ async function sweep(url: string, size: Size, explain: boolean): Promise<Record<
 /** What sweeps need of a service, beside one that runs. */
 async function partsOf(database: Database) {
   const clock = systemClock();
-  const registry = new Registry(await loadRegistry(database), clock);
-  const serving = { database, store: openUserStore(database), registry, clock } as Partial<
-    Serving
-  > as Serving;
+  const registry = new Registry(clock);
+  registry.admit(await readRegistry(database, -1), 0);
+  const doors = new Doors();
+  doors.open(Array.from({ length: CELLS }, (_, cell) => cell));
+  // Nobody serves, so nobody owns a cell and no write needs a fence.
+  const inCell: InCell = (_cells, work) => database.transaction(work);
+  const parts: Partial<Serving> = {
+    database,
+    store: openUserStore(database),
+    registry,
+    clock,
+    term: { doors } as Serving["term"],
+    inCell,
+  };
+  const serving = parts as Serving;
   const users = await database.query<{ id: string; key: number }>(
     "select id, key from users where key between 1001 and 1004",
   );

@@ -2,8 +2,8 @@
 // the time is over. The first audit that finds something ends it, with the story of that world.
 
 import { Random } from "../model/random.ts";
-import { Cluster } from "./cluster.ts";
 import { type Fault, killFirstStarts, type Need, PROCESS_FAULTS } from "./faults.ts";
+import { OwnServer } from "./own_server.ts";
 import { SERVER_FAULTS } from "./server_faults.ts";
 import { goOn, World } from "./world.ts";
 
@@ -11,6 +11,9 @@ import { goOn, World } from "./world.ts";
 export const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...SERVER_FAULTS];
 export const FIRST_START = "first-start";
 export const FIRST_START_TEXT = "SIGKILL during the first starts, which make the store and its tables";
+
+/** How many processes serve a world on a server. */
+const MEMBERS = [1, 2, 3, 3];
 
 export type StoreName = "embedded" | "postgres";
 
@@ -23,6 +26,8 @@ export interface CampaignOptions {
   readonly untilMs: number;
   readonly kinds: ReadonlySet<string>;
   readonly seed: number;
+  /** How many processes serve at a time on a server; left out: another number in each world. */
+  readonly members?: number;
   /** Whether a cable that can be cut leads to the server; left out: in some worlds. */
   readonly isWired?: boolean;
   readonly progress: (text: string) => void;
@@ -69,33 +74,38 @@ const FOUND_SHOWN = 20;
 
 /** Runs a campaign to its end. */
 export async function runCampaign(options: CampaignOptions, stop: AbortSignal): Promise<CampaignReport> {
-  const cluster = options.store === "postgres" && options.server === null ? await Cluster.open() : null;
+  const ownServer = options.store === "postgres" && options.server === null ? await OwnServer.open() : null;
   try {
-    if (options.store === "postgres" && options.server === null && cluster === null) {
+    if (options.store === "postgres" && options.server === null && ownServer === null) {
       throw new Error("PostgreSQL's programs are not installed here: name a server with --server");
     }
-    const has = hasOf(options.store === "embedded", options.store === "postgres", cluster);
+    const has = hasOf(
+      options.store === "embedded",
+      options.store === "postgres",
+      ownServer,
+      options.store === "postgres" && options.members !== 1,
+    );
     const isPossible = options.kinds.has(FIRST_START) ||
       FAULTS.some(({ kind, needs }) => options.kinds.has(kind) && has(needs));
     if (!isPossible) throw new Error(`None of these kinds can happen on the store "${options.store}"`);
-    return await new Campaign(options, cluster, stop).run();
+    return await new Campaign(options, ownServer, stop).run();
   } finally {
-    await cluster?.[Symbol.asyncDispose]();
+    await ownServer?.[Symbol.asyncDispose]();
   }
 }
 
 class Campaign {
   readonly #options: CampaignOptions;
-  readonly #cluster: Cluster | null;
+  readonly #ownServer: OwnServer | null;
   readonly #stop: AbortSignal;
   readonly #random: Random;
   readonly #startedAt = performance.now();
   readonly #report: CampaignReport;
   #deck: Fault[] = [];
 
-  constructor(options: CampaignOptions, cluster: Cluster | null, stop: AbortSignal) {
+  constructor(options: CampaignOptions, ownServer: OwnServer | null, stop: AbortSignal) {
     this.#options = options;
-    this.#cluster = cluster;
+    this.#ownServer = ownServer;
     this.#stop = stop;
     this.#random = new Random(options.seed);
     const startedAt = this.#startedAt;
@@ -123,8 +133,9 @@ class Campaign {
     while (!this.#isOver()) {
       const world = await World.open({
         random: this.#random,
-        server: this.#options.store === "embedded" ? null : this.#cluster?.url ?? this.#options.server,
-        cluster: this.#cluster,
+        server: this.#options.store === "embedded" ? null : this.#ownServer?.url ?? this.#options.server,
+        ownServer: this.#ownServer,
+        members: this.#membersOf(),
         isWired: this.#options.store === "postgres" && this.#isWired(),
       });
       this.#report.worlds++;
@@ -140,6 +151,14 @@ class Campaign {
       }
     }
     return this.#report;
+  }
+
+  #membersOf(): number {
+    const { store, members, kinds } = this.#options;
+    if (store === "embedded") return 1;
+    const wanted = FAULTS.filter(({ kind }) => kinds.has(kind));
+    const least = wanted.length > 0 && wanted.every(({ needs }) => needs === "members") ? 2 : 1;
+    return members ?? Math.max(least, this.#random.pick(MEMBERS));
   }
 
   /** Some worlds have a cable, and all of them where no other kind is wanted. */
@@ -201,7 +220,7 @@ class Campaign {
 
   /** Ends the process in good order, looks into the folder, and starts another one. */
   async #lookInside(world: World): Promise<string[]> {
-    await world.stop();
+    await world.stop(world.anyone);
     const found = [...world.faults, ...await world.auditTables()];
     this.#report.audits++;
     await world.start();
@@ -210,11 +229,17 @@ class Campaign {
 
   /** The next kind: each comes as often as its weight says before any comes again. */
   #draw(world: World): Fault | null {
-    const has = hasOf(world.stage.isEmbedded, world.cable !== null, world.cluster);
+    const has = hasOf(world.stage.isEmbedded, world.isWired, world.ownServer, world.members.length > 1);
     const isWanted = ({ kind, needs }: Fault) => this.#options.kinds.has(kind) && has(needs);
     if (!this.#deck.some(isWanted)) {
       // Also what only some worlds of this store have, which waits in the deck for such a world.
-      const mayCome = hasOf(world.stage.isEmbedded, !world.stage.isEmbedded, world.cluster);
+      const { isEmbedded } = world.stage;
+      const mayCome = hasOf(
+        isEmbedded,
+        !isEmbedded,
+        world.ownServer,
+        !isEmbedded && this.#options.members !== 1,
+      );
       const { kinds } = this.#options;
       const all = FAULTS.filter(({ kind, needs }) => kinds.has(kind) && mayCome(needs));
       if (!all.some(isWanted)) return null;
@@ -250,13 +275,19 @@ class Campaign {
 }
 
 /** Whether there is what a kind needs. */
-function hasOf(isEmbedded: boolean, hasCable: boolean, cluster: Cluster | null): (need: Need) => boolean {
+function hasOf(
+  isEmbedded: boolean,
+  hasCable: boolean,
+  ownServer: OwnServer | null,
+  hasMembers: boolean,
+): (need: Need) => boolean {
   const has: Readonly<Record<Need, boolean>> = {
     nothing: true,
     embedded: isEmbedded,
     server: !isEmbedded,
     cable: hasCable,
-    cluster: cluster !== null,
+    members: hasMembers,
+    "own server": ownServer !== null,
   };
   return (need) => has[need];
 }

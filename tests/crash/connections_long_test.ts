@@ -13,9 +13,9 @@ const BREAKS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
 const BACK_MS = 20_000;
 const ignore = testServerUrl() === null;
 
-/** Sessions of the program; the writer's is the one that holds the lease. */
+/** Sessions of the program; the one that appends holds the locks of cells. */
 const OF_PROGRAM = "datname = $1 and pid <> pg_backend_pid()";
-const IS_WRITER = "pid in (select pid from pg_locks where locktype = 'advisory' and granted)";
+const IS_LOCKING = "pid in (select pid from pg_locks where locktype = 'advisory' and granted)";
 
 async function terminate(stage: Stage, which: string): Promise<void> {
   const { admin, name } = stage.server;
@@ -63,9 +63,9 @@ async function breakOften(breakOnce: (scene: Scene) => Promise<void>): Promise<v
 }
 
 Deno.test({
-  name: "the writer's session is ended again and again and no answer is lost",
+  name: "the session that appends is ended again and again and no answer is lost",
   ignore,
-  fn: () => breakOften(({ stage }) => terminate(stage, IS_WRITER)),
+  fn: () => breakOften(({ stage }) => terminate(stage, IS_LOCKING)),
 });
 
 Deno.test({

@@ -1,12 +1,14 @@
 // The kinds of fault that a campaign does to the process itself, on either store: killed, stopped and started at any
 // moment. A strike begins with clients at work and ends when the service serves again.
 
+import { firstSeq, lastSeq } from "../../src/storage/journal/ranges.ts";
+import { termOf } from "./members.ts";
 import { pause } from "./program.ts";
 import { once } from "./wire.ts";
 import type { World } from "./world.ts";
 
 /** What a kind of fault needs beside a process. */
-export type Need = "nothing" | "embedded" | "server" | "cable" | "cluster";
+export type Need = "nothing" | "embedded" | "server" | "cable" | "members" | "own server";
 
 /** A kind of fault. */
 export interface Fault {
@@ -24,22 +26,25 @@ const NAP_MAX_MS = 4_000;
 const DISK_WAIT_MS = 4_000;
 const EARLY_KILLS_MAX = 4;
 
-/** Kills the writer and starts the next one. */
-export async function replace(world: World): Promise<void> {
-  await world.writer.program.kill();
-  await world.start();
+async function kill(world: World): Promise<number> {
+  await world.replace(world.anyone);
+  return 1;
 }
 
-async function kill(world: World): Promise<number> {
-  await replace(world);
-  return 1;
+/** Kills all processes at the same moment. */
+async function killAll(world: World): Promise<number> {
+  const count = world.members.length;
+  await Promise.all([...world.members].map((member) => world.kill(member)));
+  for (let started = 0; started < count; started++) await world.start();
+  return count;
 }
 
 /** The journal that a kill left is replayed by a start that is killed, and by the next one. */
 async function killStarts(world: World): Promise<number> {
   const { random } = world;
-  await world.writer.program.kill();
-  await world.load.stop();
+  const alone = world.members.length === 1;
+  await world.kill(world.anyone);
+  if (alone) await world.load.stop();
   const early = random.whole(1, EARLY_KILLS_MAX);
   for (let count = 0; count < early; count++) {
     const program = world.startOne();
@@ -53,21 +58,33 @@ async function killStarts(world: World): Promise<number> {
 async function stop(world: World): Promise<number> {
   const { answers } = world.load.record;
   const cuts = answers.get("cut") ?? 0;
-  await world.stop(world.random.chance(0.5) ? "SIGTERM" : "SIGINT");
-  await world.load.stop();
+  const alone = world.members.length === 1;
+  const leaver = world.anyone;
+  const term = world.stage.isEmbedded ? null : termOf(leaver);
+  await world.stop(leaver, world.random.chance(0.5) ? "SIGTERM" : "SIGINT");
+  if (alone) await world.load.stop();
   const more = (answers.get("cut") ?? 0) - cuts;
   if (more > 0) world.faults.push(`A stop cut off ${more} calls`);
-  const database = await world.stage.openDatabase();
-  const [journal] = await database.query<{ left: number }>("select count(*) as left from journal");
-  await database.close();
-  if (Number(journal?.left) !== 0) world.faults.push(`A stop left ${journal?.left} batches in the journal`);
+  const left = await batchesLeft(world, term);
+  if (left !== 0) world.faults.push(`A stop left ${left} batches in the journal`);
   await world.start();
   return 1;
 }
 
+/** Batches in the journal: of one member, or all of them on the embedded store. */
+async function batchesLeft({ stage }: World, term: number | null): Promise<number> {
+  return await stage.withDatabase(async (database) => {
+    const [row] = await database.query<{ left: number }>(
+      "select count(*) as left from journal where $1::bigint is null or seq between $2::bigint and $3::bigint",
+      [term, term === null ? 0 : firstSeq(term), term === null ? 0 : lastSeq(term)],
+    );
+    return Number(row?.left);
+  });
+}
+
 /** Stopped for less than the lease and woken: it goes on, or ends its term and starts over. */
 async function nap(world: World): Promise<number> {
-  const { program } = world.writer;
+  const { program } = world.anyone;
   program.signal("SIGSTOP");
   await pause(world.random.next() * NAP_MAX_MS);
   program.signal("SIGCONT");
@@ -90,17 +107,18 @@ async function killAtDisk(world: World): Promise<number | null> {
   }
   clearTimeout(timer);
   if (isSeen) await pause(random.next() * random.pick([0, 3, 30]));
-  await replace(world);
+  await world.replace(world.anyone);
   return isSeen ? 1 : null;
 }
 
 /** Killed in the middle of a drain that a reader of tables asked for. */
 async function killAtDrain(world: World): Promise<number> {
-  const { origin, program } = world.writer;
+  const member = world.anyone;
+  const { origin } = member;
   const path = "/api/v1/events?limit=1";
   const asked = once(origin, { method: "GET", path, bearer: world.stage.secretKey });
   await pause(world.random.next() * 25);
-  await program.kill();
+  await world.kill(member);
   await asked;
   await world.start();
   return 1;
@@ -109,6 +127,13 @@ async function killAtDrain(world: World): Promise<number> {
 /** The kinds of this file. */
 export const PROCESS_FAULTS: readonly Fault[] = [
   { kind: "kill", text: "SIGKILL at any moment", needs: "nothing", weight: 3, strike: kill },
+  {
+    kind: "kill-all",
+    text: "SIGKILL of all processes at once",
+    needs: "members",
+    weight: 1,
+    strike: killAll,
+  },
   {
     kind: "replay",
     text: "SIGKILL, and again during the starts that replay the journal",

@@ -20,9 +20,12 @@ async function main(options: Options): Promise<number> {
   const reports: CampaignReport[] = [];
   for (const store of options.stores) {
     if (stop.signal.aborted) break;
-    const { rounds: faults, kinds, seed, server } = options;
+    const { rounds: faults, kinds, seed, server, members } = options;
+    const size = members === undefined ? {} : { members };
     progress(`${store}: ${faults} faults, seed ${seed}`);
-    reports.push(await runCampaign({ store, faults, kinds, seed, server, untilMs, progress }, stop.signal));
+    reports.push(
+      await runCampaign({ store, faults, kinds, seed, server, ...size, untilMs, progress }, stop.signal),
+    );
   }
   if (options.isJson) console.log(JSON.stringify({ reports }, null, 2));
   else for (const report of reports) console.log(summaryOf(report));

@@ -55,7 +55,7 @@ Deno.test.afterEach(async () => {
 /** Starts a process for the storm. */
 async function start(storm: Storm): Promise<Program> {
   const { program, origin } = await stage.startReady();
-  storm.origin = origin;
+  storm.origins = [origin];
   return program;
 }
 

@@ -12,6 +12,8 @@ export interface Options {
   readonly kinds: ReadonlySet<string>;
   readonly seed: number;
   readonly server: string | null;
+  /** Undefined: as the campaign chooses. */
+  readonly members: number | undefined;
   readonly isJson: boolean;
 }
 
@@ -25,7 +27,8 @@ const WHERE: Readonly<Record<Need, string>> = {
   embedded: " (embedded)",
   server: " (postgres)",
   cable: " (postgres)",
-  cluster: " (postgres, a server of our own)",
+  members: " (postgres, several processes)",
+  "own server": " (postgres, a server of our own)",
 };
 
 function usage(): string {
@@ -35,7 +38,7 @@ function usage(): string {
   ];
   return `deno task crash [options]
 
-Kills the real process, its database sessions and its server, again and again under load, and compares every answer
+Kills the real processes, their database sessions and their server, again and again under load, and compares every answer
 that a client got with what the service answers afterwards and with its tables. Exit status 0 when all of it agrees,
 1 with the story when it does not, 2 when it could not be tried.
 
@@ -43,6 +46,7 @@ that a client got with what the service answers afterwards and with its tables. 
   --rounds N       faults on each store (${ROUNDS})
   --minutes M      end earlier, after the round that passes this time
   --kinds a,b,...  only these kinds
+  --members N      processes that serve at a time, on a server (default: 1 to 3, from store to store)
   --seed N         the order of kinds and the moments; how processes interleave stays the machine's (default: random)
   --server URL     a PostgreSQL server for a scratch database (default: a server of our own in a temporary folder)
   --json           one JSON document in place of the summary
@@ -63,6 +67,7 @@ export function readOptions(args: string[]): Options | null {
       minutes: { type: "string" },
       kinds: { type: "string" },
       seed: { type: "string" },
+      members: { type: "string" },
       server: { type: "string" },
     },
   });
@@ -83,6 +88,7 @@ export function readOptions(args: string[]): Options | null {
     kinds: new Set(kinds),
     seed: whole("seed", values.seed, Math.floor(Math.random() * SEED_MAX), 0, SEED_MAX),
     server: values.server ?? null,
+    members: values.members === undefined ? undefined : whole("members", values.members, 1, 1, 8),
     isJson: values.json === true,
   };
 }

@@ -1,12 +1,9 @@
-// The kinds of fault that a campaign does between the process and its server: sessions ended in chosen moments, the
-// cable cut on either side of a commit, the server killed, and a standby that takes over from a writer that is dead
-// or only seems to be.
+// The kinds of fault that a campaign does between the processes and their server: sessions ended in chosen moments, a
+// cable cut on either side of a commit, the server killed, and cells that move while processes come, go and freeze.
 
-import { askWhileStopped, assertStandby, SILENT_TAKEOVER_MS, startStandby, TAKEOVER_MS } from "./standby.ts";
 import type { Fault } from "./faults.ts";
-import { replace } from "./faults.ts";
+import { askWhileStopped, assertUnavailable, termOf } from "./members.ts";
 import { pause } from "./program.ts";
-import { readiness, untilReady } from "./stage.ts";
 import type { World } from "./world.ts";
 
 const HUNT_MS = 3_000;
@@ -14,9 +11,9 @@ const OUTAGE_MAX_MS = 3_000;
 /** Time in which a process notices what was done to it, so that readiness means something again. */
 const NOTICE_MS = 250;
 
-/** Sessions of the program; the writer's is the one that holds the lease. */
+/** Sessions of the processes; those that append hold the locks of cells. */
 const OTHERS = "pid <> pg_backend_pid()";
-const WRITER = "pid in (select pid from pg_locks where locktype = 'advisory' and granted)";
+const LOCKING = "pid in (select pid from pg_locks where locktype = 'advisory' and granted)";
 /** A commit is at work when the log is being flushed for a statement that is a transaction of its own. */
 const IN_COMMIT = "wait_event in ('WALSync', 'WALWrite')";
 const DELAYED = "state = 'active' and wait_event is null and query like 'insert into journal%'";
@@ -30,6 +27,17 @@ async function terminate(world: World, which: string): Promise<number> {
     [name],
   );
   return ended.length;
+}
+
+async function endOneWriter(world: World): Promise<number | null> {
+  const { admin, name } = world.stage.server;
+  const sessions = await admin.query<{ pid: number }>(
+    `select pid from pg_stat_activity where datname = $1 and ${LOCKING}`,
+    [name],
+  );
+  if (sessions.length === 0) return null;
+  await admin.query("select pg_terminate_backend($1::int)", [world.random.pick(sessions).pid]);
+  return await sameIsBack(world);
 }
 
 /** Waits on the server for a session in a moment, and ends it there and then if told so; answers whose it was. */
@@ -69,14 +77,14 @@ async function endAt(world: World, moment: string): Promise<number | null> {
 
 function momentOfCommit({ random }: World): string {
   return `(${IN_COMMIT} or ${random.chance(0.5) ? DELAYED : "false"}) and ${
-    random.chance(0.7) ? WRITER : "true"
+    random.chance(0.7) ? LOCKING : "true"
   }`;
 }
 
 async function drainEnds(world: World): Promise<number | null> {
   if (world.random.chance(0.5)) return await endAt(world, IN_DRAIN);
   if (await hunt(world, IN_DRAIN, false) === null) return null;
-  await replace(world);
+  await world.replace(world.anyone);
   return 1;
 }
 
@@ -90,20 +98,21 @@ async function refuseConnections(world: World): Promise<number> {
 }
 
 async function cut(world: World): Promise<number> {
-  if (world.random.chance(0.5)) world.cable?.cut();
-  else await world.cable?.cutFor(world.random.next() * OUTAGE_MAX_MS);
+  const ms = world.random.chance(0.5) ? 0 : world.random.next() * OUTAGE_MAX_MS;
+  await Promise.all(world.someCables().map((cable) => ms === 0 ? cable.cut() : cable.cutFor(ms)));
   return await sameIsBack(world);
 }
 
 async function swallow(world: World, direction: "query" | "answer"): Promise<number> {
-  await world.cable?.swallow(direction, world.random.pick([1, 5, 20, 200]) * world.random.next());
+  const ms = world.random.pick([1, 5, 20, 200]) * world.random.next();
+  await Promise.all(world.someCables().map((cable) => cable.swallow(direction, ms)));
   return await sameIsBack(world);
 }
 
 async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise<number> {
-  await world.cluster?.crash(signal);
+  await world.ownServer?.crash(signal);
   await pause(world.random.pick([0, 0, 1_500]) * world.random.next());
-  await world.cluster?.start();
+  await world.ownServer?.start();
   return await sameIsBack(world);
 }
 
@@ -111,38 +120,37 @@ async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise
 async function killBackend(world: World): Promise<number | null> {
   const victim = await hunt(world, momentOfCommit(world), false);
   if (victim === null) return null;
-  world.cluster?.killBackend(victim);
+  world.ownServer?.killBackend(victim);
   await pause(NOTICE_MS);
-  await world.cluster?.start();
+  await world.ownServer?.start();
   return await sameIsBack(world);
 }
 
-async function takeOver(world: World): Promise<number> {
-  const standby = await startStandby(world.stage, world.settings);
-  world.load.origins = [world.writer.origin, standby.origin];
-  await pause(world.random.whole(50, 500));
-  world.writer.program.signal("SIGKILL");
-  await untilReady(standby.origin, TAKEOVER_MS);
-  await world.writer.program.ended;
-  world.moveTo(standby);
+/** A process joins, so that cells move; before they have come to rest one is killed, or leaves. */
+async function amidMoves(world: World): Promise<number> {
+  await world.start();
+  // A newcomer is given cells when it has lived for five seconds.
+  await pause(world.random.whole(4_500, 6_500));
+  if (world.random.chance(0.5)) await world.kill(world.anyone);
+  else await world.stop(world.anyone);
+  await world.back();
   return 1;
 }
 
-/** Stopped for longer than the lease: what it says when it wakes beside its successor must be that it cannot answer. */
+/** Stopped until others have its cells: what it says when it wakes must be that it cannot answer. */
 async function freeze(world: World): Promise<number> {
-  const frozen = world.writer;
-  const standby = await startStandby(world.stage, world.settings);
-  await pause(world.random.whole(50, 500));
+  const frozen = world.anyone;
+  world.drop(frozen);
   frozen.program.signal("SIGSTOP");
-  await untilReady(standby.origin, SILENT_TAKEOVER_MS);
-  world.moveTo(standby);
+  await world.untilOwned();
   await pause(world.random.whole(0, 800));
+  const term = termOf(frozen);
   const asked = await askWhileStopped(world.stage, frozen);
   frozen.program.signal("SIGCONT");
-  for (const outcome of await Promise.all(asked)) assertStandby(outcome);
-  const status = await readiness(frozen.origin);
-  if (status !== 503) world.faults.push(`A writer that was stopped and woke is ready with ${status}`);
-  await frozen.program.kill();
+  for (const outcome of await Promise.all(asked)) assertUnavailable(outcome);
+  world.add(frozen);
+  await world.back();
+  if (termOf(frozen) === term) world.faults.push(`Member ${term} was silent, lost its cells, and went on`);
   return 1;
 }
 
@@ -162,8 +170,15 @@ function ending(kind: string, text: string, condition: string): Fault {
 
 /** The kinds of this file. */
 export const SERVER_FAULTS: readonly Fault[] = [
-  ending("writer", "pg_terminate_backend of the session that appends", WRITER),
-  ending("pool", "pg_terminate_backend of the sessions that read and drain", `not ${WRITER}`),
+  ending("writer", "pg_terminate_backend of the sessions that append", LOCKING),
+  {
+    kind: "one-writer",
+    text: "pg_terminate_backend of one session that appends, of several processes",
+    needs: "members",
+    weight: 2,
+    strike: endOneWriter,
+  },
+  ending("pool", "pg_terminate_backend of the sessions that read and drain", `not ${LOCKING}`),
   ending("backends", "pg_terminate_backend of every session", "true"),
   {
     kind: "commit",
@@ -208,37 +223,37 @@ export const SERVER_FAULTS: readonly Fault[] = [
     strike: (world) => swallow(world, "answer"),
   },
   {
-    kind: "takeover",
-    text: "SIGKILL of the writer while a standby waits",
-    needs: "server",
-    weight: 1,
-    strike: takeOver,
+    kind: "moves",
+    text: "SIGKILL or SIGTERM of one of several processes while cells move to a newcomer",
+    needs: "members",
+    weight: 3,
+    strike: amidMoves,
   },
   {
     kind: "freeze",
-    text: "SIGSTOP for longer than the lease, SIGCONT beside the successor",
-    needs: "server",
+    text: "SIGSTOP of one of several processes until others have its cells, then SIGCONT",
+    needs: "members",
     weight: 1,
     strike: freeze,
   },
   {
     kind: "server-kill",
     text: "SIGKILL of the whole server",
-    needs: "cluster",
+    needs: "own server",
     weight: 2,
     strike: (world) => crashServer(world, "SIGKILL"),
   },
   {
     kind: "server-quit",
     text: "immediate shutdown of the server",
-    needs: "cluster",
+    needs: "own server",
     weight: 1,
     strike: (world) => crashServer(world, "SIGQUIT"),
   },
   {
     kind: "backend",
     text: "SIGKILL of a session while its commit is being written",
-    needs: "cluster",
+    needs: "own server",
     weight: 3,
     strike: killBackend,
   },

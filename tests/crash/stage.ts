@@ -43,7 +43,9 @@ export class Stage implements AsyncDisposable {
   readonly #server: Database | null;
   readonly #name: string;
   readonly #url: string | null;
+  #look: Database | null = null;
   secretKey = "";
+  workspaceId = "";
   /** Whether the store stays when the stage ends. */
   isKept = false;
 
@@ -74,6 +76,11 @@ export class Stage implements AsyncDisposable {
   get server(): { readonly admin: Database; readonly name: string; readonly url: string } {
     if (this.#server === null || this.#url === null) throw new Error("This stage has no server");
     return { admin: this.#server, name: this.#name, url: this.#url };
+  }
+
+  /** The scratch database of a server, for looks into its tables beside the processes. */
+  get look(): Database {
+    return this.#look ??= openPostgres(this.server.url, 1);
   }
 
   get folder(): string {
@@ -111,14 +118,9 @@ export class Stage implements AsyncDisposable {
 
   /** Makes the app, its catalog and its users. */
   async populate(origin: string): Promise<void> {
-    const admin = (method: string, path: string, body: unknown) =>
-      must(origin, { method, path: `/api/admin/v1${path}`, bearer: ADMIN_TOKEN, body });
-    const { workspaceId } = (await admin("POST", "/workspaces", { name: "Crash" })).body.data;
-    const app = (await admin("POST", "/apps", { name: "Crash", workspaceId })).body.data;
-    await admin("PUT", `/apps/${app.appId}/catalog`, CATALOG);
-    this.secretKey =
-      app.keys.find((key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live")
-        .key;
+    const app = await makeApp(origin, "Crash");
+    this.secretKey = app.secretKey;
+    this.workspaceId = app.workspaceId;
     for (const userId of [TIGHT_USER, WITNESS_USER, ...WIDE_USERS]) {
       const planId = userId === TIGHT_USER ? "plan_tight" : "plan_wide";
       const body = { userId, planId };
@@ -145,10 +147,25 @@ export class Stage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await within(Promise.all(this.programs.map((program) => program.kill())), CLEANUP_MS, () => "clean-up");
     if (this.#folder !== null && !this.isKept) await Deno.remove(this.#folder, { recursive: true });
+    await this.#look?.close();
     if (this.#server === null) return;
     if (!this.isKept) await this.#server.script(`drop database if exists ${this.#name} with (force)`);
     await this.#server.close();
   }
+}
+
+/** Makes an app in a workspace of its own, with the catalog of this file. */
+export async function makeApp(
+  origin: string,
+  name: string,
+): Promise<{ readonly workspaceId: string; readonly secretKey: string }> {
+  const admin = (method: string, path: string, body: unknown) =>
+    must(origin, { method, path: `/api/admin/v1${path}`, bearer: ADMIN_TOKEN, body });
+  const { workspaceId } = (await admin("POST", "/workspaces", { name })).body.data;
+  const app = (await admin("POST", "/apps", { name, workspaceId })).body.data;
+  await admin("PUT", `/apps/${app.appId}/catalog`, CATALOG);
+  const isSecret = (key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live";
+  return { workspaceId, secretKey: app.keys.find(isSecret).key };
 }
 
 /** Waits until a process serves. */

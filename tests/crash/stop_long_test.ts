@@ -4,8 +4,10 @@
 import assert from "node:assert/strict";
 import { auditStopped } from "./audit.ts";
 import { Load } from "./load.ts";
-import { pause, until } from "./program.ts";
-import { readiness, Stage, WIDE_USERS } from "./stage.ts";
+import { type Member, startMember, startMembers, untilSpread } from "./members.ts";
+import { pause } from "./program.ts";
+import { Stage, WIDE_USERS } from "./stage.ts";
+import { Watch } from "./watch.ts";
 import { answerOf, type Outcome, Wire } from "./wire.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
@@ -68,18 +70,26 @@ Deno.test("on SIGTERM calls that were sent on idle connections and at once on ma
 });
 
 Deno.test({
-  name: "a standby ends by SIGTERM with status 0",
+  name: "one of three processes that ends by SIGTERM hands its cells over, and no call to any process fails",
   ignore: testServerUrl() === null,
   fn: async () => {
     await using stage = await Stage.open();
-    const writer = await stage.startReady();
-    const standby = stage.start();
-    const origin = await standby.origin();
-    await until("it waits", EXIT_MS, () => standby.stderr.includes("Waiting as a standby") || null);
-    assert.equal(await readiness(origin), 503);
-    standby.signal("SIGTERM");
-    assert.equal((await standby.exit(EXIT_MS)).code, 0);
-    assert.equal(await readiness(writer.origin), 200);
+    let members = await startMembers(stage, 3);
+    for (let round = 0; round < ROUNDS; round++) {
+      const watch = await Watch.open(stage, members);
+      const leaver = members[round % members.length] as Member;
+      members = members.filter((member) => member !== leaver);
+      watch.start(members);
+      await pause(300);
+      leaver.program.signal("SIGTERM");
+      assert.equal((await leaver.program.exit(EXIT_MS)).code, 0, leaver.program.stderr);
+      await pause(300);
+      await watch.stop();
+      assert.deepEqual(watch.failuresBut(null), []);
+      assert.ok(watch.calls > 100, String(watch.calls));
+      members = [...members, await startMember(stage)];
+      await untilSpread(stage, members);
+    }
   },
 });
 

@@ -14,6 +14,8 @@ const TWIN_REFS = 4;
 /** A keyed call is answered within this time, not counting that in which nobody listens. */
 const ANSWER_MS = 90_000;
 const AGAIN_MS = 50;
+/** How often a client goes to another process, which costs it a connection. */
+const MOVE_SHARE = 0.1;
 
 const CATALOG = {
   plans: [{
@@ -72,8 +74,8 @@ export class Storm {
   calls = 0;
   mergeCalls = 0;
   isOver = false;
-  /** Where the clients send; changed when another process serves. */
-  origin = "";
+  /** Where the clients send, each call to any of them; changed when other processes serve. */
+  origins: readonly string[] = [];
   /** How long its reader waits after each look at the feed, which asks for a drain at once. */
   readPauseMs = 5;
   readonly #isKeyed: boolean;
@@ -110,7 +112,7 @@ export class Storm {
 
   /** The data of a call that must succeed. */
   async must(method: string, path: string, body?: object) {
-    const wire = new Wire(this.origin);
+    const wire = new Wire(pick(this.origins));
     const answer = answerOf(await this.#send(wire, method, path, body));
     wire.close();
     assert.equal(answer.status, 200, `${path}: ${JSON.stringify(answer.body)}`);
@@ -125,7 +127,7 @@ export class Storm {
     idempotencyKey: string | null = null,
   ): Promise<Outcome> {
     const bearer = path.startsWith("/admin") ? ADMIN_TOKEN : this.#key;
-    wire.moveTo(this.origin);
+    if (!this.origins.includes(wire.origin) || Math.random() < MOVE_SHARE) wire.moveTo(pick(this.origins));
     return wire.call({ method, path: `/api${path}`, body, bearer, idempotencyKey });
   }
 
@@ -146,7 +148,7 @@ export class Storm {
   async blow(mergeShare: number, pauseMaxMs = 0): Promise<void> {
     this.isOver = false;
     await Promise.all(Array.from({ length: WIRES }, async (_, place) => {
-      const wire = new Wire(this.origin);
+      const wire = new Wire(pick(this.origins));
       while (!this.isOver) {
         if (pauseMaxMs > 0) await pause(Math.random() * pauseMaxMs);
         if (place === 0) await this.#read(wire);

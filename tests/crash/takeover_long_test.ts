@@ -1,125 +1,165 @@
-// Two processes on one database: one serves, the other answers 503 and takes over within 5 s of the first one's
-// death. A writer that was stopped and woke beside its successor answers nothing. On a server only.
+// Several processes on one database: all of them answer. When one is killed, the others have its cells within seconds,
+// and calls for what they own themselves never notice. A process that was stopped and woke answers nothing that is
+// stale. On a server only.
 
 import assert from "node:assert/strict";
 import { auditServing } from "./audit.ts";
 import { Load } from "./load.ts";
-import { pause } from "./program.ts";
-import { ADMIN_TOKEN, readiness, Stage, untilReady, WIDE_USERS } from "./stage.ts";
 import {
   askWhileStopped,
-  assertStandby,
-  type Node,
+  assertUnavailable,
+  type Member,
+  ownerOf,
   SILENT_TAKEOVER_MS,
-  startStandby,
+  startMember,
+  startMembers,
   TAKEOVER_MS,
-} from "./standby.ts";
-import { answerOf, once, Wire } from "./wire.ts";
+  termOf,
+  untilSpread,
+} from "./members.ts";
+import { pause, until } from "./program.ts";
+import { Stage, untilReady, WIDE_USERS } from "./stage.ts";
+import { Watch } from "./watch.ts";
+import { answerOf, once } from "./wire.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
 const ignore = testServerUrl() === null;
 
+function others(members: readonly Member[], gone: Member): Member[] {
+  return members.filter((member) => member !== gone);
+}
+
+async function audit(stage: Stage, load: Load, members: readonly Member[]): Promise<string[]> {
+  load.origins = members.map(({ origin }) => origin);
+  return await auditServing(stage, load, members[0]?.origin as string);
+}
+
 Deno.test({
-  name:
-    "a standby answers 503 on readiness and on the API and takes over within 5 s of a kill, again and again",
+  name: "kill -9 of one of three: its cells answer again within seconds, and calls to the others' never fail",
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    let writer: Node = await stage.startReady();
-    await stage.populate(writer.origin);
-    const load = new Load(writer.origin, stage.secretKey);
+    let members = await startMembers(stage, 3);
     const times: number[] = [];
+    let calls = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const standby = await startStandby(stage);
-      await assertStandbyAnswers(stage, standby);
-      load.origins = [writer.origin, standby.origin];
+      const watch = await Watch.open(stage, members);
+      const victim = members[round % members.length] as Member;
+      members = others(members, victim);
+      watch.start(members);
+      await pause(500);
+      const term = termOf(victim);
+      victim.program.signal("SIGKILL");
+      const diedAt = performance.now();
+      times.push(await watch.backAfter(victim, diedAt, TAKEOVER_MS));
+      await pause(1_000);
+      await watch.stop();
+      assert.deepEqual(watch.failuresBut(victim), [], "calls to workspaces of the others");
+      assert.deepEqual(watch.failuresAfter(diedAt + (times.at(-1) ?? 0)), [], "calls after the return");
+      calls += watch.calls;
+      assert.ok((await stage.look.query("select from cells where term = $1", [term])).length === 0);
+      members = [...members, await startMember(stage)];
+      await untilSpread(stage, members);
+    }
+    console.log(`cells of the killed answered again after ms: ${times.join(", ")}; ${calls} calls watched`);
+  },
+});
+
+Deno.test({
+  name: "any process answers any call, kills of one after another lose nothing",
+  ignore,
+  fn: async () => {
+    await using stage = await Stage.open();
+    let members = await startMembers(stage, 2);
+    await stage.populate(members[0]?.origin as string);
+    const load = new Load(members[0]?.origin as string, stage.secretKey);
+    for (let round = 0; round < ROUNDS; round++) {
+      load.origins = members.map(({ origin }) => origin);
       load.start();
       await pause(500 + Math.random() * 2_000);
-      writer.program.signal("SIGKILL");
-      const diedAt = performance.now();
-      await untilReady(standby.origin, TAKEOVER_MS);
-      times.push(Math.round(performance.now() - diedAt));
+      const victim = members[Math.floor(Math.random() * members.length)] as Member;
+      members = others(members, victim);
+      load.origins = members.map(({ origin }) => origin);
+      victim.program.signal("SIGKILL");
+      await until(
+        "everything is owned",
+        TAKEOVER_MS,
+        async () => await ownerOf(stage, members, stage.workspaceId),
+      );
       await load.stop();
-      writer = standby;
-      assert.deepEqual(await audit(stage, load, writer), [], load.record.summary());
+      assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
+      members = [...members, await startMember(stage)];
     }
-    console.log(`takeover in ms: ${times.join(", ")}; ${load.record.summary()}`);
+    console.log(`${ROUNDS} kills: ${load.record.summary()}`);
   },
 });
 
-async function assertStandbyAnswers(stage: Stage, { origin }: Node): Promise<void> {
-  const get = (path: string, bearer?: string) => once(origin, { method: "GET", path, bearer });
-  assertStandby(await get("/readyz"));
-  assertStandby(await get("/api/v1/plans", stage.secretKey));
-  assertStandby(await get("/api/v1/plans", "sk_live_nobody"));
-  assertStandby(await get("/api/v1/no-such-route"));
-  assertStandby(await get("/api/admin/v1/workspaces", ADMIN_TOKEN));
-  assertStandby(await get("/api/admin/v1/workspaces"));
-  const body = { userId: WIDE_USERS[0], event: "image.x" };
-  assertStandby(await once(origin, { method: "POST", path: "/api/v1/track", bearer: stage.secretKey, body }));
-  assert.equal(answerOf(await get("/healthz")).status, 200);
-}
-
-async function audit(stage: Stage, load: Load, { origin }: Node): Promise<string[]> {
-  load.origins = [origin];
-  return await auditServing(stage, load, origin);
-}
-
 Deno.test({
-  name: "a writer that is stopped for longer than its lease answers nothing beside its successor",
+  name: "a process that is stopped for longer than its session lives answers nothing stale when it wakes",
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    let writer: Node = await stage.startReady();
-    await stage.populate(writer.origin);
-    const load = new Load(writer.origin, stage.secretKey);
+    let members = await startMembers(stage, 2);
+    await stage.populate(members[0]?.origin as string);
+    const load = new Load(members[0]?.origin as string, stage.secretKey);
     const times: number[] = [];
     for (let round = 0; round < ROUNDS / 2; round++) {
-      const standby = await startStandby(stage);
+      await untilSpread(stage, members);
+      load.origins = members.map(({ origin }) => origin);
       load.start();
       await pause(500 + Math.random() * 1_500);
-      writer.program.signal("SIGSTOP");
+      const frozen = await ownerOf(stage, members, stage.workspaceId) as Member;
+      members = others(members, frozen);
+      frozen.program.signal("SIGSTOP");
       const stoppedAt = performance.now();
-      load.origins = [standby.origin];
-      await untilReady(standby.origin, SILENT_TAKEOVER_MS).catch((error) => {
-        throw new Error(`${error.message}\n${standby.program.stderr.slice(-4_000)}`);
-      });
+      load.origins = members.map(({ origin }) => origin);
+      await until(
+        "others own its cells",
+        SILENT_TAKEOVER_MS,
+        () => ownerOf(stage, members, stage.workspaceId),
+      );
       times.push(Math.round(performance.now() - stoppedAt));
       await pause(500);
-      const asked = await askWhileStopped(stage, writer);
-      writer.program.signal("SIGCONT");
-      for (const outcome of await Promise.all(asked)) assertStandby(outcome);
-      assert.equal(await readiness(writer.origin), 503);
+      const asked = await askWhileStopped(stage, frozen);
+      frozen.program.signal("SIGCONT");
+      for (const outcome of await Promise.all(asked)) assertUnavailable(outcome);
+      // It joins again by itself, as another member, and answers what is true.
+      await untilReady(frozen.origin, SILENT_TAKEOVER_MS);
       await load.stop();
-      assert.deepEqual(await audit(stage, load, standby), [], load.record.summary());
-      await writer.program.kill();
-      writer = standby;
+      members = [frozen, ...members];
+      assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
     }
-    console.log(`takeover of a stopped writer in ms: ${times.join(", ")}; ${load.record.summary()}`);
+    console.log(
+      `cells of a stopped process answered again after ms: ${times.join(", ")}; ${load.record.summary()}`,
+    );
   },
 });
 
 Deno.test({
-  name: "a writer that is stopped for less than its lease goes on, with nothing lost",
+  name: "a process that is stopped for a few seconds goes on, with nothing lost",
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    const writer: Node = await stage.startReady();
-    await stage.populate(writer.origin);
-    const load = new Load(writer.origin, stage.secretKey);
+    const members = await startMembers(stage, 2);
+    await stage.populate(members[0]?.origin as string);
+    const load = new Load(members[0]?.origin as string, stage.secretKey);
+    load.origins = members.map(({ origin }) => origin);
     load.start();
     for (let round = 0; round < ROUNDS; round++) {
       await pause(Math.random() * 500);
-      writer.program.signal("SIGSTOP");
+      const napper = members[round % 2] as Member;
+      napper.program.signal("SIGSTOP");
       await pause(Math.random() * 4_000);
-      writer.program.signal("SIGCONT");
-      await untilReady(writer.origin, 20_000);
+      napper.program.signal("SIGCONT");
+      await untilReady(napper.origin, 20_000);
     }
     await load.stop();
-    assert.deepEqual(await audit(stage, load, writer), [], load.record.summary());
-    const wire = new Wire(writer.origin);
-    assert.equal(answerOf(await wire.call({ method: "GET", path: "/readyz" })).status, 200);
-    wire.close();
+    assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
+    const body = { userId: WIDE_USERS[0], event: "image.x" };
+    for (const { origin } of members) {
+      const call = { method: "POST", path: "/api/v1/can-use", bearer: stage.secretKey, body };
+      assert.equal(answerOf(await once(origin, call)).status, 200);
+    }
   },
 });

@@ -37,6 +37,10 @@ export class Wire {
     this.#origin = origin;
   }
 
+  get origin(): string {
+    return this.#origin;
+  }
+
   /** Sends what comes next to another process, if it is another one. */
   moveTo(origin: string): void {
     if (origin === this.#origin) return;

@@ -7,11 +7,11 @@ import { reconcile } from "../../src/read/reconcile.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
 import { Cable } from "./cable.ts";
-import type { Cluster } from "./cluster.ts";
 import { Load } from "./load.ts";
-import { pause, type Program } from "./program.ts";
+import { type Member, ownersOf, termOf } from "./members.ts";
+import type { OwnServer } from "./own_server.ts";
+import { pause, type Program, until } from "./program.ts";
 import { Stage, untilReady } from "./stage.ts";
-import type { Node } from "./standby.ts";
 import { Storm } from "./storm.ts";
 import { copyMigratedStore } from "../support/kept_stores.ts";
 
@@ -37,7 +37,9 @@ export interface WorldOptions {
   /** The server, or null for the embedded store. */
   readonly server: string | null;
   /** Where the server is one that may be killed. */
-  readonly cluster: Cluster | null;
+  readonly ownServer: OwnServer | null;
+  /** How many processes serve at a time. */
+  readonly members: number;
   /** Whether the processes reach their database through a cable that can be cut. */
   readonly isWired: boolean;
 }
@@ -46,24 +48,27 @@ export interface WorldOptions {
 export class World implements AsyncDisposable {
   readonly stage: Stage;
   readonly random: Random;
-  readonly cluster: Cluster | null;
-  readonly cable: Cable | null;
+  readonly ownServer: OwnServer | null;
+  /** Whether each process reaches the database by a cable of its own. */
+  readonly isWired: boolean;
+  /** The processes that serve, or are about to. */
+  readonly members: Member[] = [];
   readonly storm = new Storm(true);
   load!: Load;
-  writer!: Node;
   /** How long the last start took. */
   startMs = 1_000;
   /** What was found wrong beside the audits. */
   readonly faults: string[] = [];
-  readonly #settings: Readonly<Record<string, string>>;
+  readonly #cables = new Map<Program, Cable>();
+  readonly #size: number;
   #blowing: Promise<void> | null = null;
 
-  private constructor(stage: Stage, { random, cluster, isWired }: WorldOptions) {
+  private constructor(stage: Stage, { random, ownServer, isWired, members }: WorldOptions) {
     this.stage = stage;
     this.random = random;
-    this.cluster = cluster;
-    this.cable = isWired ? new Cable(stage.server.url) : null;
-    this.#settings = this.cable === null ? {} : { DATABASE_URL: this.cable.through(stage.server.url) };
+    this.ownServer = ownServer;
+    this.isWired = isWired;
+    this.#size = members;
   }
 
   /** Makes an empty store; nothing runs on it yet. */
@@ -79,62 +84,121 @@ export class World implements AsyncDisposable {
     this.stage.isKept = true;
     if (this.stage.isEmbedded) return this.stage.folder;
     const { url } = this.stage.server;
-    if (this.cluster === null) return url;
-    this.cluster.isKept = true;
-    return `${new URL(url).pathname.slice(1)} in ${this.cluster.folder}`;
+    if (this.ownServer === null) return url;
+    this.ownServer.isKept = true;
+    return `${new URL(url).pathname.slice(1)} in ${this.ownServer.folder}`;
   }
 
   /** What the processes said last. */
   get lastWords(): string {
-    return this.stage.programs.slice(-2).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join("\n--\n");
+    return this.stage.programs.slice(-1 - this.#size).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join(
+      "\n--\n",
+    );
   }
 
-  /** Starts the first process that is to serve, and makes apps and users. */
+  /** Starts the first processes, and makes apps and users. */
   async begin(): Promise<void> {
     if (this.stage.isEmbedded && this.stage.programs.length === 0) await copyMigratedStore(this.stage.folder);
-    await this.start();
-    await this.stage.populate(this.writer.origin);
-    this.load = new Load(this.writer.origin, this.stage.secretKey);
+    while (this.members.length < this.#size) await this.start();
+    await this.stage.populate(this.anyone.origin);
+    this.load = new Load(this.anyone.origin, this.stage.secretKey);
+    this.#aim();
     await this.storm.populate(FIRST_USERS);
     if (!this.random.chance(0.5)) return;
     this.load.feedShare = LAZY.feedShare;
     this.storm.readPauseMs = LAZY.readPauseMs;
   }
 
+  /** One of the processes. */
+  get anyone(): Member {
+    return this.random.pick(this.members);
+  }
+
   /** Starts a process that may never come to serve. */
   startOne(): Program {
-    return this.stage.start(this.#settings);
+    if (!this.isWired) return this.stage.start();
+    const { url } = this.stage.server;
+    const cable = new Cable(url);
+    const program = this.stage.start({ DATABASE_URL: cable.through(url) });
+    this.#cables.set(program, cable);
+    return program;
   }
 
-  /** The settings of every process of this world. */
-  get settings(): Readonly<Record<string, string>> {
-    return this.#settings;
+  /** The cables of all processes, or of one. */
+  someCables(): Cable[] {
+    const cables = this.members.flatMap(({ program }) => this.#cables.get(program) ?? []);
+    return this.random.chance(0.5) ? cables : [this.random.pick(cables)];
   }
 
-  /** Starts the next writer and waits until it serves; calls may reach it before. */
-  async start(): Promise<void> {
-    await this.load?.stop();
+  /** Starts one process more and waits until everybody serves; calls may reach it before. */
+  async start(): Promise<Member> {
+    // Calls that nobody listens for would only count how fast they are refused.
+    if (this.members.length === 0) await this.load?.stop();
     const program = this.startOne();
-    this.moveTo({ program, origin: await program.origin(FIRST_START_MS) });
-    if (this.#blowing !== null && this.random.chance(0.5)) this.load.start();
+    const member = { program, origin: await program.origin(FIRST_START_MS) };
+    const isFirst = this.members.push(member) === 1;
+    this.#aim();
+    if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.load.start();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
+    return member;
   }
 
-  /** Another process is the writer from now on. */
-  moveTo(writer: Node): void {
-    this.writer = writer;
-    this.storm.origin = writer.origin;
-    if (this.load !== undefined) this.load.origins = [writer.origin];
+  /** Kills a process; clients go to the others. */
+  async kill(member: Member): Promise<void> {
+    const killed = member.program.kill();
+    this.drop(member);
+    await killed;
   }
 
-  /** Waits until the writer serves again, by itself. */
+  /** Kills a process and starts another. */
+  async replace(member: Member): Promise<void> {
+    await this.kill(member);
+    await this.start();
+  }
+
+  /** Sends no more calls to a process. */
+  drop(member: Member): void {
+    this.members.splice(this.members.indexOf(member), 1);
+    this.#aim();
+  }
+
+  /** Sends calls to a process again. */
+  add(member: Member): void {
+    this.members.push(member);
+    this.#aim();
+  }
+
+  #aim(): void {
+    if (this.members.length === 0) return;
+    const origins = this.members.map(({ origin }) => origin);
+    this.storm.origins = origins;
+    if (this.load !== undefined) this.load.origins = origins;
+  }
+
+  /** Waits until every process serves, and every cell has one of them as its owner, by itself. */
   async back(): Promise<void> {
-    const { origin, program } = this.writer;
-    const death = program.ended.then(({ code, signal }) => {
-      throw new Error(`The process ended by itself with ${signal ?? code}`);
+    const deaths = this.members.map(({ program }) =>
+      program.ended.then(({ code, signal }): never => {
+        throw new Error(`The process ended by itself with ${signal ?? code}`);
+      })
+    );
+    const ready = Promise.all(this.members.map(({ origin }) => untilReady(origin, BACK_MS)));
+    await Promise.race([ready.then(() => this.untilOwned()), ...deaths]);
+  }
+
+  /** Waits until every cell has a living owner. */
+  async untilOwned(): Promise<void> {
+    if (this.stage.isEmbedded) return;
+    await until("every cell has a living owner", BACK_MS, async () => {
+      try {
+        const terms = new Set<number | null>(this.members.map(termOf));
+        return (await ownersOf(this.stage)).every((term) => terms.has(term)) ? true : null;
+      } catch {
+        // The look itself may have met the fault.
+        return null;
+      }
     });
-    await Promise.race([untilReady(origin, BACK_MS), death]);
   }
 
   /** Starts all clients. */
@@ -151,13 +215,13 @@ export class World implements AsyncDisposable {
   async calm(): Promise<void> {
     await this.load.stop();
     this.storm.isOver = true;
-    await Promise.all([this.load.finish(this.writer.origin), this.#blowing]);
+    await Promise.all([this.load.finish(this.anyone.origin), this.#blowing]);
     this.#blowing = null;
   }
 
   /** Compares what the clients know with what the service answers, and where it may be looked at, with its tables. */
   async audit(): Promise<string[]> {
-    const { origin } = this.writer;
+    const { origin } = this.anyone;
     const { secretKey } = this.stage;
     const faults = [
       ...this.faults,
@@ -184,10 +248,11 @@ export class World implements AsyncDisposable {
     });
   }
 
-  /** Ends the writer in good order. */
-  async stop(signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
-    this.writer.program.signal(signal);
-    const { code } = await this.writer.program.exit(EXIT_MS);
+  /** Ends a process in good order. */
+  async stop(member: Member, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
+    member.program.signal(signal);
+    const { code } = await member.program.exit(EXIT_MS);
+    this.drop(member);
     if (code !== 0) this.faults.push(`A stop by ${signal} ended with status ${code}`);
   }
 
@@ -195,7 +260,7 @@ export class World implements AsyncDisposable {
     await this.load?.stop();
     this.storm.isOver = true;
     await this.stage[Symbol.asyncDispose]();
-    await this.cable?.[Symbol.asyncDispose]();
+    await Promise.all([...this.#cables.values()].map((cable) => cable[Symbol.asyncDispose]()));
   }
 
   #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/doctor/checks.ts";
+import type { ClusterFacts, MemberFacts } from "../../src/doctor/cluster.ts";
 import type { StoreFacts } from "../../src/doctor/facts.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
@@ -16,11 +17,30 @@ const SUMMARY = {
   drifts: 0,
   isWhole: true,
 };
-const HOLDER = { pid: 77, address: "10.0.0.5", since: "2026-11-21T10:00:00Z" };
+
+/** A member that lives and owns half of the cells; all cells of members 7 and 8 are owned. */
+function memberOf(term: number, changed: Partial<MemberFacts> = {}): MemberFacts {
+  return {
+    term,
+    address: `10.0.0.${term}:7000`,
+    share: 1,
+    fingerprints: { schema: "0012_members", HOLDFAST_PUBLIC_URL: "unset" },
+    registryVersion: 4,
+    livedMs: 60_000,
+    silentMs: 900,
+    hasEnded: false,
+    cells: Array.from({ length: 32 }, (_, index) => 2 * index + term % 2),
+    ...changed,
+  };
+}
+
+const MEMBERS = [memberOf(7), memberOf(8), memberOf(9, { share: 0, cells: [] })];
+const CLUSTER: ClusterFacts = { registryVersion: 4, members: MEMBERS, free: [] };
+const clusterOf = (...members: MemberFacts[]) => ({ cluster: { ...CLUSTER, members } });
 const SOUND: StoreFacts = {
   database: { kind: "postgres", version: "15.20", roundTripMs: 0.31, fsync: true, synchronousCommit: "on" },
   migrations: { applied: ["0001_core", "0002_credits"], missing: [], changed: [], unknown: [] },
-  holder: HOLDER,
+  cluster: CLUSTER,
   skewMs: -3,
   backlog: { journalBatches: 2, overdueUsers: 0, historyMoves: 0, openErasures: 1, lateErasures: 0 },
   drift: { summary: SUMMARY, first: null },
@@ -30,7 +50,8 @@ const OLD_PRICES = Array.from(
   { length: 21 },
   (_, at) => ({ appId: at < 2 ? "app_1" : "app_2", model: `m${at}` }),
 );
-const IDLE: TermFacts = { backlogChanges: 0, backlogBytes: 0, waitingChanges: 0 };
+const VIEW = { term: 7, reaches: () => true };
+const IDLE: TermFacts = { backlogChanges: 0, backlogBytes: 0, waitingChanges: 0, view: VIEW };
 const { database, migrations, backlog } = SOUND as StoreFacts & { backlog: object };
 
 Deno.test("sound facts are ok in every check, for the writer and from beside it", () => {
@@ -38,7 +59,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
     const checks = checkStore(SOUND, term);
     assert.deepEqual(
       checks.map(({ name, verdict }) => `${verdict} ${name}`),
-      ["ok database", "ok migrations", "ok lease", "ok clock", "ok backlog", "ok drift", "ok prices"],
+      ["ok database", "ok migrations", "ok members", "ok clock", "ok backlog", "ok drift", "ok prices"],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
     assert.equal(worstOf(checks), "ok");
@@ -54,8 +75,46 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],
   [{ migrations: { ...migrations, unknown: ["0009_y"] } }, true, "fail migrations", /newer program.*0009_y/],
   [{ migrations: { ...migrations, changed: ["0001_z"] } }, true, "fail migrations", /another text: 0001_z/],
-  [{ holder: null }, false, "warn lease", /no process serves this database/],
-  [{ holder: null }, true, "fail lease", /no session/],
+  [clusterOf(), false, "warn members", /no process serves/],
+  [clusterOf(memberOf(7, { silentMs: 3_000 })), false, "warn members", /no process serves/],
+  [
+    { cluster: { ...CLUSTER, free: [3, 4, 5, 9] } },
+    true,
+    "fail members",
+    /^cells 3 to 5, 9 without an owner/,
+  ],
+  [
+    clusterOf(
+      memberOf(7),
+      memberOf(8, { cells: [], hasEnded: true }),
+      memberOf(3, { hasEnded: true, cells: [5] }),
+    ),
+    true,
+    "fail members",
+    /^cell 5 without an owner: calls .* 503$/,
+  ],
+  [
+    clusterOf(memberOf(7), memberOf(8, { silentMs: 9_400, cells: [] })),
+    true,
+    "warn members",
+    /^member 8 \(10\.0\.0\.8:7000\) has been silent for 9 s$/,
+  ],
+  [
+    clusterOf(memberOf(7), memberOf(8, { registryVersion: 3 })),
+    true,
+    "warn members",
+    /^member 8 .* version 3 .* 4 is/,
+  ],
+  [
+    clusterOf(
+      memberOf(7),
+      memberOf(8),
+      memberOf(9, { fingerprints: { schema: "0013_x", HOLDFAST_PUBLIC_URL: "unset" } }),
+    ),
+    false,
+    "warn members",
+    /^members differ in schema: 7, 8 against 9$/,
+  ],
   [{ skewMs: DOCTOR_LIMITS.skewWarnMs + 1 }, true, "warn clock", /1001 ms ahead of/],
   [{ skewMs: -DOCTOR_LIMITS.skewFailMs - 1 }, false, "fail clock", /30001 ms behind/],
   [{ backlog: { ...backlog, overdueUsers: 4 } as never }, true, "warn backlog", /users overdue 4,/],
@@ -109,15 +168,28 @@ Deno.test("a term whose bounds are half full is warned of, and one at a bound fa
 Deno.test("what waits for sweeps is no trouble while nobody serves the store", () => {
   const facts = {
     ...SOUND,
-    holder: null,
+    ...clusterOf(),
     backlog: { ...backlog, overdueUsers: 9, lateErasures: 9 } as StoreFacts["backlog"],
   };
   const checks = checkStore(facts, null).filter(({ verdict }) => verdict !== "ok");
-  assert.deepEqual(checks.map(({ name }) => name), ["lease"]);
+  assert.deepEqual(checks.map(({ name }) => name), ["members"]);
 });
 
-Deno.test("the embedded store's lease is its folder", () => {
-  const facts = { ...SOUND, holder: null, database: { ...database, kind: "embedded" as const } };
+Deno.test("a member without a channel to another one says so, and a silent one without cells is soon history", () => {
+  const lonely = { ...IDLE, view: { term: 7, reaches: (term: number) => term !== 9 } };
+  const check = checkStore(SOUND, lonely).find(({ name }) => name === "members");
+  assert.equal(check?.verdict, "warn");
+  assert.match(check?.found ?? "", /^member 9 \(10\.0\.0\.9:7000\) cannot be reached from here$/);
+  const gone = clusterOf(...MEMBERS, memberOf(5, { cells: [], silentMs: 60_000 }));
+  assert.equal(worstOf(checkStore({ ...SOUND, ...gone }, IDLE)), "ok");
+});
+
+Deno.test("the only member of the embedded store is who has its folder", () => {
+  const facts = {
+    ...SOUND,
+    ...clusterOf(memberOf(7, { silentMs: 1e9 })),
+    database: { ...database, kind: "embedded" as const },
+  };
   assert.equal(worstOf(checkStore(facts, IDLE)), "ok");
   assert.equal(worstOf(checkStore(facts, null)), "warn");
 });

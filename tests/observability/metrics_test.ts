@@ -198,12 +198,12 @@ Deno.test("a term that a fault ends is counted, and the gauges of a term have no
   assert.equal(grew("holdfast_terms_lost_total"), 1);
   service.serving().term.fail(new Error("A test ended the term"));
   const without = await scrape();
-  assert.equal(total(without, "holdfast_writer"), 0);
+  assert.equal(total(without, "holdfast_serving"), 0);
   assert.deepEqual(without.get("holdfast_drain_backlog_changes")?.samples, []);
-  assert.deepEqual(without.get("holdfast_lease_silent_seconds")?.samples, []);
+  assert.deepEqual(without.get("holdfast_beat_age_seconds")?.samples, []);
   await service.service.ready();
   const serving = await scrape();
-  assert.equal(total(serving, "holdfast_writer"), 1);
+  assert.equal(total(serving, "holdfast_serving"), 1);
   assert.equal(total(serving, "holdfast_state", { state: "serving" }), 1);
   assert.equal(total(serving, "holdfast_state"), 1);
 });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import manifest from "../../src/operations/package/npm.json" with { type: "json" };
-import { SETTING_NAMES } from "../../src/process/settings.ts";
+import { readConfig, SETTING_NAMES } from "../../src/process/settings.ts";
 import { startArguments } from "../crash/program.ts";
 import { WORKERS } from "./workers.ts";
 
@@ -52,4 +52,40 @@ Deno.test("the compose file builds that image and sets variables that the progra
   const names = [...environment.matchAll(/^ {6}(\w+):/gm)].map(([, name]) => name as string);
   assert.ok(names.includes("DATABASE_URL") && names.includes("HOLDFAST_ADMIN_TOKEN"));
   assert.deepEqual(names.filter((name) => !SETTING_NAMES.includes(name)), []);
+});
+
+Deno.test("the file of three members sets known variables, and the balancer asks each of them whether it is ready", async () => {
+  const cluster = await Deno.readTextFile(new URL("cluster.compose.yaml", FOLDER));
+  const balancer = await Deno.readTextFile(new URL("haproxy.cfg", FOLDER));
+  const [, settings = ""] = /x-settings: &settings\n((?: {2}.*\n)+)/.exec(cluster) ?? [];
+  const names = [...settings.matchAll(/^ {2}(\w+):/gm)].map(([, name]) => name as string);
+  assert.ok(names.includes("DATABASE_URL") && names.includes("HOLDFAST_ADMIN_TOKEN"));
+  assert.deepEqual(names.filter((name) => !SETTING_NAMES.includes(name)), []);
+  const members = [...cluster.matchAll(/^ {2}(\w+):\n {4}<<: \*member\n.*\n.*\n {6}(\w+): (\S+)$/gm)]
+    .map(([, name, variable, address]) => [name, variable, address]);
+  assert.equal(members.length, 3);
+  for (const [name, variable, address] of members) {
+    assert.deepEqual([variable, address], ["HOLDFAST_CLUSTER_ADDRESS", `${name}:7000`]);
+  }
+  const asked = [...balancer.matchAll(/^ {2}server (\w+) (\S+)$/gm)].map(([, name, at]) => [name, at]);
+  assert.deepEqual(asked, members.map(([name]) => [name, `${name}:8000`]));
+  assert.match(balancer, /option httpchk GET \/readyz\n/);
+  // A call that a member has read is sent again by its caller alone.
+  assert.match(balancer, /retry-on conn-failure\n/);
+});
+
+Deno.test("the units for systemd set variables that the program knows, and those of one machine have addresses of their own", async () => {
+  for (const name of ["holdfast.service", "holdfast@.service"]) {
+    const unit = await Deno.readTextFile(new URL(name, FOLDER));
+    const set = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line]) => line?.split(" ") ?? [])
+      .map((text) => text.split("=") as [string, string]);
+    assert.deepEqual(set.filter(([variable]) => !SETTING_NAMES.includes(variable)), [], name);
+    const of = (instance: number) =>
+      readConfig(
+        Object.fromEntries(set.map(([variable, value]) => [variable, value.replace("%i", `${instance}`)])),
+      );
+    const isMany = name.includes("@");
+    assert.equal(of(1).sharesPort, isMany);
+    assert.equal(of(1).clusterAddress !== of(8).clusterAddress, isMany);
+  }
 });

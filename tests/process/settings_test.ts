@@ -48,6 +48,12 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["DATABASE_URL", "http://127.0.0.1/x", /must be a URL/],
     ["HOLDFAST_ADMIN_TOKEN", "short", /must have at least 16/],
     ["HOLDFAST_LOG_LEVEL", "loud", /must be one of debug, info/],
+    ["HOLDFAST_CLUSTER_ADDRESS", "10.0.0.5", /must be host:port/],
+    ["HOLDFAST_CLUSTER_ADDRESS", "0.0.0.0:7000", /as other processes reach it/],
+    ["HOLDFAST_CLUSTER_ADDRESS", "::1:7000", /must be host:port/],
+    ["HOLDFAST_SHARE_PORT", "yes", /must be true or false/],
+    ["HOLDFAST_CELLS", "3", /must be none, or unset/],
+    ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
   ];
   for (const [name, value, meant] of rows) {
     assert.throws(() => readConfig({ [name]: value }), ({ message }: Error) => {
@@ -56,4 +62,16 @@ Deno.test("a bad setting is named with what it must be", () => {
       return true;
     });
   }
+});
+
+Deno.test("a process is a front, shares its port and has an address for the others only where it is told so", () => {
+  const alone = readConfig({});
+  assert.deepEqual([alone.clusterAddress, alone.sharesPort, alone.isFront], [null, false, false]);
+  const front = readConfig({
+    DATABASE_URL: "postgres://postgres@127.0.0.1/x",
+    HOLDFAST_CLUSTER_ADDRESS: "[fd00::5]:7000",
+    HOLDFAST_SHARE_PORT: "true",
+    HOLDFAST_CELLS: "none",
+  });
+  assert.deepEqual([front.clusterAddress, front.sharesPort, front.isFront], ["[fd00::5]:7000", true, true]);
 });

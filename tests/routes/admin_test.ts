@@ -20,6 +20,7 @@ const ENDPOINTS: readonly [string, string][] = [
   ["PUT", "/apps/app_x/catalog"],
   ["GET", "/apps/app_x/catalog"],
   ["GET", "/health"],
+  ["GET", "/cluster"],
   ["POST", "/sweep"],
 ];
 

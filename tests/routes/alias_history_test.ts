@@ -56,7 +56,7 @@ async function withDatabase(
   change: (database: Mutable<Database>, original: Database) => void,
   work: () => Promise<void>,
 ): Promise<void> {
-  const database = service.store.database as Mutable<Database>;
+  const database = service.serving().database as Mutable<Database>;
   const original = { ...database };
   change(database, original);
   try {

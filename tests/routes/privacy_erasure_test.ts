@@ -30,7 +30,7 @@ import {
 const withService = emptiedServiceOfFile();
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
-const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease"];
+const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells"];
 /** Tables of which something of an erased user is kept. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events"];
 

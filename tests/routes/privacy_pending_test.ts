@@ -121,17 +121,24 @@ Deno.test("a sweep between the making of a job and its call's end leaves nobody 
     const stop = stopAt(service, /insert into erasure_jobs/);
     const other = deletePerson(u, "other");
     await stop.reached;
-    const database = service.store.database as { query: typeof service.store.database.query };
-    const { query } = database;
+    const database = service.serving().database as { transaction: typeof service.store.database.transaction };
+    const { transaction } = database;
     let swept: Promise<unknown> = Promise.resolve();
-    database.query = async (text, params) => {
-      const rows = await query<never>(text, params);
-      if (/insert into erasure_jobs/.test(text)) {
-        database.query = query;
+    database.transaction = async (work) => {
+      let isMaking = false;
+      const done = await transaction((session) => {
+        const query: typeof session.query = (text, params) => {
+          isMaking ||= /insert into erasure_jobs/.test(text);
+          return session.query(text, params);
+        };
+        return work({ ...session, query });
+      });
+      if (isMaking) {
+        database.transaction = transaction;
         swept = sweep(service);
         await Promise.race([swept, new Promise((resolve) => setTimeout(resolve, 300))]);
       }
-      return rows;
+      return done;
     };
     const mine = deletePerson(u, "u");
     stop.go();
@@ -196,11 +203,16 @@ Deno.test("who joins an erased user while its job is at work goes with it, witho
     const jobId = await deletePerson(u, "u");
     await queued.reached;
     // The bulk of the history goes while calls go on.
-    const database = service.store.database as { transaction: typeof service.store.database.transaction };
+    const database = service.serving().database as { transaction: typeof service.store.database.transaction };
     const { transaction } = database;
     const bulk = Promise.withResolvers<void>();
     const joined = Promise.withResolvers<void>();
+    let isStarting = true;
     database.transaction = async (work) => {
+      if (isStarting) {
+        isStarting = false;
+        return await transaction(work);
+      }
       database.transaction = transaction;
       bulk.resolve();
       await joined.promise;

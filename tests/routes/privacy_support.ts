@@ -2,7 +2,7 @@
 // statement to the store, at which a test can look around.
 
 import assert from "node:assert/strict";
-import type { Database, Param } from "../../src/storage/database.ts";
+import type { Database, Param, Session } from "../../src/storage/database.ts";
 import type { Answer, TestApp, TestService } from "../support/test_service.ts";
 import { CREDIT_CATALOG, Customer } from "./credits_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
@@ -163,20 +163,46 @@ export interface Stop {
   go(): void;
 }
 
-/** Stops a statement of a form on its way to the store: the first one after some that pass. */
-export function stopAt({ store }: TestService, pattern: RegExp, passing = 0): Stop {
-  const database = store.database as { query: Database["query"] };
-  const query = database.query;
+/** Ends a transaction that holds the statement at which a test stops. */
+class Stopped extends Error {}
+
+/**
+ * Stops a statement of a form on its way to the store: the first one after some that pass. A transaction waits before it
+ * begins, since the embedded store runs one at a time.
+ */
+export function stopAt(service: TestService, pattern: RegExp, passing = 0): Stop {
+  const database = service.serving().database as Pick<Database, "query" | "transaction">;
+  const { query, transaction } = database;
   const reached = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();
-  database.query = async <Row>(text: string, params: readonly Param[] = []) => {
-    if (pattern.test(text) && passing-- === 0) {
-      database.query = query;
-      reached.resolve();
-      await going.promise;
-    }
-    return await query<Row>(text, params);
+  const isHere = (text: string) => pattern.test(text) && passing-- === 0;
+  const stop = () => {
+    Object.assign(database, { query, transaction });
+    reached.resolve();
+    return going.promise;
   };
+  const change = {
+    query: async <Row>(text: string, params: readonly Param[] = []) => {
+      if (isHere(text)) await stop();
+      return await query<Row>(text, params);
+    },
+    transaction: async <T>(work: (session: Session) => Promise<T>) => {
+      try {
+        return await transaction((session) =>
+          work({
+            ...session,
+            query: (text, params) =>
+              isHere(text) ? Promise.reject(new Stopped()) : session.query(text, params),
+          })
+        );
+      } catch (error) {
+        if (!(error instanceof Stopped)) throw error;
+        await stop();
+        return await transaction(work);
+      }
+    },
+  };
+  Object.assign(database, change);
   return { reached: reached.promise, go: () => going.resolve() };
 }
 
@@ -266,10 +292,13 @@ export const ZEBRA_IDS = ["", "-old", "-older", "-batch", "-device"].map((end) =
 const KEPT_TABLES = [
   "apps",
   "catalogs",
+  "cells",
   "keys",
   "lease",
+  "members",
   "migrations",
   "realms",
+  "registry",
   "schema_migrations",
   "workspaces",
 ];

@@ -6,6 +6,7 @@ import type { Faults } from "./faults.ts";
 import { type Attempt, type Call, isFinal, type Reply, type SimRequest, wireOfRequest } from "./history.ts";
 import type { SimProcess } from "./process.ts";
 import type { Recorder } from "./recorder.ts";
+import type { Tenant } from "./tenants.ts";
 import { type VirtualTime, WORLD } from "./time.ts";
 
 /** What clients need of the world. */
@@ -28,9 +29,22 @@ const READS: ReadonlySet<string> = new Set([
   "customer",
   "events",
   "event",
+  "plans",
+  // Changes of the registry have no keys, and may be sent again.
+  "applyCatalog",
+  "setCap",
+  "createKey",
+  "revokeKey",
 ]);
 
 const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);
+
+/** Who calls. */
+export interface Client {
+  readonly tenant: Tenant;
+  /** The API key that calls bring. */
+  readonly bearer: string;
+}
 
 /**
  * Makes a call and sees it through; resolves when it is answered or given up. While faults come, clients may give
@@ -40,6 +54,7 @@ const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);
  */
 export async function perform(
   world: ClientWorld,
+  { tenant, bearer }: Client,
   request: SimRequest,
   takenKey: string | null,
 ): Promise<Call> {
@@ -51,6 +66,8 @@ export async function perform(
   const key = isRead || isLoose ? null : takenKey ?? `key-${no}`;
   const call: Call = {
     no,
+    tenant,
+    bearer,
     request: structuredClone(request),
     key,
     calledAt: ++recorder.tick,
@@ -111,6 +128,7 @@ function deliver(
     }
     const attempt: Attempt = {
       call,
+      id: `call-${call.no}-${call.attempts.length + 1}`,
       process: process.owner.name,
       sentAt,
       sentOnMs,
@@ -119,9 +137,9 @@ function deliver(
       repliedAt: null,
     };
     call.attempts.push(attempt);
-    recorder.attempts.push(attempt);
+    recorder.attempts.set(attempt.id, attempt);
     time.after(0, process.owner, () => {
-      void process.handle(attempt, wireOfRequest(call.request)).then((reply) => {
+      void process.handle(attempt, wireOfRequest(call.request, call.tenant)).then((reply) => {
         attempt.reply = reply;
         attempt.repliedAt = ++recorder.tick;
         const back = faults.way();

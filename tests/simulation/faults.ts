@@ -24,7 +24,9 @@ export class Faults {
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
   readonly #cutUntil = new Map<Owner, number>();
-
+  /** Until when two machines cannot reach each other, by both names in order. */
+  readonly #apartUntil = new Map<string, number>();
+  readonly #dark = new Set<string>();
   readonly #onFault: (kind: string) => void;
 
   constructor(random: Random, plan: FaultPlan, time: VirtualTime, onFault: (kind: string) => void) {
@@ -40,7 +42,7 @@ export class Faults {
     this.#onFault(kind);
   }
 
-  /** Half a round trip to the database. */
+  /** Half a round trip to the database, or between two members. */
   latency(): number {
     const random = this.#random;
     if (!this.isQuiet && random.chance(this.#plan.slow)) return random.whole(20, 1500);
@@ -90,6 +92,45 @@ export class Faults {
     return (this.#cutUntil.get(owner) ?? 0) > this.#time.now;
   }
 
+  /** Parts two machines for a while. */
+  part(host: string, other: string, ms: number): void {
+    this.#apartUntil.set(pairOf(host, other), this.#time.now + ms);
+  }
+
+  /** When two machines can reach each other. */
+  togetherAt(host: string, other: string): number {
+    return this.#apartUntil.get(pairOf(host, other)) ?? 0;
+  }
+
+  isApart(host: string, other: string): boolean {
+    return this.togetherAt(host, other) > this.#time.now;
+  }
+
+  /** A machine is without power, or has it again. */
+  setDark(host: string, isDark: boolean): void {
+    if (isDark) this.#dark.add(host);
+    else this.#dark.delete(host);
+  }
+
+  isDark(host: string): boolean {
+    return this.#dark.has(host);
+  }
+
+  /** What becomes of what one member writes to another. */
+  fateOfFrame(): "ok" | "reset" | "silent" {
+    if (this.isQuiet || !this.#random.chance(this.#plan.message)) return "ok";
+    const fate = this.isSilent() ? "silent" : "reset";
+    this.note(`channel ${fate}`);
+    return fate;
+  }
+
+  /** Bytes as they arrive: now and then in two pieces. */
+  piecesOf(bytes: Uint8Array): Uint8Array[] {
+    if (bytes.length < 2 || !this.#random.chance(0.1)) return [bytes];
+    const at = this.#random.whole(1, bytes.length - 1);
+    return [bytes.slice(0, at), bytes.slice(at)];
+  }
+
   /** The way of a message between a client and a process: how long it takes, or null where it is lost. */
   way(): number | null {
     const random = this.#random;
@@ -101,4 +142,8 @@ export class Faults {
     if (random.chance(this.#plan.slow)) return random.whole(50, 4_000);
     return 0.2 + random.next() * 4;
   }
+}
+
+function pairOf(host: string, other: string): string {
+  return [host, other].sort().join(" ");
 }

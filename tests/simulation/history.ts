@@ -2,23 +2,65 @@
 // came back.
 
 import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
-import { wireOf, type WireRequest } from "../model/wire.ts";
+import { wireOf } from "../model/wire.ts";
 import type { Turn } from "./recorder.ts";
+import type { Tenant } from "./tenants.ts";
 
-/** A request: one that the model knows, one of privacy, or a move of the test clock. */
-export type SimRequest = ModelRequest | { op: keyof typeof UNMODELLED; input: Input };
+/** A request: one that the model knows, one of privacy, a move of the test clock, or one of the registry. */
+export type SimRequest = ModelRequest | { op: UnmodelledOp; input: Input };
 
-const UNMODELLED = {
+const POSTS = {
   erase: "/delete-person",
   optOut: "/opt-out",
   optIn: "/opt-in",
   testClock: "/test-clock",
 } as const;
 
-/** The HTTP form of a request. */
-export function wireOfRequest(request: SimRequest): WireRequest {
-  if (isOfModel(request)) return wireOf(request);
-  return { method: "POST", path: UNMODELLED[request.op], body: request.input };
+const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey"] as const;
+
+type UnmodelledOp = keyof typeof POSTS | (typeof REGISTRY_OPS)[number];
+
+/** A request as HTTP knows it. */
+export interface SimWireRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+  /** Whether it brings the admin token in the place of a key. */
+  readonly isAdmin?: boolean;
+}
+
+/** The HTTP form of a request of a tenant. */
+export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenant): SimWireRequest {
+  if (isOfModel(request)) {
+    const wire = wireOf(request);
+    return { ...wire, path: `/api/v1${wire.path}` };
+  }
+  const { op, input } = request;
+  const admin = (method: string, path: string, body?: unknown): SimWireRequest => ({
+    method,
+    path: `/api/admin/v1${path}`,
+    body,
+    isAdmin: true,
+  });
+  switch (op) {
+    case "plans":
+      return { method: "GET", path: "/api/v1/plans" };
+    case "applyCatalog":
+      return admin("PUT", `/apps/${appId}/catalog`, input);
+    case "setCap":
+      return admin("PATCH", `/workspaces/${workspaceId}`, input);
+    case "createKey":
+      return admin("POST", `/apps/${appId}/keys`, input);
+    case "revokeKey":
+      return admin("DELETE", `/apps/${appId}/keys/${input["keyId"]}`);
+    default:
+      return { method: "POST", path: `/api/v1${POSTS[op]}`, body: input };
+  }
+}
+
+/** Whether a request changes or reads the registry. */
+export function isOfRegistry({ op }: SimRequest): boolean {
+  return (REGISTRY_OPS as readonly string[]).includes(op);
 }
 
 /** An answer as a process gave it. */
@@ -32,6 +74,9 @@ export interface Reply {
 /** One time that a call was sent. */
 export interface Attempt {
   readonly call: Call;
+  /** Travels as X-Request-Id, also where another member runs the call. */
+  readonly id: string;
+  /** The process that the client asked. */
   readonly process: string;
   readonly sentAt: number;
   /** The calendar at that time. */
@@ -47,6 +92,9 @@ export interface Attempt {
 /** A call as its client sees it. */
 export interface Call {
   readonly no: number;
+  readonly tenant: Tenant;
+  /** The API key that it brings; those of the administrator bring the admin token. */
+  readonly bearer: string;
   readonly request: SimRequest;
   /** Its idempotency key. */
   readonly key: string | null;
@@ -64,7 +112,7 @@ export interface Call {
 
 /** Whether the model has an answer to a request, whoever it is about. */
 export function isOfModel(request: SimRequest): request is ModelRequest {
-  return !Object.hasOwn(UNMODELLED, request.op);
+  return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request);
 }
 
 /** Whether an answer ends a call: anything but a fault that may pass. */

@@ -1,5 +1,5 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
-// searches seed after seed, `--planted` shows that planted bugs are found.
+// searches seed after seed, `--planted` shows that planted bugs are found. `--members N` is for worlds of that many.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -7,22 +7,27 @@ import { type Outcome, simulate } from "./simulation.ts";
 import { storyOf } from "./story.ts";
 
 /** The value of an option, or what stands in for it. */
-function option(name: string, otherwise: number): number {
+function option<Otherwise>(name: string, otherwise: Otherwise): number | Otherwise {
   const place = Deno.args.indexOf(`--${name}`);
-  const value = place < 0 ? otherwise : Number(Deno.args[place + 1]);
+  if (place < 0) return otherwise;
+  const value = Number(Deno.args[place + 1]);
   if (!Number.isFinite(value)) throw new Error(`--${name} needs a number`);
   return value;
 }
 
+/** Undefined: each seed says. */
+const members = option("members", undefined);
+
 /** Runs one seed and tells what happened. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps });
+  const outcome = await simulate({ seed, steps, members });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
   console.log(`${violation.checker}: ${violation.message}`);
   for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
-  console.log(`Again: deno task sim --seed ${seed} --steps ${steps}`);
+  const more = members === undefined ? "" : ` --members ${members}`;
+  console.log(`Again: deno task sim --seed ${seed} --steps ${steps}${more}`);
   return false;
 }
 
@@ -34,13 +39,17 @@ class Summary {
   #calendarMs = 0;
   readonly #faults = new Map<string, number>();
   readonly #answers = new Map<string, number>();
+  readonly #moves = new Map<string, number>();
 
-  add({ calls, faults, virtualMs, calendarMs }: Outcome): void {
+  add({ calls, faults, moves, virtualMs, calendarMs }: Outcome): void {
     this.seeds += 1;
     this.steps += calls.length;
     this.#virtualMs += virtualMs;
     this.#calendarMs += calendarMs;
     for (const [kind, times] of faults) this.#faults.set(kind, (this.#faults.get(kind) ?? 0) + times);
+    for (const [kind, times] of moves.flatMap((each) => Object.entries(each))) {
+      this.#moves.set(kind, (this.#moves.get(kind) ?? 0) + times);
+    }
     for (const { request: { op }, answer } of calls) {
       const what = `${op} ${answer === null ? "unknown" : answer.model.code ?? "ok"}`;
       this.#answers.set(what, (this.#answers.get(what) ?? 0) + 1);
@@ -55,7 +64,8 @@ class Summary {
 
   print(): void {
     console.log(this.line);
-    for (const [title, counts] of [["Faults", this.#faults], ["Calls", this.#answers]] as const) {
+    const all = { Faults: this.#faults, Members: this.#moves, Calls: this.#answers };
+    for (const [title, counts] of Object.entries(all)) {
       const sorted = [...counts].sort(([a], [b]) => a < b ? -1 : 1);
       console.log(`${title}: ${sorted.map(([kind, times]) => `${kind} ${times}`).join(", ")}`);
     }
@@ -67,7 +77,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps });
+    const outcome = await simulate({ seed, steps, members });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -1,24 +1,25 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
 // crashed, paused, stopped and started again; what a crashed one still had to do never happens.
 
-import type { Mode } from "../../actors/port.ts";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
-import { Service, type Serving } from "../../src/service/service.ts";
+import { isKeyless } from "../../routes/run_keyless.ts";
+import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
+import { type PassedHandlers, Service, type Serving } from "../../src/service/service.ts";
+import { SimClock } from "./clock.ts";
+import type { Random } from "../model/random.ts";
 import { replyFromWire } from "../model/document.ts";
-import type { WireRequest } from "../model/wire.ts";
 import { type Line, SimDatabase } from "./database/connection.ts";
-import type { Attempt, Reply } from "./history.ts";
-import { observedRegistry, type Recorder } from "./recorder.ts";
-import { type Owner, WORLD } from "./time.ts";
+import type { Attempt, Reply, SimWireRequest } from "./history.ts";
+import type { Wire } from "./network.ts";
+import { nameSending, observedRegistry, type Recorder } from "./recorder.ts";
+import { newOwner, type Owner, WORLD } from "./time.ts";
 
-/** The one app's secret key of a mode. */
-export function secretKeyOf(mode: Mode): string {
-  return `sk_${mode}_simulation0000000000000000000000`;
-}
+const ADMIN_TOKEN = "simulated-admin-token-0123456789";
+const ADMIN = new Map(ADMIN_ENDPOINTS.map((endpoint) => [endpoint.doc.id, endpoint]));
 
 const FEATURES: Features = {
   privacySecret: "simulated-privacy-secret",
@@ -27,39 +28,64 @@ const FEATURES: Features = {
   modelServer: null,
 };
 
+/** What a process runs in. */
+export interface ProcessWorld {
+  readonly line: Omit<Line, "owner">;
+  readonly wire: Wire;
+  readonly recorder: Recorder;
+  readonly random: Random;
+}
+
+/** How a process is set up. */
+export interface ProcessOptions {
+  readonly name: string;
+  /** 0: it takes no cells. */
+  readonly share: number;
+  /** Where it listens for members in each of its lives; 0 for a free port. */
+  readonly port: number;
+}
+
 /** A process, alive or between two lives. */
 export class SimProcess {
   owner: Owner;
   service!: Service;
   database!: SimDatabase;
   readonly name: string;
-  readonly #line: Omit<Line, "owner">;
-  readonly #recorder: Recorder;
-  readonly #key: string;
+  readonly #world: ProcessWorld;
+  readonly #options: ProcessOptions;
   #http!: Hono;
   #attempt: Attempt | null = null;
-  #lives = 0;
+  #begun = 0;
+  readonly #services: Service[] = [];
 
-  /** @param mode of the key that requests bring */
-  constructor(name: string, line: Omit<Line, "owner">, recorder: Recorder, mode: Mode) {
-    this.name = name;
-    this.#key = secretKeyOf(mode);
-    this.#line = line;
-    this.#recorder = recorder;
-    this.owner = { name, isAlive: false, pausedUntil: 0 };
+  constructor(world: ProcessWorld, options: ProcessOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#world = world;
+    this.owner = newOwner(this.name, this.name, 0);
+    this.owner.isAlive = false;
   }
 
   /** Starts a life, unless one is under way. */
   start(): void {
     if (this.isAlive) return;
-    const { time } = this.#line;
-    this.owner = { name: `${this.name}.${++this.#lives}`, isAlive: true, pausedUntil: 0 };
-    const { owner } = this;
+    const { random, line, wire } = this.#world;
+    const { time, faults } = line;
+    const { share, port } = this.#options;
+    faults.setDark(this.name, false);
+    const skewMs = random.pick([0, random.whole(-2_000, 2_000), random.whole(-3_600_000, 3_600_000)]);
+    const owner = this.owner = newOwner(`${this.name}.${this.#begun += 1}`, this.name, skewMs);
     time.after(0, owner, () => {
-      this.database = new SimDatabase({ ...this.#line, owner });
-      const clock = { now: () => time.calendar() };
-      this.service = new Service(this.database, makeIdSource(clock), clock, FEATURES);
-      this.#http = makeApp(this.#viewOf(this.service), null);
+      this.database = new SimDatabase({ ...line, owner });
+      const clock = new SimClock(time);
+      owner.clock = () => clock.now();
+      this.service = new Service(this.database, makeIdSource(clock), clock, FEATURES, {
+        network: wire.networkOf(owner, port),
+        share,
+        adminToken: ADMIN_TOKEN,
+      });
+      this.#services.push(this.service);
+      this.#http = makeApp(this.#viewOf(this.service), ADMIN_TOKEN);
       void this.service.start();
     });
   }
@@ -68,37 +94,63 @@ export class SimProcess {
     return this.owner.isAlive;
   }
 
-  /** The running term, if this process is the writer as far as it knows. */
+  /** The running term, if this process is a member as far as it knows. */
   get serving(): Serving | null {
-    return this.isAlive && this.service !== undefined ? this.service.serving : null;
+    if (!this.isAlive || this.service === undefined) return null;
+    return this.#world.line.time.seenBy(this.owner, () => this.service.serving);
   }
 
-  /** Ends this life at once. The server sees its connections go, or only their silence. */
+  /** What its lives counted of cells and of calls between members. */
+  get moves(): Record<string, number> {
+    const sums: Record<string, number> = {};
+    for (const { counts: { cluster } } of this.#services) {
+      for (const [name, count] of Object.entries(cluster)) {
+        if (typeof count === "number") sums[name] = (sums[name] ?? 0) + count;
+      }
+    }
+    return sums;
+  }
+
+  /** Ends this life at once. Others see its connections go, or only its silence: then its machine is gone with it. */
   crash(isSilent: boolean): void {
+    const { line: { faults }, wire } = this.#world;
     this.owner.isAlive = false;
+    if (isSilent) faults.setDark(this.name, true);
     this.database?.breakAll(isSilent);
+    wire.end(this.owner, isSilent);
   }
 
-  /** Stops in good order, and starts again after a while. */
-  stop(restartMs: number): void {
+  /** Stops in good order, handing its cells over where it is asked to, and starts again after a while. */
+  stop(restartMs: number, isLeaving: boolean): void {
     const { owner } = this;
-    const { time } = this.#line;
-    void this.service?.stop().then(() => {
+    const { time } = this.#world.line;
+    const stop = async () => {
+      if (isLeaving) await this.service?.leave();
+      await this.service?.stop();
       if (!owner.isAlive) return;
       this.crash(false);
       time.after(restartMs, WORLD, () => this.start());
-    });
+    };
+    void stop();
   }
 
-  /** Stops for a while; what was due meanwhile comes afterwards. */
-  pause(ms: number): void {
+  /** Stops for a while; what was due meanwhile comes afterwards. While it sleeps its monotonic clock stands still. */
+  pause(ms: number, isSleep: boolean): void {
+    const { owner } = this;
+    const { now } = this.#world.line.time;
     // One that ended an earlier pause would let later messages overtake those that wait for it.
-    this.owner.pausedUntil = Math.max(this.owner.pausedUntil, this.#line.time.now + ms);
+    const until = Math.max(owner.pausedUntil, now + ms);
+    if (isSleep) owner.sleptMs += until - Math.max(owner.pausedUntil, now);
+    owner.pausedUntil = until;
   }
 
   /** Handles a request; runs in an event of this process. */
-  async handle(attempt: Attempt, { method, path, body }: WireRequest): Promise<Reply> {
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#key}` };
+  async handle(attempt: Attempt, { method, path, body, isAdmin }: SimWireRequest): Promise<Reply> {
+    const bearer = isAdmin === true ? ADMIN_TOKEN : attempt.call.bearer;
+    const headers: Record<string, string> = {
+      authorization: `Bearer ${bearer}`,
+      "x-request-id": attempt.id,
+    };
     if (attempt.call.key !== null && method !== "GET") headers["idempotency-key"] = attempt.call.key;
     const init: RequestInit = { method, headers };
     if (body !== undefined) {
@@ -106,7 +158,7 @@ export class SimProcess {
       headers["content-type"] = "application/json";
       headers["content-length"] = String(new TextEncoder().encode(init.body).byteLength);
     }
-    const request = new Request(`http://${this.name}.test/api/v1${path}`, init);
+    const request = new Request(`http://${this.name}.test${path}`, init);
     // The key is looked at before anything is awaited.
     this.#attempt = attempt;
     const answer = this.#http.fetch(request);
@@ -128,10 +180,11 @@ export class SimProcess {
     const observe = (registry: Registry) => {
       let observed = registries.get(registry);
       if (observed === undefined) {
-        observed = observedRegistry(
-          registry,
-          (caller) => this.#attempt === null ? caller : this.#recorder.callerFor(caller, this.#attempt),
-        );
+        observed = observedRegistry(registry, (caller, sendingId) => {
+          const { recorder } = this.#world;
+          const attempt = sendingId === null ? this.#attempt : recorder.attempts.get(sendingId) ?? null;
+          return attempt === null ? caller : recorder.callerFor(caller, attempt);
+        });
         registries.set(registry, observed);
       }
       return observed;
@@ -150,6 +203,11 @@ export class SimProcess {
         return serving === null ? null : viewOf(serving);
       },
       requireServing: () => viewOf(service.requireServing()),
+      handlePassed: ({ onCall, onRequest }: PassedHandlers) =>
+        service.handlePassed({
+          onCall: (call, from) => onCall(isKeyless(ADMIN, call) ? call : nameSending(call), from),
+          onRequest,
+        }),
       counts: service.counts,
       spans: service.spans,
       get state() {

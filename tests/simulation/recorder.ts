@@ -8,7 +8,7 @@ import type { Millis } from "../../src/domain/plans/period.ts";
 import type { Merge, User } from "../../src/domain/user.ts";
 import { AppRealm, type Caller, type Registry } from "../../src/tenant/registry.ts";
 import type { Message } from "./database/server.ts";
-import type { Attempt } from "./history.ts";
+import { type Attempt, isFinal } from "./history.ts";
 import type { Owner, VirtualTime } from "./time.ts";
 
 /** One turn, or one other step that wrote. */
@@ -40,8 +40,8 @@ export interface NotedBatch {
 export class Recorder {
   /** Counts everything that has an order: calls, turns, returns. */
   tick = 0;
-  /** Every sending of a call. */
-  readonly attempts: Attempt[] = [];
+  /** Every sending of a call, by its id. */
+  readonly attempts = new Map<string, Attempt>();
   /** Told of each batch as it becomes durable, in order. */
   onDurable: (batch: NotedBatch, payload: string) => void = () => {};
   readonly #time: VirtualTime;
@@ -64,6 +64,7 @@ export class Recorder {
     const noting = Object.create(realm, {
       realm: { value: realm.realm },
       mode: { value: realm.mode },
+      cell: { value: realm.cell },
       catalog: { get: () => realm.catalog },
       caps: { get: () => realm.caps },
       now: {
@@ -124,11 +125,10 @@ export class Recorder {
     const from = changes.find(({ table, row }) =>
       table === "users" && (row as User).key === (merge.row as Merge).fromKey
     )?.row as User | undefined;
-    const isAsking = ({ call: { request: { op, input } }, turns, reply }: Attempt) =>
-      op === "alias" && input["from"] === from?.id && turns.length > 0 && reply === null;
-    const attempt = this.attempts.findLast((each) =>
-      each.process === this.#time.current.name && isAsking(each)
-    );
+    const isAsking = ({ call: { request: { op, input }, tenant }, turns, reply }: Attempt) =>
+      op === "alias" && input["from"] === from?.id && tenant.realm === from?.realm &&
+      turns.at(-1)?.process === this.#time.current && (reply === null || !isFinal(reply));
+    const attempt = [...this.attempts.values()].findLast(isAsking);
     if (attempt === undefined) throw new Error("A merge that nobody asked for");
     return attempt;
   }
@@ -136,7 +136,7 @@ export class Recorder {
   #noteTurn(attempt: Attempt, now: Millis): void {
     const process = this.#time.current;
     const order = ++this.tick;
-    const wroteAtMs = this.#time.calendar();
+    const wroteAtMs = this.#time.localCalendar();
     const noted = { order, decidedAt: order, now, lookedAtMs: wroteAtMs, wroteAtMs, process };
     const turn: Turn = { ...noted, attempt, changes: [], batch: null };
     attempt.turns.push(turn);
@@ -162,7 +162,7 @@ export class Recorder {
       turn.batch = noted;
       turn.changes = changes.slice();
       turn.decidedAt = ++this.tick;
-      turn.wroteAtMs = this.#time.calendar();
+      turn.wroteAtMs = this.#time.localCalendar();
       noted.turns.push(turn);
       return;
     }
@@ -176,7 +176,7 @@ export class Recorder {
       noted.turns.push(last);
       return;
     }
-    const now = this.#time.calendar();
+    const now = this.#time.localCalendar();
     const order = ++this.tick;
     noted.turns.push({
       order,
@@ -192,18 +192,39 @@ export class Recorder {
   }
 }
 
-/** A registry that answers `callerFor` in place of the caller itself. */
-export function observedRegistry(registry: Registry, observe: (caller: Caller) => Caller): Registry {
+/**
+ * A registry that answers `callerFor` in place of the caller itself. In a call that another member has passed on, the
+ * sending's id stands behind the key's (`nameSending`).
+ */
+export function observedRegistry(
+  registry: Registry,
+  observe: (caller: Caller, sendingId: string | null) => Caller,
+): Registry {
   return new Proxy(registry, {
     get(target, name) {
       if (name === "authenticate") {
         return (key: string) => {
           const caller = target.authenticate(key);
-          return caller === null ? null : observe(caller);
+          return caller === null ? null : observe(caller, null);
+        };
+      }
+      if (name === "callerById") {
+        return (named: string) => {
+          const [keyId = "", sendingId = null] = named.split(BEHIND);
+          const caller = target.callerById(keyId);
+          return caller === null ? null : observe(caller, sendingId);
         };
       }
       const value = Reflect.get(target, name, target) as unknown;
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
+}
+
+const BEHIND = "\n";
+
+/** A call with an API key, as members pass it on, with the id of its sending where `observedRegistry` looks for it. */
+export function nameSending(passed: unknown): unknown {
+  const [endpoint, keyId, version, sendingId, ...rest] = passed as unknown[];
+  return [endpoint, `${keyId}${BEHIND}${sendingId}`, version, sendingId, ...rest];
 }

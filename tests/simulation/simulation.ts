@@ -2,8 +2,9 @@
 // more, and the checkers' verdict. The same seed and number of steps give the same run, event by event.
 
 import { createHash } from "node:crypto";
-import { catalogs } from "../model/catalogs.ts";
 import { Random } from "../model/random.ts";
+import { CELL_LIMITS } from "../../src/process/limits.ts";
+import { Canary } from "./canary.ts";
 import { answersChecker } from "./checks/answers.ts";
 import { booksChecker } from "./checks/books.ts";
 import { capsChecker } from "./checks/caps.ts";
@@ -12,15 +13,17 @@ import { grantsChecker } from "./checks/grants.ts";
 import { holdsChecker } from "./checks/holds.ts";
 import { linearChecker } from "./checks/linear.ts";
 import { livenessChecker } from "./checks/liveness.ts";
+import { registryChecker } from "./checks/registry.ts";
 import { tablesChecker } from "./checks/tables.ts";
-import { type ClientWorld, perform } from "./clients.ts";
+import { type Client, type ClientWorld, perform } from "./clients.ts";
 import { type Message, Server } from "./database/server.ts";
 import { Faults } from "./faults.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
+import { Wire } from "./network.ts";
 import { SimProcess } from "./process.ts";
 import { Recorder } from "./recorder.ts";
-import { type Caps, seedApp } from "./seeding.ts";
 import type { Note } from "./story.ts";
+import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
 import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "./troubles.ts";
@@ -37,21 +40,18 @@ const PLANS = [
   { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
 ];
 
-/** Of each six seeds two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
-function capsOf(seed: number): Caps {
-  const mode = seed % 6 >= 4 ? "test" : "live";
-  const isCapped = seed % 6 === 3 || seed % 6 === 5;
-  return {
-    mode,
-    operationCap: isCapped ? 20 + seed % 7 * 5 : null,
-    testCreditBalanceCap: isCapped && mode === "test" ? 4 + seed % 5 : null,
-  };
-}
+/** How many members a world has, unless it is told. */
+const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
+
+/** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
+const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
 
 /** What a run is made of. */
 export interface RunOptions {
   readonly seed: number;
   readonly steps: number;
+  /** Processes; left out: the seed says. */
+  readonly members?: number | undefined;
 }
 
 /** What a run was. */
@@ -59,6 +59,8 @@ export interface Outcome {
   readonly calls: readonly Call[];
   readonly notes: readonly Note[];
   readonly faults: ReadonlyMap<string, number>;
+  /** What members counted of cells that changed hands and of calls that they passed on. */
+  readonly moves: readonly Readonly<Record<string, number>>[];
   readonly virtualMs: number;
   /** How far the calendar went. */
   readonly calendarMs: number;
@@ -73,6 +75,14 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   return await new Simulation(options).run();
 }
 
+/** A workspace with its traffic. */
+interface Visited {
+  readonly tenant: Tenant;
+  readonly traffic: Traffic;
+  /** How far its test clock is ahead of the calendar, as far as clients have heard. */
+  aheadMs: number;
+}
+
 class Simulation {
   readonly #options: RunOptions;
   readonly #random: Random;
@@ -80,52 +90,49 @@ class Simulation {
   readonly #recorder: Recorder;
   readonly #world: ClientWorld & TroubleWorld;
   readonly #watch: Watch;
-  readonly #traffic: Traffic;
+  readonly #visited: readonly Visited[];
+  readonly #canary: Canary | null;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
-  readonly #caps: Caps;
   #events = 0;
   #arrived = 0;
   #open = 0;
-  /** How far the test clock is ahead of the calendar, as far as clients have heard. */
-  #aheadMs = 0;
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const random = this.#random = new Random(options.seed);
-    const catalog = catalogs[random.pick(["example", "tiny", "ladder"] as const)];
-    const plan = random.pick(PLANS);
+    const { seed, members = MEMBERS[seed % MEMBERS.length] as number } = options;
+    const random = this.#random = new Random(seed);
+    const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
     const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
-    const caps = this.#caps = capsOf(options.seed);
-    seedApp(server.tables, catalog, STARTS_AT, caps);
+    const [count, canaries] = TENANTS[seed % TENANTS.length] as readonly [number, number];
+    const tenants = tenantsOf(seed, random, count, canaries);
+    seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
+    const wire = new Wire(time, faults);
     const line = { time, server, faults, onSend };
-    const processes = ["a", "b"].map((name) => new SimProcess(name, line, recorder, caps.mode));
+    const processes = ["a", "b", "c"].slice(0, members).map((name, place) => {
+      // Now and then the last one is a front.
+      const share = place === 2 && random.chance(0.2) ? 0 : 1;
+      const port = random.chance(0.5) ? 0 : 900;
+      return new SimProcess({ line, wire, recorder, random }, { name, share, port });
+    });
     const calls: Call[] = [];
-    this.#world = { time, random, faults, recorder, server, processes, calls };
-    const checkers = [
-      booksChecker(),
-      holdsChecker(),
-      grantsChecker(),
-      answersChecker(),
-      tablesChecker(),
-      livenessChecker(),
-      capsChecker(),
-      clockChecker(),
-      linearChecker(),
-    ];
-    this.#watch = new Watch(checkers, catalog, caps, server, calls);
+    this.#world = { time, random, faults, recorder, server, wire, processes, calls };
+    this.#watch = new Watch(everyChecker(), tenants, server, calls);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
-    this.#traffic = new Traffic(random, catalog, caps.operationCap === null);
-    this.#plan = plan;
+    this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
+      const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
+      return { tenant, traffic, aheadMs: 0 };
+    });
+    this.#canary = canaries === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
   }
 
   async run(): Promise<Outcome> {
-    const undo = [this.#time.install(), this.#recorder.install(), this.#listen()];
+    const undo = [this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
@@ -136,6 +143,16 @@ class Simulation {
     } finally {
       for (const each of undo.reverse()) each();
     }
+  }
+
+  /** In most worlds a newcomer gets its cells soon: a world lasts less than a minute, and most members live for seconds. */
+  #hurry(): () => void {
+    const limits = CELL_LIMITS as { settledMs: number };
+    const { settledMs } = limits;
+    limits.settledMs = this.#random.pick([300, 1_500, settledMs]);
+    return () => {
+      limits.settledMs = settledMs;
+    };
   }
 
   /** Lets time pass until something is the case; whether it became so within a limit. */
@@ -153,40 +170,66 @@ class Simulation {
   #scheduleArrival(): void {
     if (this.#arrived >= this.#options.steps) return;
     // Calls come in bursts, and those about users who are being merged come at once.
-    const isBurst = this.#traffic.isChasing || this.#random.chance(0.3);
+    const isBurst = this.#visited.some(({ traffic }) => traffic.isChasing) || this.#random.chance(0.3);
     this.#time.after(this.#random.next() * (isBurst ? 4 : 2 * this.#plan.paceMs), WORLD, () => {
-      if (!isBurst) this.#leap();
       this.#arrived += 1;
-      this.#ask(this.#traffic.next(this.#clock()));
+      if (this.#canary !== null && this.#random.chance(0.15)) this.#askCanary(this.#canary);
+      else this.#arrive(isBurst);
       this.#scheduleArrival();
     });
   }
 
+  #arrive(isBurst: boolean): void {
+    const visited = this.#whoIsNext();
+    if (!isBurst) this.#leap(visited);
+    this.#ask(visited, visited.traffic.next(this.#clock(visited)));
+  }
+
+  /** Whose users are being merged, else mostly one of the first, so that calls meet. */
+  #whoIsNext(): Visited {
+    const random = this.#random;
+    const visited = this.#visited;
+    const chasing = visited.find(({ traffic }) => traffic.isChasing);
+    return chasing ?? random.pick(random.chance(0.4) ? visited.slice(0, 1) : visited);
+  }
+
   /** The clock of the mode in use, as far as clients have heard. */
-  #clock(): number {
-    return this.#time.calendar() + this.#aheadMs;
+  #clock({ aheadMs }: Visited): number {
+    return this.#time.calendar() + aheadMs;
   }
 
   /** Time leaps ahead; in test mode a client may move the test clock in its place. */
-  #leap(): void {
-    const byMs = this.#traffic.leap(this.#clock());
-    if (byMs > 0 && this.#caps.mode === "test" && this.#random.chance(0.5)) {
-      this.#ask({ op: "testClock", input: { advanceSeconds: byMs / 1000 } });
+  #leap(visited: Visited): void {
+    const byMs = visited.traffic.leap(this.#clock(visited));
+    if (byMs > 0 && visited.tenant.caps.mode === "test" && this.#random.chance(0.5)) {
+      this.#ask(visited, { op: "testClock", input: { advanceSeconds: byMs / 1000 } });
     } else this.#time.jump(byMs);
   }
 
-  #ask(request: SimRequest): void {
+  #ask(visited: Visited, request: SimRequest): void {
+    const { tenant, traffic } = visited;
+    this.#perform({ tenant, bearer: tenant.key }, request, ({ answer }) => {
+      if (answer === null) return;
+      if (isOfModel(request)) return traffic.observe(request, answer.model);
+      const toldMs = Date.parse(String(answer.model.data?.["now"]));
+      if (toldMs > this.#clock(visited)) visited.aheadMs = toldMs - this.#time.calendar();
+    });
+  }
+
+  #askCanary(canary: Canary): void {
+    const { client, request } = canary.next();
+    this.#perform(client, request, (call) => canary.observe(call));
+  }
+
+  #perform(client: Client, request: SimRequest, observe: (call: Call) => void): void {
     this.#open += 1;
-    // Now and then a client takes a key that another call has.
+    // Now and then a client takes a key that another call of the workspace has.
     const other = this.#random.chance(0.02) ? this.#world.calls.at(-this.#random.whole(1, 10)) : undefined;
-    void perform(this.#world, request, other?.key ?? null).then((call) => {
+    const takenKey = other?.tenant === client.tenant ? other.key : null;
+    void perform(this.#world, client, request, takenKey).then((call) => {
       this.#open -= 1;
       this.#hash.update(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}\n`);
-      if (call.answer === null) return;
-      const { model } = call.answer;
-      if (isOfModel(request)) return this.#traffic.observe(request, model);
-      const toldMs = Date.parse(String(model.data?.["now"]));
-      if (toldMs > this.#clock()) this.#aheadMs = toldMs - this.#time.calendar();
+      observe(call);
     });
   }
 
@@ -198,12 +241,8 @@ class Simulation {
     }
     this.#time.jump(45 * DAY_MS);
     if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
-    for (const userId of this.#traffic.ids) {
-      for (const op of ["usage", "customer", "users"] as const) this.#ask({ op, input: { userId } });
-      this.#ask({ op: "credits", input: { userId, includeExpired: "true" } });
-      this.#ask({ op: "ledger", input: { userId, limit: 500 } });
-      this.#ask({ op: "events", input: { userId, limit: 100 } });
-      if (!await this.#until(() => this.#open === 0, 60_000)) return this.#fail("reads have no answer");
+    for (const visited of this.#visited) {
+      if (!await this.#readAll(visited)) return this.#fail("reads have no answer");
     }
     // A call that its client had given up may have arrived since: what it holds lapses as well.
     this.#time.jump(2 * DAY_MS);
@@ -211,22 +250,41 @@ class Simulation {
     this.#watch.end();
   }
 
-  /** Runs every sweep of whoever serves, twice: the second finds nothing new. */
+  /** Reads everything of a workspace when nothing else runs. */
+  async #readAll(visited: Visited): Promise<boolean> {
+    for (const userId of visited.traffic.ids) {
+      for (const op of ["usage", "customer", "users"] as const) this.#ask(visited, { op, input: { userId } });
+      this.#ask(visited, { op: "credits", input: { userId, includeExpired: "true" } });
+      this.#ask(visited, { op: "ledger", input: { userId, limit: 500 } });
+      this.#ask(visited, { op: "events", input: { userId, limit: 100 } });
+      if (!await this.#until(() => this.#open === 0, 60_000)) return false;
+    }
+    return true;
+  }
+
+  /** Every process runs every sweep, and twice: the second finds nothing new. */
   async #sweepAll(): Promise<boolean> {
-    let swept = 0;
-    let isAsking = false;
+    for (let round = 0; round < 2; round++) {
+      for (const process of this.#world.processes) if (!await this.#sweepIn(process)) return false;
+    }
+    return true;
+  }
+
+  async #sweepIn(process: SimProcess): Promise<boolean> {
+    let hasEnded = false;
+    let asked: Owner | null = null;
     return await this.#until(() => {
-      const writer = this.#world.processes.find(({ serving }) => serving !== null);
-      if (writer !== undefined && !isAsking && swept < 2) {
-        isAsking = true;
-        inProcess(this.#world, writer, () =>
-          void sweep(writer).then(async (hasEnded) => {
-            await writer.serving?.term.flush();
-            isAsking = false;
-            if (hasEnded) swept += 1;
-          }));
+      const { owner, serving } = process;
+      // What a process was asked in an earlier life has no answer.
+      if (serving !== null && asked !== owner) {
+        asked = owner;
+        inProcess(this.#world, process, () =>
+          void sweep(process).then(async (isDone) => {
+            await process.serving?.term.flush();
+            hasEnded = isDone;
+          }).catch(() => {}).finally(() => asked = null));
       }
-      return swept === 2;
+      return hasEnded;
     }, 120_000);
   }
 
@@ -245,7 +303,9 @@ class Simulation {
     Deno.stderr.writeSync = (bytes) => {
       const line = decoder.decode(bytes);
       const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
-      if (level === "error") this.#watch.report("no error", line);
+      // Rule 5: what is in memory of a cell that comes would be older than the tables.
+      const isError = level === "error" || error.includes("is still in memory");
+      if (isError) this.#watch.report("no error", line);
       this.#note(`${this.#time.current.name}: ${message} ${error}`);
       return bytes.length;
     };
@@ -259,6 +319,7 @@ class Simulation {
       calls: this.#world.calls,
       notes: this.#notes,
       faults: this.#world.faults.counts,
+      moves: this.#world.processes.map(({ moves }) => moves),
       virtualMs: this.#time.now,
       calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
@@ -266,4 +327,19 @@ class Simulation {
       violation: this.#watch.violation,
     };
   }
+}
+
+function everyChecker() {
+  return [
+    booksChecker(),
+    holdsChecker(),
+    grantsChecker(),
+    answersChecker(),
+    tablesChecker(),
+    livenessChecker(),
+    capsChecker(),
+    clockChecker(),
+    registryChecker(),
+    linearChecker(),
+  ];
 }

@@ -16,8 +16,9 @@ export function storyOf(calls: readonly Call[], notes: readonly Note[], message:
   const named = /\bcall (\d+)\b/.exec(message);
   const call = named === null ? undefined : calls[Number(named[1]) - 1];
   const reservation = /\b(?:rsv|crb|evt)_\w+/.exec(message)?.[0];
-  const ids = call === undefined ? null : usersOf(calls, call);
+  const ids = call === undefined || call.tenant.isCanary ? null : usersOf(calls, call);
   const isOf = (each: Call) => {
+    if (call !== undefined && each.tenant !== call.tenant) return false;
     const text = JSON.stringify([each.request.input, each.answer?.body ?? ""]);
     if (reservation !== undefined && text.includes(reservation)) return true;
     return ids === null || [...ids].some((id) => text.includes(JSON.stringify(id).slice(1, -1)));
@@ -62,14 +63,14 @@ function linesOf({ no, key, calledAt, request, attempts, answeredAt, answer }: C
 }
 
 function attemptLines(name: string, { process, turns, reply, repliedAt }: Attempt): Note[] {
-  const lines = turns.map(({ order, decidedAt, now, batch }) => {
+  const lines = turns.map(({ order, decidedAt, now, batch, process: ran }) => {
     const later = decidedAt === order ? "" : `decided at ${decidedAt}, `;
     const fate = batch === null
       ? "changes nothing"
       : batch.durableAt === null
       ? "LOST"
       : `durable at ${batch.durableAt}`;
-    return { order, text: `  ${name} turn in ${process}, ${new Date(now).toISOString()}, ${later}${fate}` };
+    return { order, text: `  ${name} turn in ${ran.name}, ${new Date(now).toISOString()}, ${later}${fate}` };
   });
   if (reply === null || repliedAt === null || !isFinal(reply)) return lines;
   const replayed = reply.isReplayed ? " again" : "";

@@ -9,12 +9,25 @@ const realImmediate = globalThis.setImmediate;
 /** Who an event belongs to; what a dead owner still had to do never happens, and a paused one does it later. */
 export interface Owner {
   readonly name: string;
+  /** The machine: what its network can reach outlives a process. */
+  readonly host: string;
   isAlive: boolean;
   pausedUntil: number;
+  /** How far the machine's wall clock is ahead of the server's. */
+  skewMs: number;
+  /** For how long its monotonic clock stood still, as it does while a machine sleeps. */
+  sleptMs: number;
+  /** What the process takes for the time; null for the server's calendar. */
+  clock: (() => number) | null;
+}
+
+/** An owner that has just come to life. */
+export function newOwner(name: string, host: string, skewMs: number): Owner {
+  return { name, host, isAlive: true, pausedUntil: 0, skewMs, sleptMs: 0, clock: null };
 }
 
 /** Owns what no process owns: network, database server, clients. */
-export const WORLD: Owner = { name: "world", isAlive: true, pausedUntil: 0 };
+export const WORLD: Owner = newOwner("world", "world", 0);
 
 interface Event {
   at: number;
@@ -47,14 +60,40 @@ export class VirtualTime {
     this.#random = random;
   }
 
-  /** The wall clock: passes with time, and jumps. */
+  /** The server's wall clock: passes with time, and leaps. */
   calendar(): number {
     return this.#startsAt + this.#jumpedMs + Math.floor(this.now);
+  }
+
+  /** How far the calendar has leapt, which no timer and no clock of a machine notices. */
+  get leaptMs(): number {
+    return this.#jumpedMs;
+  }
+
+  /** The server's wall clock without its leaps. */
+  get unleapt(): number {
+    return this.#startsAt + this.now;
+  }
+
+  /** The time as whoever runs now has it. */
+  localCalendar(): number {
+    return this.current.clock?.() ?? this.calendar();
   }
 
   /** Sets the wall clock ahead; nobody's timers notice. */
   jump(ms: number): void {
     this.#jumpedMs += ms;
+  }
+
+  /** Looks at something with the clocks of an owner. */
+  seenBy<T>(owner: Owner, look: () => T): T {
+    const { current } = this;
+    this.current = owner;
+    try {
+      return look();
+    } finally {
+      this.current = current;
+    }
   }
 
   /** Runs something later. */
@@ -136,8 +175,8 @@ export class VirtualTime {
       event.owner = WORLD;
       this.#idle.add(event);
     };
-    performance.now = () => this.now;
-    Date.now = () => this.calendar();
+    performance.now = () => this.now - this.current.sleptMs;
+    Date.now = () => Math.floor(this.unleapt + this.current.skewMs);
     crypto.getRandomValues = ((bytes: Uint8Array) => {
       for (let index = 0; index < bytes.length; index++) bytes[index] = random.whole(0, 255);
       return bytes;

@@ -5,6 +5,7 @@ import { passivateIdle } from "../actors/runtime.ts";
 import type { Random } from "../model/random.ts";
 import type { Server } from "./database/server.ts";
 import type { Faults } from "./faults.ts";
+import type { Wire } from "./network.ts";
 import type { SimProcess } from "./process.ts";
 import { type VirtualTime, WORLD } from "./time.ts";
 
@@ -14,6 +15,7 @@ export interface TroubleWorld {
   readonly random: Random;
   readonly faults: Faults;
   readonly server: Server;
+  readonly wire: Wire;
   readonly processes: readonly SimProcess[];
 }
 
@@ -26,6 +28,14 @@ const KINDS = {
   passivate: 4,
   sweep: 2,
   stop: 0.3,
+  leave: 0.5,
+};
+
+/** What goes wrong between members, where there are several. */
+const CHANNEL_KINDS = {
+  lines: 0.6,
+  apart: 0.6,
+  alone: 0.3,
 };
 
 /** Lets trouble come again and again, until faults are over. */
@@ -39,13 +49,19 @@ export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
 }
 
 function makeTrouble(world: TroubleWorld): void {
-  const { time, random, faults, server, processes } = world;
-  // Mostly the writer: a standby has little to lose.
-  const writer = processes.find(({ serving }) => serving !== null);
-  const process = writer !== undefined && random.chance(0.7) ? writer : random.pick(processes);
+  const { random, faults, processes } = world;
+  // Mostly one that owns something: a standby or a front has little to lose.
+  const owners = processes.filter(({ serving }) => serving !== null && serving.term.doors.held.length > 0);
+  const process = owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
   if (!process.isAlive) return;
-  const kind = random.weighted(KINDS);
+  const kind = random.weighted(processes.length > 1 ? { ...KINDS, ...CHANNEL_KINDS } : KINDS);
   faults.note(kind);
+  if (kind in CHANNEL_KINDS) between(world, process, kind as keyof typeof CHANNEL_KINDS);
+  else befall(world, process, kind as keyof typeof KINDS);
+}
+
+function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KINDS): void {
+  const { time, random, server } = world;
   switch (kind) {
     case "crash":
       process.crash(random.chance(0.2));
@@ -54,11 +70,11 @@ function makeTrouble(world: TroubleWorld): void {
     case "pause":
       process.pause(
         random.pick([random.whole(10, 1_000), random.whole(1_000, 8_000), random.whole(8_000, 20_000)]),
+        random.chance(0.3),
       );
       return;
     case "cut":
-      faults.cut(process.owner, random.whole(10, 12_000));
-      process.database?.breakAll(true);
+      cutOff(world, process, random.whole(10, 12_000));
       return;
     case "connections":
       process.database?.breakAll(false);
@@ -75,7 +91,33 @@ function makeTrouble(world: TroubleWorld): void {
       inProcess(world, process, () => void sweep(process));
       return;
     case "stop":
-      inProcess(world, process, () => process.stop(random.whole(1, 3_000)));
+    case "leave":
+      inProcess(world, process, () => process.stop(random.whole(1, 3_000), kind === "leave"));
+      return;
+  }
+}
+
+/** A member cannot reach the database for a while. */
+function cutOff({ faults }: TroubleWorld, process: SimProcess, ms: number): void {
+  faults.cut(process.owner, ms);
+  process.database?.breakAll(true);
+}
+
+/** Trouble of a member with the others, all of whom reach the database unless it is alone. */
+function between(world: TroubleWorld, process: SimProcess, kind: keyof typeof CHANNEL_KINDS): void {
+  const { random, faults, wire, processes } = world;
+  const others = processes.filter((other) => other !== process);
+  const ms = random.pick([random.whole(10, 2_000), random.whole(2_000, 12_000)]);
+  switch (kind) {
+    case "lines":
+      wire.breakLines(process.owner, random.chance(0.4));
+      return;
+    case "apart":
+      faults.part(process.name, random.pick(others).name, ms);
+      return;
+    case "alone":
+      for (const other of others) faults.part(process.name, other.name, ms);
+      cutOff(world, process, ms);
       return;
   }
 }

@@ -2,12 +2,12 @@
 // each had been written at once. A checker that finds something says so by throwing.
 
 import { encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
-import type { CatalogDocument } from "../model/document.ts";
+import type { User } from "../../src/domain/user.ts";
 import { SimTables } from "./database/tables.ts";
 import type { Server } from "./database/server.ts";
 import type { Call } from "./history.ts";
 import type { NotedBatch, Turn } from "./recorder.ts";
-import type { Caps } from "./seeding.ts";
+import type { Tenant } from "./tenants.ts";
 import { isGone } from "./traffic.ts";
 
 /** What was found, by whom. */
@@ -18,14 +18,15 @@ export interface Violation {
 
 /** A run as checkers see it. */
 export interface Scene {
-  readonly catalog: CatalogDocument;
-  readonly caps: Caps;
+  readonly tenants: readonly Tenant[];
   readonly server: Server;
   /** The tables if every durable batch had been written at once. */
   readonly expected: SimTables;
   readonly calls: readonly Call[];
   /** Whether a user's number is of somebody who gets erased. */
   isGone(userKey: number): boolean;
+  /** The tenant that a user belongs to. */
+  tenantOf(userKey: number): Tenant | undefined;
 }
 
 /** A checker; both are optional. */
@@ -45,17 +46,24 @@ export class Watch {
   readonly scene: Scene;
   readonly #checkers: readonly Checker[];
   readonly #gone = new Map<number, boolean>();
+  readonly #tenants = new Map<number, Tenant>();
 
   constructor(
     checkers: readonly Checker[],
-    catalog: CatalogDocument,
-    caps: Caps,
+    tenants: readonly Tenant[],
     server: Server,
     calls: readonly Call[],
   ) {
     this.#checkers = checkers;
     const expected = new SimTables();
-    this.scene = { catalog, caps, server, expected, calls, isGone: (key) => this.#gone.get(key) === true };
+    this.scene = {
+      tenants,
+      server,
+      expected,
+      calls,
+      isGone: (key) => this.#gone.get(key) === true,
+      tenantOf: (key) => this.#tenants.get(key),
+    };
     server.tables.onForgotten = (keys) => expected.forget(keys);
   }
 
@@ -65,7 +73,7 @@ export class Watch {
     for (const turn of batch.turns) {
       this.#try("tables", () => expected.write(turn.changes.map(encodeChange).join("\n")));
       for (const { table, row } of turn.changes) {
-        if (table === "users") this.#gone.set(row.key, isGone(row.id));
+        if (table === "users") this.#learn(row);
       }
       for (const checker of this.#checkers) this.#try(checker.name, () => checker.onTurn?.(turn, this.scene));
     }
@@ -74,6 +82,12 @@ export class Watch {
       TOTALS.has(TABLES[line.charCodeAt(0) - FIRST_TABLE]?.name ?? "")
     );
     if (totals.length > 0) this.#try("tables", () => expected.write(totals.join("\n")));
+  }
+
+  #learn({ key, id, realm }: User): void {
+    this.#gone.set(key, isGone(id));
+    const tenant = this.scene.tenants.find((each) => each.realm === realm);
+    if (tenant !== undefined) this.#tenants.set(key, tenant);
   }
 
   /** Asks every checker at the end. */

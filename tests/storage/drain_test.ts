@@ -27,6 +27,16 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
   }
 }
 
+Deno.test("a new user whose number another user has fails, and changes nothing of the other", () =>
+  withWriter(async ({ store, lease, append }) => {
+    const first = await append([{ verb: "append", table: "users", row: user() }]);
+    await inTime(lease.drain([first]));
+    const twin = await append([{ verb: "append", table: "users", row: user({ id: "twin", optedOut: 1 }) }]);
+    await assert.rejects(inTime(lease.drain([twin])));
+    const rows = await store.database.query("select id, opted_out from users");
+    assert.deepEqual(rows.map((row) => ({ ...row })), [{ id: user().id, opted_out: user().optedOut }]);
+  }));
+
 Deno.test("a row that is appended and put within one drain is written once, with its last value", () =>
   withWriter(async ({ store, lease, append, journalRows }) => {
     const held = reservation();

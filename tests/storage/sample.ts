@@ -60,6 +60,19 @@ export async function withWriter(work: (writer: TestWriter) => Promise<void>): P
   }
 }
 
+/** Resolves when some session of a server's database waits for a lock, or when work has ended without one. */
+export async function untilWaiting(database: Database, work: Promise<unknown>): Promise<void> {
+  let hasEnded = false;
+  void work.then(() => hasEnded = true, () => hasEnded = true);
+  while (!hasEnded) {
+    const waiting = await database.query(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if (waiting.length > 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
 export function user(row: Partial<User> = {}): User {
   return { ...newUser(1, 1, "u"), ...row };
 }

@@ -152,6 +152,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/",
     "src/privacy/",
     "src/storage/stores/",
+    "src/storage/members/",
   ],
   "src/privacy/": [
     "src/domain/",
@@ -169,6 +170,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/storage/",
     "src/storage/members/",
+    "src/storage/stores/",
     "actors/",
   ],
   "src/housekeeping/": [
@@ -180,6 +182,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service/",
     "src/storage/stores/",
     "src/storage/",
+    "src/storage/members/",
   ],
 
   // Programs of their own: they know nothing of the service.
@@ -219,7 +222,6 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What is started: the service, and the command line.
   "src/main.ts": [
     "routes/",
-    "src/channel/",
     "src/housekeeping/",
     "src/observability/",
     "src/process/",

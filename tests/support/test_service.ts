@@ -3,7 +3,9 @@
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import type { Network } from "../../src/channel/line.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
+import type { IdSource } from "../../src/domain/ids.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
@@ -76,8 +78,10 @@ export interface CallOptions {
 export interface TestService {
   readonly store: TestStore;
   readonly clock: ManualClock;
+  /** The process that answers HTTP. */
   readonly service: Service;
   readonly http: Hono;
+  /** The parts of the process that decides: the same one, unless a front passes every call on. */
   serving(): Serving;
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
   /** Makes a workspace (with these members) and an app with a catalog. */
@@ -87,21 +91,28 @@ export interface TestService {
   close(): Promise<void>;
 }
 
-/** Starts a service on a fresh store. */
+/** Whether every request of a test goes through a front, which owns no cell and passes each call on. */
+function isThroughFront(store: TestStore): boolean {
+  return store.database.kind === "postgres" && (Deno.env.get("HOLDFAST_TEST_FRONT") ?? "") !== "";
+}
+
+/**
+ * Starts a service on a fresh store. With HOLDFAST_TEST_FRONT set, on a server, it is two processes: one that owns every
+ * cell, and a front that takes the requests.
+ */
 export async function startTestService(
   clock = new ManualClock(),
   features: Partial<Features> = {},
   ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
-  const network = store.database.kind === "postgres" ? tcpNetwork("127.0.0.1:0") : null;
-  const service = new Service(store.database, ids, clock, { ...TEST_FEATURES, ...features }, { network });
-  void service.start();
-  await service.ready();
-  const http = makeApp(service, ADMIN_TOKEN);
+  const parts = { store, clock, ids, features: { ...TEST_FEATURES, ...features } };
+  const owner = await startProcess(parts);
+  const front = isThroughFront(store) ? await startProcess({ ...parts, share: 0 }) : null;
+  const { service, http } = front ?? owner;
   const serving = () => {
-    if (service.serving === null) throw new Error("The service does not serve");
-    return service.serving;
+    if (owner.service.serving === null) throw new Error("The service does not serve");
+    return owner.service.serving;
   };
   const admin = (method: string, path: string, body?: unknown) =>
     send(http, method, `/api/admin/v1${path}`, body, { key: ADMIN_TOKEN });
@@ -115,16 +126,45 @@ export async function startTestService(
     newApp: (document = catalog, workspace = {}) => newApp(http, admin, document, workspace),
     restart: async () => {
       serving().term.fail(new Error("A test ended the term"));
-      await service.ready();
+      await owner.service.ready();
     },
     close: async () => {
-      await service.stop();
+      await front?.service.stop();
+      await owner.service.stop();
       await store.close();
     },
   };
 }
 
-async function newApp(
+/** What a process of a test is made of. */
+export interface ProcessParts {
+  readonly store: TestStore;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly features: Features;
+  /** 0 for a front. */
+  readonly share?: number;
+  /** How members reach each other; by default TCP on this machine, and nothing on the embedded store. */
+  readonly network?: Network | null;
+}
+
+/** Starts one process on a store, and waits until it serves. */
+export async function startProcess(
+  { store, clock, ids, features, share = 1, network = networkOf(store) }: ProcessParts,
+): Promise<{ readonly service: Service; readonly http: Hono }> {
+  const service = new Service(store.database, ids, clock, features, { network, share });
+  const http = makeApp(service, ADMIN_TOKEN);
+  void service.start();
+  await service.ready();
+  return { service, http };
+}
+
+function networkOf({ database }: TestStore): Network | null {
+  return database.kind === "postgres" ? tcpNetwork("127.0.0.1:0") : null;
+}
+
+/** Makes a workspace and an app with a catalog. */
+export async function newApp(
   http: Hono,
   admin: TestService["admin"],
   document: unknown,

@@ -5,6 +5,8 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Check } from "../../src/doctor/checks.ts";
 import { runAdmin } from "../../src/tasks/admin.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
+import { claimCells } from "../../src/storage/members/cell_store.ts";
+import { endMember } from "../../src/storage/members/member_store.ts";
 import { joinAlone } from "../storage/sample.ts";
 import { openScratch, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
@@ -36,7 +38,7 @@ Deno.test("a running service examines itself, and all is well", async () => {
         "service",
         "database",
         "migrations",
-        "lease",
+        "members",
         "clock",
         "backlog",
         "drift",
@@ -150,7 +152,7 @@ Deno.test("without a service nothing is made where no store is, and a folder in 
 });
 
 Deno.test({
-  name: "without a service a server's database is looked at: migrations, and who holds the lease",
+  name: "without a service a server's database is looked at: migrations, and who serves it",
   ignore: testServerUrl() === null,
   fn: async () => {
     const store = await openScratch(testServerUrl() as string);
@@ -162,18 +164,26 @@ Deno.test({
     };
     const look = () => doctor(variables, "--url", NOWHERE);
     try {
-      assert.deepEqual((await look()).troubles, ["fail service", "warn lease", "warn features"]);
+      assert.deepEqual((await look()).troubles, ["fail service", "warn members", "warn features"]);
 
       const session = await store.database.pin(() => {});
-      const lease = await joinAlone(store.database, session);
+      const writer = await joinAlone(store.database, session);
       const held = await look();
-      assert.deepEqual(held.troubles, ["fail service", "warn features"]);
-      const [{ pid } = { pid: 0 }] = await session.query<{ pid: number }>("select pg_backend_pid() as pid");
+      assert.deepEqual(held.troubles, ["fail service", "fail members", "warn features"]);
       assert.match(
-        held.checks.find(({ name }) => name === "lease")?.found ?? "",
-        new RegExp(`^held by session ${pid} from 127\\.0\\.0\\.1 since 20`),
+        held.checks.find(({ name }) => name === "members")?.found ?? "",
+        /^cells 0 to 63 without an owner/,
       );
-      await lease.close();
+      await claimCells(store.database, Array.from({ length: 64 }, (_, cell) => cell), null, writer.term);
+      await writer.beat({ share: 1, registryVersion: 0 });
+      const { troubles: left, checks } = await look();
+      assert.deepEqual(left, ["fail service", "warn features"]);
+      assert.equal(
+        checks.find(({ name }) => name === "members")?.found,
+        `${writer.term} at no address (64 cells)`,
+      );
+      await writer.close();
+      await endMember(store.database, writer.term);
 
       await store.database.query("insert into migrations values ('9999_later', '')");
       assert.ok((await look()).troubles.includes("fail migrations"));
@@ -181,7 +191,12 @@ Deno.test({
         MIGRATIONS.at(-1)?.name as string,
       ]);
       const { troubles } = await look();
-      assert.deepEqual(troubles.slice(1, 5), ["fail migrations", "warn lease", "warn backlog", "warn drift"]);
+      assert.deepEqual(troubles.slice(1, 5), [
+        "fail migrations",
+        "warn members",
+        "warn backlog",
+        "warn drift",
+      ]);
 
       const away = await doctor({ DATABASE_URL: "postgres://me:hush@127.0.0.1:9/none" }, "--url", NOWHERE);
       assert.deepEqual(away.troubles.slice(1, 3), ["fail service", "fail database"]);

@@ -153,6 +153,8 @@ export class Writer implements Lease, Journal {
   /** When the last beat was sent that this member may answer by. */
   #proven: Life;
   #heardAt = performance.now();
+  /** The cells whose locks this session has. The server counts how often a lock was taken, and we give it up once. */
+  readonly #locked = new Set<number>();
 
   constructor(database: Database, session: PinnedSession, drainer: Drainer, term: number, joined: Life) {
     this.term = term;
@@ -172,6 +174,11 @@ export class Writer implements Lease, Journal {
   /** Seconds since the writer's session last answered; 0 on the embedded store, which has no session to lose. */
   get silentSeconds(): number {
     return this.#isRemote ? (performance.now() - this.#heardAt) / 1000 : 0;
+  }
+
+  /** Seconds since the beat was sent by which this member may answer; 0 on the embedded store, which needs none. */
+  get beatAgeSeconds(): number {
+    return this.#isRemote ? this.#proven.ageMs / 1000 : 0;
   }
 
   isValid(): boolean {
@@ -200,9 +207,17 @@ export class Writer implements Lease, Journal {
     return this.#drainer.drain(batches.map(({ seq }) => seq));
   }
 
-  /** Moves everything that a dead term left in the journal into the tables. */
-  replay(term: number): Promise<void> {
-    return this.#drainer.replay(term);
+  /**
+   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends too: a drain's
+   * session that was lost while there was nothing to drain is noticed here, and only the next term has another.
+   */
+  async replay(term: number): Promise<void> {
+    try {
+      await this.#drainer.replay(term);
+    } catch (error) {
+      this.#lose(new Unavailable("A replay failed", { cause: error }));
+      throw error;
+    }
   }
 
   /**
@@ -233,14 +248,16 @@ export class Writer implements Lease, Journal {
     }
   }
 
-  /** Takes the locks of cells that nobody holds; answers which. No lock is taken twice. */
+  /** Takes the locks of cells that nobody else has; answers which. Where taking a cell failed its lock is there already. */
   async lockCells(cells: readonly number[]): Promise<number[]> {
+    const asked = cells.filter((cell) => !this.#locked.has(cell));
     const rows = await this.#session.query<{ cell: number }>(
       `select cell from unnest($2::text::int[]) as asked(cell)
        where pg_try_advisory_lock($1::int, cell)`,
-      [CELL_LOCKS, arrayText(cells)],
+      [CELL_LOCKS, arrayText(asked)],
     );
-    return rows.map(({ cell }) => cell);
+    for (const { cell } of rows) this.#locked.add(cell);
+    return cells.filter((cell) => this.#locked.has(cell));
   }
 
   async unlockCells(cells: readonly number[]): Promise<void> {
@@ -248,6 +265,7 @@ export class Writer implements Lease, Journal {
       "select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)",
       [CELL_LOCKS, arrayText(cells)],
     );
+    for (const cell of cells) this.#locked.delete(cell);
   }
 
   async close(): Promise<void> {

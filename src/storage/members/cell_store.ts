@@ -50,21 +50,23 @@ export async function claimCells(
 }
 
 /** Hands cells over: nothing of them is left in the journal, and their owner answers nothing of them any more. */
-export async function releaseCells(
+export async function freeCells(
   database: Pick<Database, "transaction">,
   term: number,
   clockMs: Millis,
   sides: ReadonlyMap<number, string | null>,
 ): Promise<void> {
   const cells = [...sides.keys()];
-  await database.transaction((session) =>
-    session.query(
+  const freed = await database.transaction(async (session) => {
+    await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
+    return await session.query(
       `update cells c set term = null, clock_ms = greatest(c.clock_ms, $2::bigint), side = given.side
        from unnest($3::text::int[], $4::text::text[]) as given(cell, side)
-       where c.cell = given.cell and c.term = $1::bigint`,
+       where c.cell = given.cell and c.term = $1::bigint returning c.cell`,
       [term, clockMs, arrayText(cells), arrayText(cells.map((cell) => sides.get(cell) ?? null))],
-    )
-  );
+    );
+  });
+  if (freed.length !== cells.length) throw new Error("A cell that was here has another owner in the tables");
 }
 
 /**
@@ -80,14 +82,30 @@ export async function holdCell(session: Pick<Session, "query">, term: number, ce
   if (held.length === 0) throw new Unavailable("This process does not own the cell any more");
 }
 
-/** Runs writes that only the owner of a cell may make, in a transaction that holds the cell (rule 6). */
-export type InCell = <T>(cell: number, work: (session: Session) => Promise<T>) => Promise<T>;
+/** The same for some cells: all of them are held, or none. */
+async function holdCells(session: Session, term: number, cells: readonly number[]): Promise<void> {
+  const held = await session.query(
+    "select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
+    [arrayText(cells), term],
+  );
+  if (held.length < cells.length) throw new Unavailable("This process does not own the cells any more");
+}
+
+/**
+ * Runs writes that only the owner of a cell may make, in a transaction that holds the cell (rule 6). A sweep over many
+ * cells names all of them.
+ */
+export type InCell = <T>(
+  cell: number | readonly number[],
+  work: (session: Session) => Promise<T>,
+) => Promise<T>;
 
 /** The writes of one term. */
 export function inCellOf(database: Pick<Database, "transaction">, term: number): InCell {
   return (cell, work) =>
     database.transaction(async (session) => {
-      await holdCell(session, term, cell);
+      if (typeof cell === "number") await holdCell(session, term, cell);
+      else await holdCells(session, term, cell);
       return await work(session);
     });
 }

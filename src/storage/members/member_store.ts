@@ -123,25 +123,3 @@ export async function seenAddress(database: Pick<Database, "query">): Promise<st
   );
   return row === undefined || row.isSame ? null : row.client;
 }
-
-/** The session of a process that serves a server's database. */
-export interface LeaseHolder {
-  readonly pid: number;
-  /** null where the asking role may not see it, or on a local socket. */
-  readonly address: string | null;
-  readonly since: string | null;
-}
-
-/** A session that holds the members' lock of a server's database; null while none does. Any session may ask. */
-export async function leaseHolder(reader: Reader): Promise<LeaseHolder | null> {
-  const [row] = await reader.query<LeaseHolder>(
-    `select l.pid, host(a.client_addr) as address,
-       to_char(a.backend_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
-     from pg_locks l left join pg_stat_activity a on a.pid = l.pid
-     where l.locktype = 'advisory' and l.granted and l.objsubid = 1
-       and l.classid::bigint = $1::bigint >> 32 and l.objid::bigint = $1::bigint & 4294967295
-       and l.database = (select oid from pg_database where datname = current_database())`,
-    [MEMBER_LOCK],
-  );
-  return row ?? null;
-}

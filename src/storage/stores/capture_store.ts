@@ -73,11 +73,11 @@ export async function keepPseudonym(
 }
 
 export async function deletePseudonyms(
-  reader: Reader,
+  session: Session,
   realm: number,
   hashes: readonly string[],
 ): Promise<void> {
-  await reader.query("delete from pseudonyms where realm = $1::int and id_hash = any($2::text::text[])", [
+  await session.query("delete from pseudonyms where realm = $1::int and id_hash = any($2::text::text[])", [
     realm,
     arrayText(hashes),
   ]);

@@ -26,20 +26,23 @@ export interface JobRecord {
 }
 
 export async function insertJob(
-  reader: Reader,
+  session: Session,
   job: Omit<OpenJob, "isQueued"> & { readonly at: Millis },
 ): Promise<void> {
-  await reader.query(
+  await session.query(
     `insert into erasure_jobs (id, realm, status, distinct_ids, requested_at_ms)
      values ($1, $2::int, 'queued', $3, $4::bigint)`,
     [job.id, job.realm, JSON.stringify(job.distinctIds), job.at],
   );
 }
 
-export async function listOpenJobs(reader: Reader): Promise<OpenJob[]> {
+/** The jobs of some realms that are not finished, oldest first. */
+export async function listOpenJobs(reader: Reader, realms: readonly number[]): Promise<OpenJob[]> {
   const rows = await reader.query<{ id: string; realm: number; distinct_ids: string; queued: boolean }>(
-    `select id, realm, distinct_ids, status = 'queued' as queued from erasure_jobs where status in ('queued', 'in_progress')
+    `select id, realm, distinct_ids, status = 'queued' as queued
+     from erasure_jobs where status in ('queued', 'in_progress') and realm = any($1::text::int[])
      order by requested_at_ms, id`,
+    [arrayText(realms)],
   );
   return rows.map(({ id, realm, distinct_ids: ids, queued }) => ({
     id,
@@ -51,12 +54,12 @@ export async function listOpenJobs(reader: Reader): Promise<OpenJob[]> {
 
 /** Marks a job as begun and keeps the ids that it covers; a job that was finished meanwhile stays as it is. */
 export async function startJob(
-  reader: Reader,
+  session: Session,
   id: string,
   ids: readonly string[],
   at: Millis,
 ): Promise<void> {
-  await reader.query(
+  await session.query(
     `update erasure_jobs set status = 'in_progress', distinct_ids = $2,
      started_at_ms = coalesce(started_at_ms, $3::bigint) where id = $1 and completed_at_ms is null`,
     [id, JSON.stringify(ids), at],
@@ -64,8 +67,13 @@ export async function startJob(
 }
 
 /** Finishes a job, which then forgets whom it was about. */
-export async function finishJob(reader: Reader, id: string, at: Millis, fault: string | null): Promise<void> {
-  await reader.query(
+export async function finishJob(
+  session: Session,
+  id: string,
+  at: Millis,
+  fault: string | null,
+): Promise<void> {
+  await session.query(
     `update erasure_jobs set status = $2, distinct_ids = null, completed_at_ms = $3::bigint, error_message = $4
      where id = $1 and completed_at_ms is null`,
     [id, fault === null ? "completed" : "failed", at, fault],

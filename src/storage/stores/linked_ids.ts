@@ -52,8 +52,8 @@ export async function listLinkedIds(reader: Reader, realm: number, distinctId: s
 }
 
 /** Records that the merge which made an alias of an id links people, where it did not when it was made. */
-export async function recordLink(reader: Reader, realm: number, alias: string): Promise<void> {
-  await reader.query(
+export async function recordLink(session: Session, realm: number, alias: string): Promise<void> {
+  await session.query(
     `update merges m set report = replace(m.report, '"analytics":"skipped_consent_required"', '${LINKED}')
      from users u where u.realm = $1::int and u.id = $2::text and m.from_key = u.key and not (${
       isLinking("m")

@@ -88,13 +88,23 @@ export async function loadMerge(reader: Reader, fromKey: UserKey): Promise<Store
   return { report, historyPending: pending, movedLater };
 }
 
-/** Aliases whose history is still to move, oldest first. */
-export async function listHistoryMoves(reader: Reader, limit: number): Promise<UserKey[]> {
-  const rows = await reader.query<{ key: number }>(
-    "select user_key as key from history_moves order by at_ms, user_key limit $1::int",
-    [limit],
+/** An alias whose history is still to move. */
+export interface HistoryMove {
+  readonly key: UserKey;
+  readonly realm: number;
+}
+
+/** Aliases of some realms whose history is still to move, oldest first. */
+export function listHistoryMoves(
+  reader: Reader,
+  realms: readonly number[],
+  limit: number,
+): Promise<HistoryMove[]> {
+  return reader.query<HistoryMove>(
+    `select u.key, u.realm from history_moves h join users u on u.key = h.user_key
+     where u.realm = any($1::text::int[]) order by h.at_ms, u.key limit $2::int`,
+    [arrayText(realms), limit],
   );
-  return rows.map(({ key }) => key);
 }
 
 /**

@@ -1,18 +1,16 @@
 // Removing what is past its time. Each function removes a bounded number of rows and answers how many.
 
 import type { Millis } from "../../domain/plans/period.ts";
-import type { Session } from "../database.ts";
-
-type Reader = Pick<Session, "query">;
+import { arrayText, type Session } from "../database.ts";
 
 /** Removes prompts and responses of events that happened up to a moment. */
 export async function deleteOldLogs(
-  reader: Reader,
+  session: Session,
   realm: number,
   before: Millis,
   limit: number,
 ): Promise<number> {
-  const rows = await reader.query(
+  const rows = await session.query(
     `delete from event_logs where event_id in (
        select event_id from event_logs where realm = $1::int and at_ms <= $2::bigint
        order by at_ms limit $3::int for update skip locked)
@@ -24,12 +22,12 @@ export async function deleteOldLogs(
 
 /** Removes prompts of holds that expired up to a moment and that nobody committed. */
 export async function forgetOldPrompts(
-  reader: Reader,
+  session: Session,
   realm: number,
   before: Millis,
   limit: number,
 ): Promise<number> {
-  const rows = await reader.query(
+  const rows = await session.query(
     `update reservations set prompt = null where id in (
        select r.id from reservations r join users u on u.key = r.user_key
        where u.realm = $1::int and r.prompt is not null and r.status = 'expired' and r.expires_at_ms <= $2::bigint
@@ -40,13 +38,19 @@ export async function forgetOldPrompts(
   return rows.length;
 }
 
-/** Removes first answers that were kept up to a moment of real time. */
-export async function deleteOldAnswers(reader: Reader, before: Millis, limit: number): Promise<number> {
-  const rows = await reader.query(
+/** Removes first answers of some realms that were kept up to a moment of real time. */
+export async function deleteOldAnswers(
+  session: Session,
+  realms: readonly number[],
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
     `delete from idempotency where ctid in (
-       select ctid from idempotency where at_ms <= $1::bigint order by at_ms limit $2::int)
+       select ctid from idempotency where at_ms <= $1::bigint and realm = any($3::text::int[])
+       order by at_ms limit $2::int)
      returning 1`,
-    [before, limit],
+    [before, limit, arrayText(realms)],
   );
   return rows.length;
 }

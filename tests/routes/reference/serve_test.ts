@@ -9,11 +9,15 @@ import type { Spans } from "../../../src/observability/spans.ts";
 import type { Service } from "../../../src/service/service.ts";
 import { document } from "./document.ts";
 
-// A process that is not the writer serves its reference all the same.
-const app = makeApp(
-  { serving: null, state: "standby", counts: new Counts(), spans: null as Spans | null } as Service,
-  null,
-);
+// A process that does not serve answers with its reference all the same.
+const waiting = {
+  serving: null,
+  state: "standby",
+  counts: new Counts(),
+  spans: null as Spans | null,
+  handlePassed: () => {},
+};
+const app = makeApp(waiting as unknown as Service, null);
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
   return await app.fetch(new Request(`http://service.test${path}`, { headers }));

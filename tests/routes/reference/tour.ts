@@ -55,11 +55,11 @@ function countedIds(clock: ManualClock): IdSource {
 }
 
 /** Makes the whole tour on a fresh service; answers what was recorded, by operation. */
-export async function makeTour(): Promise<Record<string, Recorded>> {
+export async function makeTour(start = startTestService): Promise<Record<string, Recorded>> {
   const clock = new ManualClock();
   const models = new ModelServer();
   const modelServer = { apiKey: "sk-model-example", baseUrl: models.baseUrl };
-  const service = await startTestService(clock, { modelServer }, countedIds(clock));
+  const service = await start(clock, { modelServer }, countedIds(clock));
   try {
     const recorded = new Map<string, { success?: Example; refusals?: Record<string, unknown> }>();
     const app = await service.newApp();

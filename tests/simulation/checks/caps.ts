@@ -5,7 +5,10 @@
 import type { RowChange } from "../../../actors/port.ts";
 import { monthOf } from "../../model/state.ts";
 import type { Attempt } from "../history.ts";
+import type { SimTables } from "../database/tables.ts";
 import type { Turn } from "../recorder.ts";
+import type { Tenant } from "../tenants.ts";
+import { userOfTurn } from "./books.ts";
 import type { Checker, Scene } from "../watch.ts";
 
 const CAPPED: ReadonlySet<string> = new Set(["reserve", "track", "alias"]);
@@ -16,43 +19,82 @@ export function isAtCap({ call, reply }: Attempt): boolean {
   return CAPPED.has(call.request.op) && CODES.has(reply?.model.code);
 }
 
+/** How far a member's clock may be behind that of the clients. */
+const BEHIND_MS = 10_000;
+
+/** When each operation of a tenant was written, in the order of all that was noted, by month. */
+class Written {
+  readonly months = new Map<string, number[]>();
+
+  add(month: string, order: number): void {
+    const places = this.months.get(month) ?? [];
+    this.months.set(month, places);
+    places.push(order);
+  }
+
+  before(month: string, order: number): number {
+    return (this.months.get(month) ?? []).filter((place) => place < order).length;
+  }
+}
+
 /** Looks at every call that the cap is for. */
 export function capsChecker(): Checker {
-  /** When each operation was written, in the order of all that was noted, by month. */
-  const written = new Map<string, number[]>();
-  const usedBefore = (month: string, order: number) =>
-    (written.get(month) ?? []).filter((place) => place < order).length;
+  const byTenant = new Map<Tenant, Written>();
+  const writtenOf = (tenant: Tenant) => {
+    const written = byTenant.get(tenant) ?? new Written();
+    byTenant.set(tenant, written);
+    return written;
+  };
   return {
     name: "caps",
-    onTurn(turn, { caps: { operationCap } }) {
+    onTurn(turn, scene) {
+      const user = userOfTurn(turn);
+      const tenant = turn.attempt?.call.tenant ?? (user === null ? undefined : scene.tenantOf(user));
+      if (tenant === undefined || tenant.isCanary) return;
+      const written = writtenOf(tenant);
+      const { operationCap } = tenant.caps;
       // A merge is let through before it reads and decides; others are served meanwhile.
-      const used = usedBefore(monthOf(turn.lookedAtMs), turn.order);
+      const used = written.before(monthOf(turn.lookedAtMs), turn.order);
       if (operationCap !== null && takesRoom(turn) && used >= operationCap) {
         throw new Error(`${asked(turn)} was let through at ${used} of ${operationCap} operations`);
       }
       const month = monthOf(turn.wroteAtMs);
-      const places = written.get(month) ?? [];
-      written.set(month, places);
-      for (const change of turn.changes) if (isOperation(change)) places.push(turn.decidedAt);
+      for (const change of turn.changes) if (isOperation(change)) written.add(month, turn.decidedAt);
     },
-    atEnd({ calls, caps: { operationCap, mode }, expected }: Scene) {
+    atEnd({ calls, tenants, expected }: Scene) {
       for (const attempt of calls.flatMap(({ attempts }) => attempts)) {
-        if (!isAtCap(attempt) || attempt.reply?.isReplayed === true) continue;
-        const since = monthOf(attempt.sentOnMs);
-        const until = attempt.repliedAt ?? Infinity;
-        const isFull = [...written.keys()].some((month) =>
-          month >= since && usedBefore(month, until) >= (operationCap ?? Infinity)
-        );
-        if (!isFull) throw new Error(`call ${attempt.call.no} was refused below ${operationCap} operations`);
+        if (attempt.call.tenant.isCanary || !isAtCap(attempt) || attempt.reply?.isReplayed === true) continue;
+        checkRefusal(attempt, writtenOf(attempt.call.tenant));
       }
-      for (const [month, { length }] of written) {
-        const kept = expected.list("operations", (row) => row.month === month && row.mode === mode)[0]?.used;
-        if (Number(kept ?? 0) !== length) {
-          throw new Error(`${month} has ${length} operations and a total of ${kept}`);
-        }
-      }
+      for (const tenant of tenants) if (!tenant.isCanary) checkTotals(tenant, writtenOf(tenant), expected);
     },
   };
+}
+
+/** Whoever was refused found no room in some month that it may have come in. */
+function checkRefusal({ call, sentOnMs, repliedAt }: Attempt, written: Written): void {
+  const { operationCap } = call.tenant.caps;
+  const since = monthOf(sentOnMs - BEHIND_MS);
+  const isFull = [...written.months.keys()].some((month) =>
+    month >= since && written.before(month, repliedAt ?? Infinity) >= (operationCap ?? Infinity)
+  );
+  if (!isFull) throw new Error(`call ${call.no} was refused below ${operationCap} operations`);
+}
+
+function checkTotals(
+  { workspaceId, caps: { mode } }: Tenant,
+  { months }: Written,
+  expected: SimTables,
+): void {
+  for (const [month, { length }] of months) {
+    const [row] = expected.list(
+      "operations",
+      (each) => each.workspace_id === workspaceId && each.month === month && each.mode === mode,
+    );
+    if (Number(row?.used ?? 0) !== length) {
+      throw new Error(`${month} has ${length} operations of ${workspaceId} and a total of ${row?.used}`);
+    }
+  }
 }
 
 /** Whether a turn did what the cap is there to refuse. */

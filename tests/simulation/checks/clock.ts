@@ -10,10 +10,12 @@ export function clockChecker(): Checker {
     name: "clock",
     atEnd({ calls }) {
       const moves = calls.flatMap(toldMoves);
-      for (const { no, attempts } of calls) {
+      for (const { no, attempts, tenant } of calls) {
         for (const { turns, sentAt } of attempts) {
           for (const { now } of turns) {
-            const before = moves.find(({ toldAt, toMs }) => toldAt < sentAt && now < toMs);
+            const before = moves.find((move) =>
+              move.tenant === tenant && move.toldAt < sentAt && now < move.toMs
+            );
             if (before === undefined) continue;
             throw new Error(`call ${no} ran on a clock that call ${before.no} had moved past`);
           }
@@ -24,8 +26,8 @@ export function clockChecker(): Checker {
 }
 
 /** The moves that a call was told of. */
-function toldMoves({ no, request: { op }, answer, answeredAt }: Call) {
+function toldMoves({ no, tenant, request: { op }, answer, answeredAt }: Call) {
   const now = answer?.model.data?.["now"];
   if (op !== "testClock" || answeredAt === null || typeof now !== "string") return [];
-  return [{ no, toldAt: answeredAt, toMs: Date.parse(now) }];
+  return [{ no, tenant, toldAt: answeredAt, toMs: Date.parse(now) }];
 }

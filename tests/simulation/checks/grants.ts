@@ -11,7 +11,13 @@ function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
 }
 
 /** The most that a group's counter may come to by reserving: for the best quota that one of the user's rows gives. */
-function gateOf({ catalog, expected }: Scene, userKey: number, planId: string, group: LimitGroup): bigint {
+function gateOf(
+  { expected }: Scene,
+  catalog: CatalogDocument,
+  userKey: number,
+  planId: string,
+  group: LimitGroup,
+): bigint {
   const custom = expected.subscriptions(userKey).filter((row) => row.planId === planId)
     .map((row) => Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as bigint : null);
   const quotas = [...custom.map((limit) => limit ?? fromNumber(group.quota)), fromNumber(group.quota)];
@@ -31,6 +37,8 @@ export function grantsChecker(): Checker {
           continue;
         }
         const { userKey, lines, id } = change.row;
+        const catalog = scene.tenantOf(userKey)?.catalog;
+        if (catalog === undefined) throw new Error(`${id} is of a user of nobody`);
         for (const line of lines) {
           if (line.taken <= 0n) continue;
           const counter = changes.find(({ table, row }) =>
@@ -40,9 +48,9 @@ export function grantsChecker(): Checker {
           if (counter === undefined) {
             throw new Error(`${id} took from ${line.groupId} and nothing was counted`);
           }
-          const group = planOf(scene.catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
+          const group = planOf(catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
           if (group === undefined) throw new Error(`${id} took from ${line.groupId}, which is in no plan`);
-          const gate = gateOf(scene, userKey, line.planId, group);
+          const gate = gateOf(scene, catalog, userKey, line.planId, group);
           if (counter.count > gate) {
             throw new Error(`${id} left ${line.groupId} at ${counter.count} of at most ${gate} millionths`);
           }

@@ -9,6 +9,7 @@ import { type ModelReply, type ModelRequest, replyFromWire } from "../../model/d
 import { Model } from "../../model/model.ts";
 import { isAtCap } from "./caps.ts";
 import { type Attempt, type Call, isFinal, isOfModel } from "../history.ts";
+import type { Tenant } from "../tenants.ts";
 import { isGone } from "../traffic.ts";
 import type { Checker } from "../watch.ts";
 
@@ -36,21 +37,28 @@ const ORDERS_MAX = 60;
 export function linearChecker(): Checker {
   return {
     name: "linear",
-    atEnd({ calls, catalog, caps }) {
-      const entries = calls.filter(isModelled).flatMap(entriesOf).sort(byDecision);
-      const found = search(entries, () => new Model(catalog, { ...caps, operationCap: null }));
-      if (found === null) return;
-      const { call } = found;
-      const { op, input } = call.request;
-      throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
+    atEnd({ calls, tenants }) {
+      const byTenant = Map.groupBy(calls.filter(isModelled), ({ tenant }) => tenant);
+      for (const tenant of tenants) explain(tenant, byTenant.get(tenant) ?? []);
     },
   };
 }
 
+/** Workspaces share nothing, so each has an order of its own. */
+function explain({ catalog, caps }: Tenant, calls: readonly Call[]): void {
+  const entries = calls.flatMap(entriesOf).sort(byDecision);
+  const found = search(entries, () => new Model(catalog, { ...caps, operationCap: null }));
+  if (found === null) return;
+  const { call } = found;
+  const { op, input } = call.request;
+  throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
+}
+
 /** Whether the model can be asked about a call. */
-export function isModelled({ request }: Call): boolean {
+export function isModelled({ request, tenant }: Call): boolean {
   const { input } = request;
-  return isOfModel(request) && !["userId", "from", "to"].some((name) => isGone(input[name]));
+  return !tenant.isCanary && isOfModel(request) &&
+    !["userId", "from", "to"].some((name) => isGone(input[name]));
 }
 
 /** The executions of a call that count: those that were answered, and those whose changes are durable. */
@@ -64,7 +72,8 @@ function entriesOf(call: Call): Entry[] {
       reply.model.code !== "idempotency_conflict";
     const isDurable = turn?.batch != null && turn.batch.durableAt !== null;
     if (!isAnswer && !isDurable) return [];
-    const answeredAt = attempt.repliedAt ?? Infinity;
+    // Whoever said that it cannot say may have passed the call on, and it may have run since.
+    const answeredAt = isAnswer ? attempt.repliedAt ?? Infinity : Infinity;
     // What was answered without a turn rests on what cannot change any more.
     if (turn === undefined) return [];
     const { decidedAt, now } = turn;

@@ -6,10 +6,12 @@ import { shadow } from "../../model/shadow.ts";
 import { catalogOf, limit, pack } from "../../model/support.ts";
 import { linearChecker } from "./linear.ts";
 import type { Attempt, Call, SimRequest } from "../history.ts";
+import type { Tenant } from "../tenants.ts";
 import { WORLD } from "../time.ts";
 import type { Scene } from "../watch.ts";
 
 const CATALOG = { ...catalogOf({ id: "plan", limits: [limit("lg", 10)] }), packs: [pack("wallet")] };
+const TENANT = { catalog: CATALOG, caps: { mode: "live" }, isCanary: false } as unknown as Tenant;
 const NOW = Date.parse("2026-03-10T12:00:00.000Z");
 
 /** A call, and its places in the order of all that was noted. */
@@ -45,6 +47,8 @@ function check(told: readonly Told[]): void {
     const attempts: Attempt[] = [];
     const call: Call = {
       no: index + 1,
+      tenant: TENANT,
+      bearer: "",
       request: { op, input },
       key: null,
       calledAt: from,
@@ -56,6 +60,7 @@ function check(told: readonly Told[]): void {
     };
     const attempt: Attempt = {
       call,
+      id: `call-${index + 1}`,
       process: "a",
       sentAt: from,
       sentOnMs: NOW,
@@ -77,7 +82,7 @@ function check(told: readonly Told[]): void {
     attempts.push(attempt);
     return call;
   });
-  linearChecker().atEnd?.({ catalog: CATALOG, caps: { mode: "live" }, calls } as unknown as Scene);
+  linearChecker().atEnd?.({ tenants: [TENANT], calls } as unknown as Scene);
 }
 
 /** A call that does nothing else while it looks at the clock and decides. */

@@ -41,10 +41,10 @@ class Connection {
   /** Ends when no transaction is under way. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(line: Line, onClose: () => void) {
+  constructor(line: Line, name: string, onClose: () => void) {
     this.#line = line;
     this.#onBroken = onClose;
-    const session = line.server.open(() => this.#hearOfEnd());
+    const session = line.server.open(name, () => this.#hearOfEnd());
     if (session === null) throw new Unavailable("The database is away");
     this.#session = session;
   }
@@ -216,10 +216,20 @@ export class SimDatabase implements Database {
   readonly kind = "postgres";
   readonly url = null;
   readonly #line: Line;
+  readonly #name: string;
   readonly #connections = new Set<Connection>();
+  readonly #named: SimDatabase[] = [];
 
-  constructor(line: Line) {
+  /** @param name what its sessions are called on the server */
+  constructor(line: Line, name = "holdfast") {
     this.#line = line;
+    this.#name = name;
+  }
+
+  named(name: string): Database {
+    const other = new SimDatabase(this.#line, name);
+    this.#named.push(other);
+    return other;
   }
 
   async query<Row = Record<string, unknown>>(text: string, params: readonly Param[] = []): Promise<Row[]> {
@@ -258,8 +268,9 @@ export class SimDatabase implements Database {
     };
   }
 
-  /** Breaks every connection. */
+  /** Breaks every connection, those of other names too. */
   breakAll(isSilent: boolean): void {
+    for (const other of this.#named) other.breakAll(isSilent);
     for (const connection of this.#connections) connection.breakOff(isSilent);
     this.#connections.clear();
   }
@@ -284,7 +295,7 @@ export class SimDatabase implements Database {
       const attempt = () => {
         try {
           if (faults.isCut(owner)) throw lost();
-          const connection = new Connection(this.#line, onClose);
+          const connection = new Connection(this.#line, this.#name, onClose);
           this.#connections.add(connection);
           resolve(connection);
         } catch (error) {

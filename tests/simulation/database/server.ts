@@ -1,12 +1,14 @@
-// The simulated database server: sessions, their settings and transactions, the lock of the lease, one lock for
-// writing transactions, idle sessions that it ends, and restarts. What was committed survives a restart and nothing
-// else does. It understands the statements of the product and no others (`statements.ts`).
+// The simulated database server: sessions with their names, settings and transactions, locks, idle sessions that it ends,
+// and restarts. What was committed survives a restart and nothing else does. It understands the statements of the product
+// and no others (`statements.ts`).
 //
-// Simpler than a server: transactions that write run one after another, from their first write to their end; a
-// statement outside of a transaction does not wait for them.
+// Simpler than a server: transactions that write in sessions of one name, which are those of one member, run one after
+// another, from their first write to their end. Between members there are the locks that statements name: of cells, of
+// the registry's row, of a term's range of the journal. A statement outside of a transaction does not wait for rows.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
+import { type Lock, Locks } from "./locks.ts";
 import { SimTables } from "./tables.ts";
 import { type Effect, statementOf } from "./statements.ts";
 import { TABLES } from "../../../src/storage/rows/tables.ts";
@@ -30,13 +32,24 @@ export class ServerSession {
   lockTimeoutMs: number | null = null;
   activeAt = 0;
   inTransaction = false;
-  /** The copy that a writing transaction works on, and what it did to it. */
+  /** Whether its transaction sees one moment throughout. */
+  isSnapshot = false;
+  /** The copy that a transaction works on, how many commits it has seen, and what the transaction did to it. */
   work: SimTables | null = null;
+  commitsSeen = 0;
   done: Effect[] = [];
-  readonly waiting: { readonly message: Message; readonly reply: (reply: Reply) => void }[] = [];
-  isBlocked = false;
+  readonly waiting: Waiting[] = [];
+  /** What waits for a lock; null while nothing does. */
+  blockedOn: Waiting | null = null;
 
-  constructor(readonly no: number, readonly onEnd: () => void) {}
+  /** @param name of the application */
+  constructor(readonly no: number, public name: string, readonly onEnd: () => void) {}
+}
+
+/** A message that is not executed yet. */
+interface Waiting {
+  readonly message: Message;
+  readonly reply: (reply: Reply) => void;
 }
 
 /** Told of everything that becomes durable. */
@@ -51,23 +64,25 @@ export class Server {
   isUp = true;
   /** When the server started last. */
   startedAt = -Infinity;
-  /** Whoever holds the lease's lock. */
-  leaseHolder: ServerSession | null = null;
+  readonly advisory = new Locks<ServerSession>();
   readonly sessions = new Set<ServerSession>();
   readonly #time: VirtualTime;
   readonly #events: ServerEvents;
-  #writer: ServerSession | null = null;
+  /** Locks of rows, each until the end of a transaction. */
+  readonly #rows = new Locks<ServerSession>();
+  #commits = 0;
   #sessionsMade = 0;
 
   constructor(time: VirtualTime, events: ServerEvents) {
     this.#time = time;
     this.#events = events;
+    this.tables.time = time;
   }
 
   /** Opens a session; null while the server is down. */
-  open(onEnd: () => void): ServerSession | null {
+  open(name: string, onEnd: () => void): ServerSession | null {
     if (!this.isUp) return null;
-    const session = new ServerSession(++this.#sessionsMade, onEnd);
+    const session = new ServerSession(++this.#sessionsMade, name, onEnd);
     this.sessions.add(session);
     return session;
   }
@@ -85,8 +100,9 @@ export class Server {
     if (!session.isOpen) return;
     session.isOpen = false;
     session.waiting.length = 0;
+    session.blockedOn = null;
     this.sessions.delete(session);
-    if (this.leaseHolder === session) this.leaseHolder = null;
+    this.advisory.giveAll(session);
     session.onEnd();
     this.#finish(session);
   }
@@ -101,14 +117,15 @@ export class Server {
     });
   }
 
-  /** Ends the sessions that hold the lock of writing transactions, but not the one that asks. */
-  endStaleWriters(asking: ServerSession): void {
-    if (this.#writer !== null && this.#writer !== asking) this.end(this.#writer);
+  /** Ends the sessions that pass a test, but not the one that asks. */
+  endWhere(asking: ServerSession, isMeant: (session: ServerSession) => boolean): void {
+    for (const session of [...this.sessions]) if (session !== asking && isMeant(session)) this.end(session);
   }
 
-  /** How long the server has been up. */
-  get upMs(): number {
-    return this.#time.now - this.startedAt;
+  /** Gives an advisory lock back; whoever waits for it may go on. */
+  giveAdvisory(lock: Lock, session: ServerSession): void {
+    this.advisory.give(lock, session);
+    this.#wakeAll();
   }
 
   /** Has a session ended after a silence. */
@@ -128,38 +145,63 @@ export class Server {
   }
 
   #work(session: ServerSession): void {
-    while (!session.isBlocked && session.isOpen) {
+    while (session.blockedOn === null && session.isOpen) {
       const next = session.waiting.shift();
       if (next === undefined) return;
-      if (this.#mustWait(session, next.message)) {
-        session.waiting.unshift(next);
-        this.#block(session);
-        return;
-      }
-      let answer: Reply;
-      try {
-        answer = { rows: this.#execute(session, next.message) };
-      } catch (error) {
-        answer = { error: (error as Error).message, code: "XX000" };
-      }
-      next.reply(answer);
+      if (this.#mustWait(session, next.message)) return this.#block(session, next);
+      this.#answer(session, next);
     }
   }
 
-  #mustWait(session: ServerSession, message: Message): boolean {
-    if (!session.inTransaction || session.work !== null || this.#writer === null) return false;
-    return message.kind === "copy" || message.kind === "query" && statementOf(message.text).kind === "write";
+  #answer(session: ServerSession, { message, reply }: Waiting): void {
+    let answer: Reply;
+    try {
+      answer = { rows: this.#execute(session, message) };
+    } catch (error) {
+      answer = { error: (error as Error).message, code: "XX000" };
+    }
+    reply(answer);
   }
 
-  #block(session: ServerSession): void {
-    session.isBlocked = true;
+  #mustWait(session: ServerSession, message: Message): boolean {
+    if (message.kind === "query") {
+      const advisory = statementOf(message.text).waitsFor?.(message.params);
+      if (advisory !== undefined && !this.advisory.isFree(advisory, session)) return true;
+    }
+    return this.#locksOf(session, message).some((lock) => !this.#rows.isFree(lock, session));
+  }
+
+  /** The locks of rows that a message needs. */
+  #locksOf(session: ServerSession, message: Message): readonly Lock[] {
+    if (!session.inTransaction) return [];
+    const own: Lock = { key: `member ${session.name}`, isShared: false };
+    if (message.kind === "copy") return [own];
+    if (message.kind !== "query") return [];
+    const statement = statementOf(message.text);
+    if (statement.kind !== "write") return [];
+    return [own, ...statement.locks?.(message.params) ?? []];
+  }
+
+  #block(session: ServerSession, waiting: Waiting): void {
+    session.blockedOn = waiting;
     if (session.lockTimeoutMs === null) return;
     this.#time.after(session.lockTimeoutMs, WORLD, () => {
-      if (!session.isBlocked) return;
-      session.isBlocked = false;
-      session.waiting.shift()?.reply({ error: "lock timeout", code: "55P03" });
+      if (session.blockedOn !== waiting) return;
+      session.blockedOn = null;
+      waiting.reply({ error: "lock timeout", code: "55P03" });
       this.#work(session);
     });
+  }
+
+  /** Lets everybody go on whose lock has come free, in the order in which they came. */
+  #wakeAll(): void {
+    for (const session of [...this.sessions]) {
+      const { blockedOn } = session;
+      if (blockedOn === null || !session.isOpen || this.#mustWait(session, blockedOn.message)) continue;
+      session.blockedOn = null;
+      this.#answer(session, blockedOn);
+      this.#work(session);
+    }
   }
 
   #execute(session: ServerSession, message: Message): Fields[] {
@@ -169,6 +211,7 @@ export class Server {
         return [];
       case "commit":
         for (const effect of session.done) effect(this.tables);
+        if (session.done.length > 0) this.#commits += 1;
         this.#finish(session);
         return [];
       case "rollback":
@@ -188,6 +231,7 @@ export class Server {
     }
     const spec = TABLES.find(({ name }) => name === table);
     if (spec === undefined) throw new Error(`COPY into ${table}`);
+    for (const lock of this.#locksOf(session, { kind: "copy", table, lines })) this.#rows.take(lock, session);
     return this.#apply(session, (tables) => {
       tables.copy(spec, lines, true);
       return [];
@@ -200,8 +244,12 @@ export class Server {
       case "session":
         return statement.run(this, session, params);
       case "read":
-        return statement.run(session.work ?? this.tables, params);
+        return statement.run(this.#seenBy(session), params);
       case "write":
+        for (const lock of this.#locksOf(session, { kind: "query", text, params })) {
+          this.#rows.take(lock, session);
+        }
+        if (statement.locks !== undefined && session.work !== null) this.#refresh(session);
         return this.#apply(session, statement.make(params, session));
       case "append": {
         const seq = statement.run(this.tables, session, params);
@@ -212,12 +260,31 @@ export class Server {
     }
   }
 
+  /** What a read of a session sees: what is committed, and what its own transaction has done. */
+  #seenBy(session: ServerSession): SimTables {
+    if (session.isSnapshot && session.work === null) session.work = this.tables.clone();
+    if (session.work === null) return this.tables;
+    this.#refresh(session);
+    return session.work;
+  }
+
+  /** Brings what others have committed since into the copy of a transaction. */
+  #refresh(session: ServerSession): void {
+    if (session.isSnapshot || session.commitsSeen === this.#commits) return;
+    session.commitsSeen = this.#commits;
+    const work = session.work = this.tables.clone();
+    for (const effect of session.done) effect(work);
+  }
+
   /** Does what a statement of a transaction does to its copy; the commit does it again to the tables. */
   #apply(session: ServerSession, effect: Effect): Fields[] {
-    if (!session.inTransaction) return effect(this.tables);
+    if (!session.inTransaction) {
+      this.#commits += 1;
+      return effect(this.tables);
+    }
     if (session.work === null) {
-      this.#writer = session;
       session.work = this.tables.clone();
+      session.commitsSeen = this.#commits;
     }
     session.done.push(effect);
     return effect(session.work);
@@ -225,17 +292,13 @@ export class Server {
 
   #finish(session: ServerSession): void {
     session.inTransaction = false;
+    session.isSnapshot = false;
     session.work = null;
     session.done = [];
     session.staged.clear();
     session.lockTimeoutMs = null;
-    session.isBlocked = false;
-    if (this.#writer !== session) return;
-    this.#writer = null;
-    for (const other of this.sessions) {
-      if (!other.isBlocked) continue;
-      other.isBlocked = false;
-      this.#work(other);
-    }
+    session.blockedOn = null;
+    this.#rows.giveAll(session);
+    this.#wakeAll();
   }
 }

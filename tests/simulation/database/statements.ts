@@ -3,10 +3,13 @@
 
 import type { Param } from "../../../src/storage/database.ts";
 import { ERASURE } from "./statements_erasure.ts";
-import { LEASE } from "./statements_lease.ts";
+import { JOURNAL } from "./statements_journal.ts";
+import { MEMBERS } from "./statements_members.ts";
 import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
+import { REGISTRY } from "./statements_registry.ts";
 import { VIEWS } from "./statements_views.ts";
+import type { Lock } from "./locks.ts";
 import type { Server, ServerSession } from "./server.ts";
 import type { SimTables } from "./tables.ts";
 import type { Fields } from "../../support/memory_store.ts";
@@ -15,9 +18,16 @@ import type { Fields } from "../../support/memory_store.ts";
 export type Effect = (tables: SimTables) => Fields[];
 
 /** A statement by what it needs. */
-export type Statement =
+export type Statement = { waitsFor?(params: readonly Param[]): Lock } & StatementKind;
+
+type StatementKind =
   | { readonly kind: "read"; run(tables: SimTables, params: readonly Param[]): Fields[] }
-  | { readonly kind: "write"; make(params: readonly Param[], session: ServerSession): Effect }
+  | {
+    readonly kind: "write";
+    make(params: readonly Param[], session: ServerSession): Effect;
+    /** Rows that other members may want as well; its transaction holds them until its end. */
+    locks?(params: readonly Param[]): readonly Lock[];
+  }
   | {
     readonly kind: "session";
     run(server: Server, session: ServerSession, params: readonly Param[]): Fields[];
@@ -28,6 +38,8 @@ export type Statement =
     run(tables: SimTables, session: ServerSession, params: readonly Param[]): number | null;
   };
 
+const EVERY = [...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...VIEWS];
+
 const known = new Map<string, Statement>();
 
 /** The statement that a text is. */
@@ -35,9 +47,7 @@ export function statementOf(text: string): Statement {
   let statement = known.get(text);
   if (statement === undefined) {
     const plain = text.replaceAll(/\s+/g, " ").trim();
-    const found = [...LEASE, ...READS, ...MERGES, ...ERASURE, ...VIEWS].find(([start]) =>
-      plain.startsWith(start)
-    );
+    const found = EVERY.find(([start]) => plain.startsWith(start));
     if (found === undefined) throw new Error(`The simulated server does not know: ${plain}`);
     statement = found[1];
     known.set(text, statement);

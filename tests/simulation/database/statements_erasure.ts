@@ -85,8 +85,9 @@ export const ERASURE: readonly Entry[] = [
   }),
   read(
     "select id, realm, distinct_ids, status = 'queued' as queued",
-    (tables) =>
+    (tables, [realms]) =>
       tables.list("erasure_jobs", ({ status }) => status === "queued" || status === "in_progress")
+        .filter(({ realm }) => numbersOf(realms).includes(realm as number))
         .sort(by("id")).sort(by("requested_at_ms"))
         .map((row) => ({ ...row, queued: row.status === "queued" })),
   ),
@@ -177,8 +178,12 @@ export const ERASURE: readonly Entry[] = [
   ),
   write(
     "delete from idempotency where ctid in",
-    (tables, [before, limit]) =>
-      tables.remove("idempotency", (row) => (row.at_ms as number) <= Number(before), Number(limit)),
+    (tables, [before, limit, realms]) => {
+      const mine = numbersOf(realms);
+      const isOld = (row: Fields) =>
+        (row.at_ms as number) <= Number(before) && mine.includes(row.realm as number);
+      return tables.remove("idempotency", isOld, Number(limit));
+    },
   ),
   write("delete from event_logs where event_id in ( select event_id from event_logs where realm", () => 0),
   write("update reservations set prompt = null", () => 0),

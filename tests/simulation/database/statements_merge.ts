@@ -54,11 +54,13 @@ export const MERGES: readonly Entry[] = [
       }];
     },
   }],
-  ["select user_key as key from history_moves", {
+  ["select u.key, u.realm from history_moves h join users u", {
     kind: "read",
-    run: (tables, [limit]) =>
-      tables.list("history_moves").sort(by("at_ms")).slice(0, Number(limit))
-        .map((row) => ({ key: row.user_key as number })),
+    run: (tables, [realms, limit]) =>
+      tables.list("history_moves").sort(by("at_ms"))
+        .flatMap((row) => tables.list("users", ({ key }) => key === row.user_key))
+        .filter(({ realm }) => numbersOf(realms).includes(realm as number)).slice(0, Number(limit))
+        .map(({ key, realm }) => ({ key: key as number, realm: realm as number })),
   }],
   ["select merged_into as canonical from users where key = $1::bigint for share", {
     kind: "write",

@@ -12,46 +12,21 @@ function read(start: string, run: (tables: SimTables, params: readonly Param[]) 
   return [start, { kind: "read", run }];
 }
 
-/** All rows of a table that the administrator's side writes; their names are those that the statement gives them. */
-function registry(start: string, table: string): Entry {
-  return read(start, (tables) => tables.list(table));
-}
-
 /** The user that a row stands for: itself, or the one that it was merged into. */
 function canonicalOf(tables: SimTables, row: Fields): Fields | undefined {
   return tables.list("users", ({ key }) => key === (row.merged_into ?? row.key))[0];
 }
 
 export const READS: readonly Entry[] = [
-  registry('select id as "workspaceId"', "workspaces"),
-  registry('select id as "appId"', "apps"),
-  registry('select id as "keyId"', "keys"),
-  registry('select app_id as "appId", version', "catalogs"),
-  registry('select realm, app_id as "appId"', "realms"),
-  read("select realm, issued from credit_issues", (tables) => tables.list("credit_issues")),
-  read(
-    'select workspace_id as "workspaceId", mode, month, used',
-    (tables, [month]) =>
-      tables.list("operations", (row) => row.month === month)
-        .map((row) => ({ ...row, workspaceId: row.workspace_id as string })),
-  ),
-  read(
-    'select workspace_id as "workspaceId", month, cents',
-    (tables, [month]) =>
-      tables.list("ai_spend", (row) => row.month === month)
-        .map((row) => ({ ...row, workspaceId: row.workspace_id as string })),
-  ),
-  read("select coalesce(max(key), 0) as key from users", (tables) => [{
-    key: Math.max(0, ...tables.list("users").map(({ key }) => key as number)),
-  }]),
-  read(
-    "select c.*, u.key as asked from users u",
-    (tables, [keys]) =>
-      tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)).flatMap((row) => {
+  read("select c.*, u.key as asked from unnest", (tables, [realms, keys]) => {
+    const asked = numbersOf(realms).map((realm, place) => ({ realm, key: numbersOf(keys)[place] as number }));
+    return asked.flatMap(({ realm, key }) =>
+      tables.list("users", (row) => row.realm === realm && row.key === key).flatMap((row) => {
         const canonical = canonicalOf(tables, row);
-        return canonical === undefined ? [] : [{ ...canonical, asked: row.key as number }];
-      }),
-  ),
+        return canonical === undefined ? [] : [{ ...canonical, asked: key }];
+      })
+    );
+  }),
   read("select c.*, r.id as asked from unnest", (tables, [realms, ids]) => {
     const asked = numbersOf(realms).map((realm, place) => ({ realm, id: textsOf(ids)[place] as string }));
     return asked.flatMap(({ realm, id }) =>

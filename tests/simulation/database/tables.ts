@@ -4,16 +4,25 @@
 import { type Fields, MemoryTables } from "../../support/memory_store.ts";
 import { ownerOf } from "../../../src/domain/ids.ts";
 import type { TableSpec } from "../../../src/storage/rows/columns.ts";
+import type { VirtualTime } from "../time.ts";
 import { APPENDED, FIRST_TABLE, TABLES } from "../../../src/storage/rows/tables.ts";
 
 /** Tables beside those that the journal reaches. */
-const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs"];
+const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs", "members", "cells"];
 
 /** All rows of a database at one moment. */
 export class SimTables extends MemoryTables {
   journal = new Map<number, string>();
   /** Terms so far. */
   terms = 0;
+  /** The version of the registry. */
+  version = 0;
+  /** The last number of a block of user numbers that was given out. */
+  userKeys = 0;
+  /** Whether user numbers come from the sequence. */
+  keysInSequence = true;
+  /** The server's clock. */
+  time!: VirtualTime;
   /** Told of users whose rows are taken away; a copy tells nobody. */
   onForgotten: (keys: readonly number[]) => void = () => {};
 
@@ -28,6 +37,10 @@ export class SimTables extends MemoryTables {
     for (const [name, rows] of this.tables) copy.tables.set(name, new Map(rows));
     copy.journal = new Map(this.journal);
     copy.terms = this.terms;
+    copy.version = this.version;
+    copy.userKeys = this.userKeys;
+    copy.keysInSequence = this.keysInSequence;
+    copy.time = this.time;
     return copy;
   }
 

@@ -14,11 +14,13 @@ import { Mailbox } from "../../../actors/mailbox.ts";
 import type { RowChange } from "../../../actors/port.ts";
 import { Term } from "../../../actors/term.ts";
 import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
+import type { PlanDocument } from "../../../src/domain/plans/catalog.ts";
 import { TRANSITIONS } from "../../../src/domain/metering/reservation.ts";
 import { type Change, UserState } from "../../../src/domain/user.ts";
+import { CELL_LOCKS } from "../../../src/storage/journal/writer.ts";
 import { Registry } from "../../../src/tenant/registry.ts";
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
-import { Server } from "../database/server.ts";
+import { Locks } from "../database/locks.ts";
 import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
@@ -49,6 +51,10 @@ function replaceGetter<Owner extends object, Name extends keyof Owner>(
   const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
   Object.defineProperty(owner, name, { ...found, get });
   return () => Object.defineProperty(owner, name, found);
+}
+
+function doubled(plan: PlanDocument): PlanDocument {
+  return { ...plan, limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })) };
 }
 
 export const PLANTED: readonly PlantedBug[] = [
@@ -171,14 +177,11 @@ export const PLANTED: readonly PlantedBug[] = [
     },
   },
   {
-    name: "the lease is given to everybody",
+    name: "the locks of cells are given to everybody",
     plant: () =>
-      replace(Server.prototype, "receive", (receive) =>
-        function (this: Server, session, message, reply) {
-          if (message.kind === "query" && message.text.startsWith("select pg_try_advisory_lock")) {
-            this.leaseHolder = session;
-          }
-          receive.call(this, session, message, reply);
+      replace(Locks.prototype, "isFree", (isFree) =>
+        function (this: Locks<unknown>, lock, holder) {
+          return lock.key.startsWith(`lock ${CELL_LOCKS} `) || isFree.call(this, lock, holder);
         }),
   },
   {
@@ -225,13 +228,13 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: "a quota counts twice",
     plant: () =>
-      replace(Registry.prototype, "setCatalog", (setCatalog) =>
-        function (this: Registry, applied) {
-          const plans = (applied.document.plans ?? []).map((plan) => ({
-            ...plan,
-            limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })),
+      replace(Registry.prototype, "admit", (admit) =>
+        function (this: Registry, rows, version) {
+          const catalogs = (rows.catalogs ?? []).map((applied) => ({
+            ...applied,
+            document: { ...applied.document, plans: (applied.document.plans ?? []).map(doubled) },
           }));
-          setCatalog.call(this, { ...applied, document: { ...applied.document, plans } });
+          admit.call(this, { ...rows, catalogs }, version);
         }),
   },
   {

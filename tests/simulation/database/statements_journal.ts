@@ -1,35 +1,34 @@
-// Statements of the writer's lease, of its journal and of the drain.
+// Statements of the session that appends, of the journal and of the drain.
 
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
 import type { TableSpec } from "../../../src/storage/rows/columns.ts";
+import { firstSeq, lastSeq } from "../../../src/storage/journal/ranges.ts";
 import { TABLES } from "../../../src/storage/rows/tables.ts";
 import { numbersOf } from "./params.ts";
+import type { Lock } from "./locks.ts";
 import type { Statement } from "./statements.ts";
 
 const SEQ = "holdfast.seq";
 
+/** The range of the journal that a batch is in, whose rows nobody else may take meanwhile. */
+function rangeOf(seq: number): Lock {
+  return { key: `journal ${Math.floor((seq - 1) / (lastSeq(0) - firstSeq(0)))}`, isShared: false };
+}
+
 const nothing: Statement = { kind: "session", run: () => [] };
 
-export const LEASE: readonly (readonly [start: string, statement: Statement])[] = [
-  ["select pg_try_advisory_lock", {
-    kind: "session",
-    run(server, session) {
-      server.leaseHolder ??= session;
-      return [{ locked: server.leaseHolder === session }];
-    },
-  }],
-  ["select (extract(epoch from clock_timestamp() - pg_postmaster_start_time())", {
-    kind: "session",
-    run: (server) => [{ up_ms: Math.floor(Math.min(server.upMs, Number.MAX_SAFE_INTEGER)) }],
-  }],
-  ["insert into lease (term)", {
-    kind: "write",
-    make: () => (tables) => [{ term: ++tables.terms }],
-  }],
+export const JOURNAL: readonly (readonly [start: string, statement: Statement])[] = [
   ["select set_config('holdfast.seq', $1", {
     kind: "session",
     run(_server, session, [value]) {
       session.settings.set(SEQ, String(value));
+      return [];
+    },
+  }],
+  ["select set_config('application_name', $1", {
+    kind: "session",
+    run(_server, session, [value]) {
+      session.name = String(value);
       return [];
     },
   }],
@@ -49,10 +48,24 @@ export const LEASE: readonly (readonly [start: string, statement: Statement])[] 
       return [];
     },
   }],
-  ["select pg_terminate_backend", {
+  ["set transaction isolation level repeatable read", {
+    kind: "session",
+    run(_server, session) {
+      session.isSnapshot = true;
+      return [];
+    },
+  }],
+  ["select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1", {
+    kind: "session",
+    run(server, session, [name]) {
+      server.endWhere(session, (other) => other.name === name);
+      return [];
+    },
+  }],
+  ["select pg_terminate_backend(pid) from pg_locks", {
     kind: "session",
     run(server, session) {
-      server.endStaleWriters(session);
+      server.endWhere(session, ({ done }) => done.length > 0);
       return [];
     },
   }],
@@ -70,18 +83,17 @@ export const LEASE: readonly (readonly [start: string, statement: Statement])[] 
     kind: "session",
     run: (_server, session) => [{ seq: session.settings.get(SEQ) ?? null }],
   }],
-  ["select seq, payload from journal order by seq", {
+  ["select seq, payload from journal where seq > $1::bigint and seq <= $2::bigint order by seq limit", {
     kind: "write",
-    make: ([limit]) => (tables) =>
-      [...tables.journal].sort(([a], [b]) => a - b).slice(0, Number(limit))
+    locks: ([from]) => [rangeOf(Number(from) + 1)],
+    make: ([from, to, limit]) => (tables) =>
+      [...tables.journal].filter(([seq]) => seq > Number(from) && seq <= Number(to))
+        .sort(([a], [b]) => a - b).slice(0, Number(limit))
         .map(([seq, payload]) => ({ seq, payload })),
-  }],
-  ["select seq from journal limit 1", {
-    kind: "read",
-    run: ({ journal }) => [...journal.keys()].slice(0, 1).map((seq) => ({ seq })),
   }],
   ["delete from journal where seq = any", {
     kind: "write",
+    locks: ([seqs]) => numbersOf(seqs).slice(0, 1).map(rangeOf),
     make: ([seqs]) => (tables) => tables.takeFromJournal(numbersOf(seqs)).map((seq) => ({ seq })),
   }],
   ...TABLES.filter(({ mutable }) => mutable.length > 0).map((spec) => upsert(spec)),

@@ -8,7 +8,7 @@ import { meetDialer, type Meeting, type ProvedDialer } from "./hello.ts";
 import type { Line } from "./line.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
-/** What the door needs of its hub. */
+/** What it needs of its hub. */
 export interface DoorOptions {
   readonly identity: Identity;
   readonly stats: ChannelStats;
@@ -25,7 +25,7 @@ interface Waiting {
 }
 
 /** The listening side's connections on their way to be channels. */
-export class Door {
+export class Admission {
   readonly #options: DoorOptions;
   /** In the order in which they came. */
   readonly #unproved = new Set<Line>();

@@ -14,7 +14,7 @@ const SERVER_USER = "postgres";
 const SETTINGS = [
   "listen_addresses=127.0.0.1",
   "unix_socket_directories=",
-  "max_connections=60",
+  "max_connections=150",
   "shared_buffers=32MB",
   "fsync=on",
   "synchronous_commit=on",
@@ -27,7 +27,7 @@ interface Owner {
 }
 
 /** A running server that nobody else uses. */
-export class Cluster implements AsyncDisposable {
+export class OwnServer implements AsyncDisposable {
   readonly url: string;
   /** Whether its folder stays when it ends. */
   isKept = false;
@@ -50,22 +50,22 @@ export class Cluster implements AsyncDisposable {
     return this.#folder;
   }
 
-  /** Makes a cluster and starts it; null where PostgreSQL is not installed. */
-  static async open(): Promise<Cluster | null> {
+  /** Makes a server and starts it; null where PostgreSQL is not installed. */
+  static async open(): Promise<OwnServer | null> {
     const programs = await findPrograms();
     if (programs === null) return null;
     const owner = Deno.uid() === 0 ? await ownerOf(SERVER_USER) : {};
-    const folder = await Deno.makeTempDir({ prefix: "holdfast_cluster_" });
+    const folder = await Deno.makeTempDir({ prefix: "holdfast_server_" });
     if (owner.uid !== undefined) await Deno.chown(folder, owner.uid, owner.gid ?? owner.uid);
-    const cluster = new Cluster(programs, folder, owner);
+    const server = new OwnServer(programs, folder, owner);
     try {
-      await cluster.#run("initdb", ["-D", `${folder}/data`, "-U", "postgres", "-A", "trust", "--no-sync"]);
-      await cluster.start();
+      await server.#run("initdb", ["-D", `${folder}/data`, "-U", "postgres", "-A", "trust", "--no-sync"]);
+      await server.start();
     } catch (error) {
-      await cluster[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
       throw error;
     }
-    return cluster;
+    return server;
   }
 
   /** Starts the server, again and again while what a killed one left is still in its way, until it answers. */

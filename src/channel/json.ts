@@ -1,0 +1,47 @@
+// JSON of what travels. The runtime writes JSON by recursion and reads it without, so a body that a caller nested deeply
+// enough can be read and not written. A member that passes such a call on must not fail where one that runs it does not.
+
+/** The JSON text of a value; "null" for what has none. */
+export function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? "null";
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return deepJsonOf(value);
+  }
+}
+
+/** A list or an object whose members are being written. */
+interface Open {
+  readonly members: Iterator<[string | number, unknown]>;
+  readonly isList: boolean;
+  isEmpty: boolean;
+}
+
+/** The same text of a value that was made of JSON, however deep it is. */
+function deepJsonOf(root: unknown): string {
+  const parts: string[] = [];
+  const open: Open[] = [];
+  const begin = (value: unknown) => {
+    if (typeof value !== "object" || value === null) return parts.push(JSON.stringify(value) ?? "null");
+    const isList = Array.isArray(value);
+    const members = isList ? value.entries() : Object.entries(value)[Symbol.iterator]();
+    parts.push(isList ? "[" : "{");
+    return open.push({ members, isList, isEmpty: true });
+  };
+  begin(root);
+  for (let last = open.at(-1); last !== undefined; last = open.at(-1)) {
+    const { done, value: member } = last.members.next();
+    if (done === true) {
+      parts.push(last.isList ? "]" : "}");
+      open.pop();
+      continue;
+    }
+    if (!last.isList && member[1] === undefined) continue;
+    if (!last.isEmpty) parts.push(",");
+    last.isEmpty = false;
+    if (!last.isList) parts.push(JSON.stringify(member[0]), ":");
+    begin(member[1]);
+  }
+  return parts.join("");
+}

@@ -1,0 +1,62 @@
+// Where members reach a process: an address that is told leads to it, or none is told.
+
+import assert from "node:assert/strict";
+import { LineRefused, type Network } from "../../src/channel/line.ts";
+import { tcpNetwork } from "../../src/channel/tcp.ts";
+import { ConfigError } from "../../src/process/settings.ts";
+import { openNetwork } from "../../src/service/cluster_address.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { linesOf } from "../observability/log_lines.ts";
+
+/** A server that sees this process come from an address; null: from its own machine. */
+function serverThatSees(client: string | null) {
+  const query = () => Promise.resolve([{ client, isSame: client === null }]);
+  return { kind: "postgres", query } as unknown as Database;
+}
+
+/** Listens for a moment: the host that is told. */
+async function toldBy(network: Network | null): Promise<string | null> {
+  if (network === null) return null;
+  const { address, close } = await network.listen((line) => line.close());
+  close();
+  return address.replace(/:\d+$/, "");
+}
+
+const unset = (host: string) => ({ clusterAddress: null, host });
+
+Deno.test("beside the database a process tells its host, and never every address of a machine at once", async () => {
+  const beside = serverThatSees(null);
+  assert.equal(await toldBy(await openNetwork(unset("127.0.0.1"), beside)), "127.0.0.1");
+  assert.equal(await toldBy(await openNetwork(unset("0.0.0.0"), beside)), "127.0.0.1");
+  assert.equal(await openNetwork(unset("127.0.0.1"), { ...beside, kind: "embedded" }), null);
+});
+
+Deno.test("away from the database the address that it sees is told where it can be listened on, and a line says so", async () => {
+  const lines = await linesOf(async () => {
+    assert.equal(
+      await toldBy(await openNetwork(unset("127.0.0.1"), serverThatSees("127.0.0.2"))),
+      "127.0.0.2",
+    );
+    // An address that no machine has.
+    assert.equal(await openNetwork(unset("127.0.0.1"), serverThatSees("192.0.2.7")), null);
+  });
+  assert.equal(lines.length, 2);
+  for (const { message } of lines) assert.match(String(message), /set HOLDFAST_CLUSTER_ADDRESS/);
+});
+
+Deno.test("an address of the settings that cannot be listened on stops the start", async () => {
+  const away = { clusterAddress: "192.0.2.7:7000", host: "127.0.0.1" };
+  await assert.rejects(openNetwork(away, serverThatSees(null)), (error: Error) => {
+    assert.ok(error instanceof ConfigError);
+    assert.match(error.message, /^Cannot start: HOLDFAST_CLUSTER_ADDRESS 192\.0\.2\.7:7000: /);
+    return true;
+  });
+});
+
+Deno.test("a loopback address of another machine refuses nobody: its process may live", async () => {
+  // Nobody listens there.
+  const address = "127.0.0.1:9";
+  await assert.rejects(tcpNetwork("127.0.0.1:0").connect(address), LineRefused);
+  const elsewhere = tcpNetwork("127.0.0.1:0", "10.0.0.5");
+  await assert.rejects(elsewhere.connect(address), (error) => !(error instanceof LineRefused));
+});

@@ -1,0 +1,74 @@
+// Settings in which members must agree: a newcomer that differs is told which one, and nobody learns a secret from it.
+
+import assert from "node:assert/strict";
+import { agrees, fingerprintsOf } from "../../src/cluster/fingerprints.ts";
+import type { Features } from "../../src/process/features.ts";
+import { ConfigError } from "../../src/process/settings.ts";
+import type { MemberRow } from "../../src/storage/members/member_store.ts";
+
+const FEATURES: Features = {
+  privacySecret: "p",
+  exportSecret: "e",
+  publicUrl: "https://a",
+  modelServer: null,
+};
+const ADMIN_TOKEN = "a";
+const OWN = fingerprintsOf("secret", ADMIN_TOKEN, FEATURES);
+
+function memberWith(fingerprints: Readonly<Record<string, string>>): MemberRow {
+  return {
+    term: 1,
+    address: null,
+    share: 1,
+    fingerprints,
+    registryVersion: 0,
+    livedMs: 0,
+    silentMs: 0,
+    hasEnded: false,
+  };
+}
+
+Deno.test("members with the same settings agree, and the first one agrees with nobody there", () => {
+  assert.equal(agrees(OWN, []), true);
+  assert.equal(agrees(OWN, [memberWith(fingerprintsOf("secret", ADMIN_TOKEN, FEATURES))]), true);
+});
+
+for (
+  const [variable, own] of [
+    ["HOLDFAST_ADMIN_TOKEN", fingerprintsOf("secret", "b", FEATURES)],
+    ["HOLDFAST_ADMIN_TOKEN", fingerprintsOf("secret", null, FEATURES)],
+    ["HOLDFAST_PRIVACY_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, privacySecret: "q" })],
+    ["HOLDFAST_PRIVACY_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, privacySecret: null })],
+    ["ANALYTICS_EXPORT_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, exportSecret: "f" })],
+    ["HOLDFAST_PUBLIC_URL", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, publicUrl: "https://b" })],
+  ] as const
+) {
+  Deno.test(`a newcomer of another ${variable} ends with its name (${own[variable]})`, () => {
+    assert.throws(
+      () => agrees(own, [memberWith(OWN)]),
+      (error) => error instanceof ConfigError && error.message.includes(variable),
+    );
+  });
+}
+
+Deno.test("a newcomer of another schema or protocol waits, even where its settings differ too", () => {
+  for (const name of ["schema", "protocol"]) {
+    assert.equal(agrees(OWN, [memberWith({ ...OWN, [name]: "another" })]), false);
+    const both = { ...OWN, [name]: "another", HOLDFAST_ADMIN_TOKEN: "other" };
+    assert.equal(agrees(OWN, [memberWith(OWN), memberWith(both)]), false);
+  }
+});
+
+Deno.test("a setting that an earlier member does not know is no difference", () => {
+  const { HOLDFAST_PUBLIC_URL: _, ...fewer } = OWN;
+  assert.equal(agrees(OWN, [memberWith(fewer)]), true);
+});
+
+Deno.test("a fingerprint holds no secret, depends on the database's own, and differs by variable", () => {
+  const secret = "s3cret-value";
+  const one = fingerprintsOf("x", secret, { ...FEATURES, privacySecret: secret, exportSecret: secret });
+  const other = fingerprintsOf("y", secret, { ...FEATURES, privacySecret: secret, exportSecret: secret });
+  assert.ok(!JSON.stringify(one).includes(secret));
+  assert.notEqual(one.HOLDFAST_ADMIN_TOKEN, other.HOLDFAST_ADMIN_TOKEN);
+  assert.notEqual(one.HOLDFAST_ADMIN_TOKEN, one.HOLDFAST_PRIVACY_SECRET);
+});

@@ -1,0 +1,228 @@
+// Taking and handing over cells, in the orders that make them exact (rules 2 and 16 of the cluster's design).
+
+import assert from "node:assert/strict";
+import { monthOf } from "../../actors/budget.ts";
+import { Unavailable } from "../../actors/port.ts";
+import { handOver } from "../../src/cluster/hand_over.ts";
+import { takeCells } from "../../src/cluster/take_over.ts";
+import { LEASE_LIMITS } from "../../src/process/limits.ts";
+import type { Database } from "../../src/storage/database.ts";
+import { firstSeq } from "../../src/storage/journal/ranges.ts";
+import { claimCells, readCells } from "../../src/storage/members/cell_store.ts";
+import { endMember, insertMember } from "../../src/storage/members/member_store.ts";
+import { encodeChange } from "../../src/storage/rows/tables.ts";
+import { isSettled } from "../actors/runtime.ts";
+import { LONER, NOW } from "../storage/sample.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { CELL, REALM, type TestMember, watch, withMember, WORKSPACE } from "./parts.ts";
+
+const DEAD = 99;
+const LIMIT = { perSecond: 1, burst: 1 };
+const isEmbedded = testServerUrl() === null;
+
+/** A member that owned the cell, counted an operation there, and is silent from now on. */
+async function leaveDead(database: Database): Promise<void> {
+  await insertMember(database, DEAD, { ...LONER, address: "10.0.0.1:1" });
+  await claimCells(database, [CELL], null, DEAD);
+  const row = { workspaceId: WORKSPACE.workspaceId, mode: "live", month: monthOf(NOW), used: 4 } as const;
+  await database.query("insert into journal (seq, payload) values ($1::bigint, $2)", [
+    firstSeq(DEAD) + 1,
+    encodeChange({ verb: "put", table: "operations", row }),
+  ]);
+}
+
+/** Watches what a taking does: `open` is noted by whoever waits for the door. */
+function watchTaking({ events, parts }: TestMember): void {
+  watch(events, parts.writer, "lockCells", "replay");
+  watch(events, parts.changes, "catchUp");
+  const { admit } = parts.term;
+  parts.term.admit = (totals) => {
+    events.push("admit");
+    admit.call(parts.term, totals);
+  };
+  const { doors } = parts.term;
+  const { open } = doors;
+  doors.open = (cells) => {
+    events.push("open");
+    open.call(doors, cells);
+  };
+}
+
+async function ownerOf(database: Database): Promise<number | null | undefined> {
+  return (await readCells(database, [CELL]))[0]?.term;
+}
+
+Deno.test("a cell that was handed over in order is taken without a replay, with what its last owner handed on", () =>
+  withMember(async (member) => {
+    const { parts, events, notes, store } = member;
+    watchTaking(member);
+    const side = JSON.stringify({ k: { tokens: 0, at: NOW } });
+    await store.database.query("update cells set side = $2 where cell = $1::int", [CELL, side]);
+    assert.deepEqual(await takeCells(parts, [CELL]), [CELL]);
+    assert.deepEqual(events, ["lockCells", "catchUp", "admit", "open"]);
+    assert.equal(await ownerOf(store.database), parts.writer.term);
+    assert.ok(parts.buckets.take(CELL, "k", LIMIT, NOW) > 0);
+    assert.deepEqual(notes, [{ cells: [CELL], term: parts.writer.term }]);
+    assert.deepEqual([parts.term.doors.held, parts.owners.of(CELL)], [[CELL], parts.writer.term]);
+  }));
+
+for (
+  const end of ["it said that it ended", "nobody listens at its address", "its last beat is old"] as const
+) {
+  Deno.test({
+    name:
+      `the cell of a dead member opens once ${end}, what it left is replayed, and what it counted is loaded`,
+    ignore: isEmbedded,
+    fn: () =>
+      withMember(async (member) => {
+        const { parts, events, store: { database } } = member;
+        await leaveDead(database);
+        watchTaking(member);
+        const { setTimeout: real } = globalThis;
+        // Each wait between two looks at the dead member: only then does the test let it be known as dead.
+        globalThis.setTimeout = ((run: () => void, ms = 0) => {
+          if (ms !== 100) return real(run, ms);
+          assert.equal(parts.term.doors.isHere(CELL), false);
+          const age = `update members set seen_at = seen_at - interval '${LEASE_LIMITS.validMs} milliseconds'
+            where term = $1::bigint`;
+          void (async () => {
+            assert.equal(
+              await ownerOf(database),
+              DEAD,
+              "nobody writes its name before the last owner is silent",
+            );
+            events.push("wait");
+            if (end === "it said that it ended") await endMember(database, DEAD);
+            else if (end === "its last beat is old") await database.query(age, [DEAD]);
+            else member.probe = "gone";
+            run();
+          })();
+          return 0;
+        }) as typeof setTimeout;
+        try {
+          assert.deepEqual(await takeCells(parts, [CELL]), [CELL]);
+        } finally {
+          globalThis.setTimeout = real;
+        }
+        const probes = end === "nobody listens at its address"
+          ? ["probe", "wait", "probe"]
+          : ["probe", "wait"];
+        assert.deepEqual(events, ["lockCells", ...probes, "replay", "catchUp", "admit", "open"]);
+        assert.deepEqual([...await database.query("select seq from journal")], []);
+        assert.equal(parts.term.budget.used(WORKSPACE.workspaceId, "live"), 4);
+        assert.equal(parts.counts.cellsRescued, 1);
+        const [dead] = await database.query("select ended_at from members where term = $1::bigint", [DEAD]);
+        assert.notEqual((dead as { ended_at: unknown }).ended_at, null);
+      }),
+  });
+}
+
+Deno.test({
+  name: "a cell whose lock another session has is not taken, and nothing of it is looked at",
+  ignore: isEmbedded,
+  fn: () =>
+    withMember(async (member) => {
+      const { parts, events, store: { database } } = member;
+      watchTaking(member);
+      const other = await database.pin(() => {});
+      await other.query("select pg_advisory_lock(461420, $1::int)", [CELL]);
+      assert.deepEqual(await takeCells(parts, [CELL]), []);
+      assert.deepEqual(events, ["lockCells"]);
+      await other.close();
+    }),
+});
+
+Deno.test("a cell of which something is in memory is not opened", () =>
+  withMember(async ({ parts }) => {
+    await parts.changes.catchUp();
+    parts.term.budget.take(WORKSPACE.workspaceId, "live", 1);
+    await assert.rejects(takeCells(parts, [CELL]), /still in memory/);
+    assert.equal(parts.term.doors.isHere(CELL), false);
+  }));
+
+/** A member that owns the cell, has counted in it, and at whose door a call waits as soon as it is shut. */
+async function ownCell({ parts }: TestMember): Promise<void> {
+  await takeCells(parts, [CELL]);
+  const batch = parts.term.gate.add([]);
+  parts.term.budget.takeInto(batch, WORKSPACE.workspaceId, "live", 3);
+  parts.term.budget.issueInto(batch, REALM, 1);
+  parts.buckets.take(CELL, "k", LIMIT, NOW);
+  await batch.durable;
+}
+
+Deno.test("a cell is handed over with everything in the tables and nothing in memory, before anybody is told", () =>
+  withMember(async (member) => {
+    const { parts, notes, store: { database } } = member;
+    await ownCell(member);
+    const { doors, budget } = parts.term;
+    doors.tryEnter(CELL);
+    const done = handOver(parts, [CELL], 7);
+    while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
+    const waiting = Promise.resolve(doors.enter(CELL)).then(async (isInside) => ({
+      isInside,
+      owner: await ownerOf(database),
+      used: budget.used(WORKSPACE.workspaceId, "live"),
+    }));
+    assert.equal(await isSettled(done), false, "somebody is inside");
+    assert.equal(await ownerOf(database), parts.writer.term);
+    notes.length = 0;
+    doors.leave(CELL);
+    assert.equal(await done, true);
+    assert.deepEqual(await waiting, { isInside: false, owner: null, used: 0 });
+    assert.deepEqual([...await database.query("select seq from journal")], []);
+    const [row] = await readCells(database, [CELL]);
+    assert.deepEqual([row?.term, row?.clockMs], [null, NOW]);
+    assert.deepEqual(JSON.parse(row?.side as string), { k: { tokens: 0, at: NOW } });
+    assert.deepEqual(notes, [{ cells: [CELL], term: null }]);
+    assert.deepEqual([parts.owners.of(CELL), doors.held], [null, []]);
+    // Whoever takes it next, this member too, goes on from there.
+    await takeCells(parts, [CELL]);
+    assert.equal(budget.used(WORKSPACE.workspaceId, "live"), 3);
+    assert.equal(budget.balancesLeft(REALM, "test", { ...WORKSPACE, testCreditBalanceCap: 2 }), 1);
+    assert.ok(parts.buckets.take(CELL, "k", LIMIT, NOW) > 0);
+  }));
+
+Deno.test("a hand-over whose last call takes too long is dropped: the door opens, and who waited comes in", () =>
+  withMember(async (member) => {
+    const { parts, store: { database } } = member;
+    await ownCell(member);
+    const { doors } = parts.term;
+    doors.tryEnter(CELL);
+    const done = handOver(parts, [CELL], null, 20);
+    while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
+    const waiting = doors.enter(CELL);
+    assert.equal(await done, false);
+    assert.equal(await waiting, true);
+    assert.deepEqual([doors.isOpen(CELL), await ownerOf(database)], [true, parts.writer.term]);
+    assert.equal(parts.counts.handOversDropped, 1);
+  }));
+
+Deno.test("a hand-over whose flush fails opens the door again", () =>
+  withMember(async (member) => {
+    const { parts } = member;
+    await ownCell(member);
+    const { flush } = parts.term;
+    let flushes = 0;
+    parts.term.flush = () =>
+      ++flushes === 1 ? flush.call(parts.term) : Promise.reject(new Unavailable("late"));
+    await assert.rejects(handOver(parts, [CELL], null), Unavailable);
+    assert.equal(parts.term.doors.isOpen(CELL), true);
+  }));
+
+Deno.test("a hand-over that fails after memory was emptied ends the term, and who waited is refused", () =>
+  withMember(async (member) => {
+    const { parts } = member;
+    await ownCell(member);
+    parts.writer.unlockCells = () => Promise.reject(new Unavailable("The session was lost"));
+    const { doors } = parts.term;
+    doors.tryEnter(CELL);
+    const done = handOver(parts, [CELL], null);
+    while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
+    const waiting = Promise.allSettled([doors.enter(CELL)]);
+    doors.leave(CELL);
+    await assert.rejects(done, Unavailable);
+    const [{ status }] = await waiting;
+    assert.equal(status, "rejected");
+    assert.equal(parts.term.isServing, false);
+    assert.deepEqual(doors.held, []);
+  }));

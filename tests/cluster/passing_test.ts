@@ -1,0 +1,128 @@
+// Passing a call on: it leaves once, again only after its receiver has said that it did not run, and not for ever.
+
+import assert from "node:assert/strict";
+import { Doors } from "../../actors/doors.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { Hub, Reply } from "../../src/channel/hub.ts";
+import type { Member } from "../../src/cluster/member.ts";
+import { Owners } from "../../src/cluster/owners.ts";
+import { callSender, notRun, passOn } from "../../src/cluster/passing.ts";
+import { CELL_LIMITS } from "../../src/process/limits.ts";
+
+const CELL = 3;
+const OWN_TERM = 1;
+const ANSWER: Reply = { head: [200], body: "{}" };
+
+/** A member that only passes on; each look at the tables runs `look`. */
+function memberThat(look: (owners: Owners, doors: Doors) => void = () => {}) {
+  const owners = new Owners();
+  const doors = new Doors();
+  const counts = { passedOn: 0, sentAgain: 0 };
+  const member = {
+    term: OWN_TERM,
+    parts: { owners, counts, term: { doors }, hub: null as unknown },
+    relayTo: (owner: number) => owner === 9 ? 8 : null,
+    lookForOwners: () => Promise.resolve(look(owners, doors)),
+  };
+  return { owners, doors, counts, member: member as unknown as Member };
+}
+
+/** A sender that answers from a script and notes to whom it sent. */
+function senderOf(...replies: (Reply | Error | null)[]) {
+  const sent: number[] = [];
+  const send = (owner: number) => {
+    const reply = replies.shift();
+    if (reply === undefined) throw new Error("The call left once more than it may");
+    if (reply === null) return null;
+    sent.push(owner);
+    return reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply);
+  };
+  return { send, sent };
+}
+
+Deno.test("a call goes to the owner once, and its answer comes back as it is", async () => {
+  const { member, owners, counts } = memberThat();
+  owners.set([CELL], 5);
+  const { send, sent } = senderOf(ANSWER);
+  assert.equal(await passOn(member, CELL, send), ANSWER);
+  assert.deepEqual([sent, counts], [[5], { passedOn: 1, sentAgain: 0 }]);
+});
+
+Deno.test("a call that did not run goes on to the owner that its receiver names", async () => {
+  const { member, owners, counts } = memberThat();
+  owners.set([CELL], 5);
+  const { send, sent } = senderOf(notRun(6), ANSWER);
+  assert.equal(await passOn(member, CELL, send), ANSWER);
+  assert.deepEqual([sent, owners.of(CELL), counts.sentAgain], [[5, 6], 6, 1]);
+});
+
+for (
+  const [what, reply] of [
+    ["names nobody", notRun(null)],
+    ["names itself", notRun(5)],
+    ["names this member, whose door is gone", notRun(OWN_TERM)],
+  ] as const
+) {
+  Deno.test(`a call that did not run goes by the tables where its receiver ${what}`, async () => {
+    let looks = 0;
+    const { member, owners } = memberThat((known) => {
+      looks += 1;
+      known.set([CELL], 7);
+    });
+    owners.set([CELL], 5);
+    const { send, sent } = senderOf(reply, ANSWER);
+    assert.equal(await passOn(member, CELL, send), ANSWER);
+    assert.deepEqual([sent, looks], [[5, 7], 1]);
+  });
+}
+
+Deno.test("a call whose answer was lost leaves no second time", async () => {
+  const { member, owners } = memberThat();
+  owners.set([CELL], 5);
+  const { send, sent } = senderOf(new Unavailable("The channel was lost"));
+  await assert.rejects(passOn(member, CELL, send), Unavailable);
+  assert.deepEqual(sent, [5]);
+});
+
+Deno.test("a call whose cell has come here meanwhile goes nowhere", async () => {
+  const { member, owners } = memberThat((_, doors) => doors.open([CELL]));
+  owners.set([CELL], 5);
+  const { send, sent } = senderOf(notRun(null));
+  assert.equal(await passOn(member, CELL, send), null);
+  assert.deepEqual(sent, [5]);
+});
+
+Deno.test("the owner is looked for as long as a call waits at a door, and no longer", async () => {
+  const { now } = performance;
+  let at = 0;
+  performance.now = () => at;
+  try {
+    let looks = 0;
+    const { member } = memberThat(() => {
+      looks += 1;
+      at += CELL_LIMITS.doorWaitMs / 4;
+    });
+    const { send, sent } = senderOf();
+    await assert.rejects(passOn(member, CELL, send), Unavailable);
+    assert.deepEqual([looks, sent], [5, []]);
+  } finally {
+    performance.now = now;
+  }
+});
+
+Deno.test("a call goes through a third member only where there is no channel to the owner, and once at most", () => {
+  const { member } = memberThat();
+  const calls: [number, unknown][] = [];
+  const hub = {
+    isOpen: (term: number) => term === 5,
+    call: (term: number, call: unknown) => {
+      calls.push([term, call]);
+      return Promise.resolve(ANSWER);
+    },
+  };
+  (member.parts as { hub: Hub | null }).hub = hub as unknown as Hub;
+  const send = callSender(member, "x");
+  assert.ok(send(5) !== null && send(9) !== null);
+  assert.equal(send(6), null, "nobody can reach it");
+  assert.deepEqual(calls, [[5, [0, "x"]], [8, [9, "x"]]]);
+});

@@ -1,0 +1,101 @@
+// Several processes on one database: all serve, each owns some of the cells. How they are started, who owns what, and
+// what is asked of a stopped one so that it has something to say when it wakes.
+
+import assert from "node:assert/strict";
+import { wantedOwners } from "../../src/cluster/rendezvous.ts";
+import { cellOf } from "../../src/tenant/cell_of.ts";
+import { pause, type Program, until } from "./program.ts";
+import { ADMIN_TOKEN, type Stage, untilReady, WIDE_USERS } from "./stage.ts";
+import { answerOf, once, type Outcome } from "./wire.ts";
+
+/** A silent session is ended by the server after 8 s; others have its cells within this time. */
+export const SILENT_TAKEOVER_MS = 30_000;
+/** Others have the cells of a killed process within this time; we see one second, on a busy machine more. */
+export const TAKEOVER_MS = 10_000;
+const SPREAD_MS = 60_000;
+
+/** A process and where it listens. */
+export interface Member {
+  readonly program: Program;
+  readonly origin: string;
+}
+
+/** Starts one more process and waits until it serves. */
+export async function startMember(
+  stage: Stage,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Member> {
+  const program = stage.start(settings);
+  const origin = await program.origin();
+  await untilReady(origin, SPREAD_MS);
+  return { program, origin };
+}
+
+/** Starts processes, and waits until each has its cells. */
+export async function startMembers(
+  stage: Stage,
+  count: number,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Member[]> {
+  const members: Member[] = [];
+  for (let place = 0; place < count; place++) members.push(await startMember(stage, settings));
+  await untilSpread(stage, members);
+  return members;
+}
+
+/** The number under which a process serves now: it says so at each begin. */
+export function termOf({ program }: Member): number {
+  const said = [...program.stderr.matchAll(/"message":"Serving","member":(\d+)/g)].at(-1)?.[1];
+  if (said === undefined) throw new Error("This process has never served");
+  return Number(said);
+}
+
+/** The owner of each cell by the tables; null for one that nobody owns. */
+export async function ownersOf(stage: Stage): Promise<(number | null)[]> {
+  const rows = await stage.look.query<{ term: number | null }>("select term from cells order by cell");
+  return rows.map(({ term }) => term);
+}
+
+/** Waits until every cell is where it should be. */
+export async function untilSpread(stage: Stage, members: readonly Member[]): Promise<void> {
+  await until("every cell is where it should be", SPREAD_MS, async () => {
+    const owners = await ownersOf(stage);
+    const wanted = wantedOwners(members.map(termOf));
+    return owners.every((owner, cell) => owner === wanted[cell]) ? true : null;
+  });
+}
+
+/** The process that owns a workspace; null while none of these does. */
+export async function ownerOf(
+  stage: Stage,
+  members: readonly Member[],
+  workspaceId: string,
+): Promise<Member | null> {
+  const owner = (await ownersOf(stage))[cellOf(workspaceId)];
+  return members.find((member) => termOf(member) === owner) ?? null;
+}
+
+/** The answer of a process that may answer nothing at the moment. */
+export function assertUnavailable(outcome: Outcome): void {
+  const { status, headers, body } = answerOf(outcome);
+  assert.equal(status, 503, JSON.stringify(body));
+  assert.equal(body.error.code, "unavailable");
+  assert.ok(Number(headers.get("retry-after")) >= 1);
+}
+
+/** Calls that lie in front of a stopped process when it wakes: the first thing that it does is answer them. */
+export async function askWhileStopped(stage: Stage, { origin }: Member): Promise<Promise<Outcome>[]> {
+  const bearer = stage.secretKey;
+  const calls = WIDE_USERS.flatMap((userId) => [
+    { method: "GET", path: `/api/v1/usage?userId=${userId}`, bearer },
+    { method: "GET", path: `/api/v1/events?userId=${userId}`, bearer },
+    { method: "GET", path: `/api/v1/users/${userId}`, bearer },
+    { method: "GET", path: "/api/admin/v1/workspaces", bearer: ADMIN_TOKEN },
+    { method: "POST", path: "/api/v1/can-use", bearer, body: { userId, event: "image.x" } },
+    { method: "POST", path: "/api/v1/commit", bearer, body: { reservationId: "rsv_1_unknown" } },
+    { method: "POST", path: "/api/v1/reserve", bearer, body: { userId, event: "image.stale" } },
+  ]);
+  const asked = calls.map((call) => once(origin, call));
+  await pause(200);
+  return asked;
+}

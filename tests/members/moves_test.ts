@@ -1,0 +1,161 @@
+// Cells move while calls run, and channels break: calls are answered through whoever can reach the owner, each runs once,
+// and none fails because a member came or went in good order. On a server only.
+
+import assert from "node:assert/strict";
+import { CATALOG } from "../routes/support.ts";
+import type { Answer, TestApp } from "../support/test_service.ts";
+import { sessionNameOf } from "../../src/storage/journal/ranges.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { Members, type TestMember } from "./support.ts";
+
+const ignore = testServerUrl() === null;
+const LOOPS = 10;
+const CHANGES = 5;
+/** Above all that a test uses. */
+const WIDE = {
+  plans: [{
+    id: "plan_pro",
+    name: "Pro",
+    rank: 1,
+    period: { type: "lifetime", anchor: "subscription_start" },
+    limits: [{ id: "lg", label: "All", unit: "count", quota: 1e9, matches: [{ event: "image.*" }] }],
+  }],
+};
+
+async function appWithUser(by: TestMember, catalog: object): Promise<TestApp> {
+  const app = await by.newApp(catalog);
+  const { status } = await by.ask(app.secretLive, "POST", "/subscriptions", {
+    userId: "u",
+    planId: "plan_pro",
+  });
+  assert.equal(status, 200);
+  return app;
+}
+
+/** A client that reserves, commits and tracks through any member; each answer must be 200. */
+async function meter(members: Members, app: TestApp, isOver: () => boolean, keyed: boolean): Promise<number> {
+  let counted = 0;
+  const post = async (path: string, body: object) => {
+    const member = members.all[Math.floor(Math.random() * members.all.length)] as TestMember;
+    const headers: Record<string, string> = keyed ? { "idempotency-key": crypto.randomUUID() } : {};
+    const answer = await member.ask(app.secretLive, "POST", path, body, { headers });
+    assert.equal(answer.status, 200, `${member.name} ${path}: ${JSON.stringify(answer.body)}`);
+    return answer.body.data;
+  };
+  while (!isOver()) {
+    const { reservationId } = await post("/reserve", { userId: "u", event: "image.x", count: 3 });
+    await post("/commit", { reservationId, actual: { count: 2 } });
+    await post("/track", { userId: "u", event: "image.x" });
+    counted += 3;
+  }
+  return counted;
+}
+
+Deno.test({
+  name: "calls through all members are answered, each once, while members join and leave in good order",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 2, fronts: 1 });
+    const [first] = members.all as [TestMember];
+    const apps = await Promise.all(Array.from({ length: 4 }, () => appWithUser(first, WIDE)));
+    let isOver = false;
+    const counts = apps.map((app) =>
+      Promise.all(
+        Array.from({ length: LOOPS }, (_, place) => meter(members, app, () => isOver, place % 2 === 0)),
+      )
+    );
+    const running = Promise.all(counts);
+    running.catch(() => isOver = true);
+    for (let change = 0; change < CHANGES && !isOver; change++) {
+      await members.join(change % 3 === 1 ? 0 : 1);
+      await members.settled();
+      await members.leave(members.all[0] as TestMember);
+    }
+    isOver = true;
+    const counted = await running;
+    for (const [place, app] of apps.entries()) {
+      const [member] = members.all as [TestMember];
+      const { body } = await member.ask(app.secretLive, "GET", "/usage?userId=u");
+      assert.equal(
+        body.data.counters[0].count,
+        (counted[place] as number[]).reduce((sum, count) => sum + count, 0),
+      );
+    }
+  },
+});
+
+Deno.test({
+  name:
+    "members that do not reach each other answer each other's calls through a third; with nobody between them 503",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 3 });
+    const app = await appWithUser(members.all[0] as TestMember, CATALOG);
+    const owner = members.ownerOf(app);
+    const stranger = members.strangerTo(app);
+    const third = members.all.find((member) => member !== owner && member !== stranger) as TestMember;
+    const track = (headers: Record<string, string> = {}): Promise<Answer> =>
+      stranger.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" }, { headers });
+    const countOf = async (by: TestMember) =>
+      (await by.ask(app.secretLive, "GET", "/usage?userId=u")).body.data.counters[0].count;
+
+    await members.cut(stranger, owner);
+    assert.equal((await track()).status, 200);
+    assert.equal(await countOf(stranger), 1);
+    const cells = owner.serving.term.doors.held;
+
+    await members.cut(stranger, third);
+    const { status, body, headers } = await track({ "idempotency-key": "alone" });
+    assert.deepEqual([status, body.error.code, headers.get("retry-after")], [503, "unavailable", "1"]);
+    assert.deepEqual(owner.serving.term.doors.held, cells, "no cell moves because a channel is down");
+
+    members.cables.mend(stranger.name, owner.name);
+    members.cables.mend(stranger.name, third.name);
+    await members.settled();
+    assert.equal((await track({ "idempotency-key": "alone" })).status, 200);
+    assert.equal(await countOf(owner), 2);
+  },
+});
+
+Deno.test({
+  name: "a member whose term ends joins again, and what it had is answered by others at once",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 3 });
+    const app = await appWithUser(members.all[0] as TestMember, WIDE);
+    for (let round = 1; round <= 3; round++) {
+      const owner = members.ownerOf(app);
+      const other = members.strangerTo(app);
+      const track = () => other.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" });
+      assert.equal((await track()).status, 200);
+      await members.break(owner);
+      let answer = await track();
+      while (answer.status === 503) answer = await track();
+      assert.equal(answer.status, 200);
+      assert.ok(answer.body.data.counters[0].count >= 2 * round);
+      await members.settled();
+    }
+  },
+});
+
+Deno.test({
+  name: "a member whose idle sessions were lost unnoticed still takes over from another",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 2 });
+    const [dying, heir] = members.all as [TestMember, TestMember];
+    const apps = await Promise.all(Array.from({ length: 8 }, () => appWithUser(dying, WIDE)));
+    const lost = await members.store.database.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1
+         and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)`,
+      [sessionNameOf(heir.term)],
+    );
+    assert.ok(lost.length > 1, "the pool's sessions and the drain's");
+    await members.break(dying);
+    await members.settled();
+    for (const app of apps) {
+      const { status } = await heir.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" });
+      assert.equal(status, 200);
+    }
+  },
+});

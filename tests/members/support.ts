@@ -1,0 +1,259 @@
+// Several members on one store, in this process: a test asks any of them, makes others join, leave and break off, and
+// cuts the channels between two of them. On a server only: the embedded store has one process.
+
+import type { Hono } from "hono";
+import type { Line, Network } from "../../src/channel/line.ts";
+import { tcpNetwork } from "../../src/channel/tcp.ts";
+import { wantedOwners } from "../../src/cluster/rendezvous.ts";
+import type { IdSource } from "../../src/domain/ids.ts";
+import type { Features } from "../../src/process/features.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import { CELL_LIMITS } from "../../src/process/limits.ts";
+import type { Service, Serving } from "../../src/service/service.ts";
+import demoCatalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
+import {
+  ADMIN_TOKEN,
+  type Answer,
+  type CallOptions,
+  ManualClock,
+  newApp,
+  send,
+  startProcess,
+  TEST_FEATURES,
+  type TestApp,
+  type TestService,
+} from "../support/test_service.ts";
+import { openTestStore, type TestStore } from "../support/test_store.ts";
+
+// Cells go to a newcomer at once: how long it has to have lived is proved elsewhere.
+(CELL_LIMITS as { settledMs: number }).settledMs = 0;
+
+const SETTLE_MS = 60_000;
+
+/** Cables between members. A cut one breaks what is on it and lets nothing through. */
+export class Cables {
+  readonly #ofAddress = new Map<string, string>();
+  readonly #cut = new Set<string>();
+  readonly #lines = new Map<Line, string>();
+
+  /** The network as one member has it. */
+  networkOf(name: string): Network {
+    const plain = tcpNetwork("127.0.0.1:0");
+    return {
+      listen: async (onLine) => {
+        const listening = await plain.listen(onLine);
+        this.#ofAddress.set(listening.address, name);
+        return listening;
+      },
+      connect: async (address) => {
+        const pair = pairOf(name, this.#ofAddress.get(address) ?? address);
+        if (this.#cut.has(pair)) throw new Error("A test cut this cable");
+        const line = await plain.connect(address);
+        this.#lines.set(line, pair);
+        return line;
+      },
+    };
+  }
+
+  cut(one: string, other: string): void {
+    const pair = pairOf(one, other);
+    this.#cut.add(pair);
+    for (const [line, name] of this.#lines) if (name === pair) line.close();
+  }
+
+  mend(one: string, other: string): void {
+    this.#cut.delete(pairOf(one, other));
+  }
+}
+
+function pairOf(one: string, other: string): string {
+  return [one, other].sort().join(" ");
+}
+
+/** One member under test. */
+export class TestMember {
+  readonly name: string;
+  readonly service: Service;
+  readonly http: Hono;
+  readonly share: number;
+  /** Calls of this object that have no answer yet. */
+  inFlight = 0;
+
+  constructor(name: string, share: number, { service, http }: { service: Service; http: Hono }) {
+    this.name = name;
+    this.share = share;
+    this.service = service;
+    this.http = http;
+  }
+
+  get serving(): Serving {
+    return this.service.requireServing();
+  }
+
+  get term(): number {
+    return this.serving.member.term;
+  }
+
+  /** Calls `/api/v1` with a key. */
+  async ask(
+    key: string,
+    method: string,
+    path: string,
+    body?: unknown,
+    options: CallOptions = {},
+  ): Promise<Answer> {
+    this.inFlight += 1;
+    try {
+      return await send(this.http, method, `/api/v1${path}`, body, { key, ...options });
+    } finally {
+      this.inFlight -= 1;
+    }
+  }
+
+  admin(method: string, path: string, body?: unknown): Promise<Answer> {
+    return send(this.http, method, `/api/admin/v1${path}`, body, { key: ADMIN_TOKEN });
+  }
+
+  newApp(document: unknown, workspace: Record<string, unknown> = {}): Promise<TestApp> {
+    return newApp(this.http, (method, path, body) => this.admin(method, path, body), document, workspace);
+  }
+
+  /** Whether it owns the cell of an app. */
+  owns({ appId }: TestApp): boolean {
+    const { registry, term } = this.serving;
+    return term.doors.isHere(registry.apps.get(appId)?.cell as number);
+  }
+}
+
+/** How members are made. */
+export interface MembersOptions {
+  readonly members?: number;
+  readonly fronts?: number;
+  readonly features?: Partial<Features>;
+  readonly clock?: ManualClock;
+  readonly ids?: IdSource;
+}
+
+/** Members of one store. */
+export class Members implements AsyncDisposable {
+  readonly store: TestStore;
+  readonly clock: ManualClock;
+  readonly cables = new Cables();
+  /** Those who serve; fronts come last at first. */
+  readonly all: TestMember[] = [];
+  readonly #ids: IdSource;
+  readonly #features: Features;
+  #joined = 0;
+
+  private constructor(store: TestStore, { clock = new ManualClock(), ids, features }: MembersOptions) {
+    this.store = store;
+    this.clock = clock;
+    this.#ids = ids ?? makeIdSource(clock);
+    this.#features = { ...TEST_FEATURES, ...features };
+  }
+
+  /** Starts members on a fresh store, and waits until each has the cells that it should have. */
+  static async open(options: MembersOptions = {}): Promise<Members> {
+    const opened = new Members(await openTestStore(), options);
+    const { members = 2, fronts = 0 } = options;
+    for (let place = 0; place < members + fronts; place++) await opened.join(place < members ? 1 : 0);
+    await opened.settled();
+    return opened;
+  }
+
+  /** Starts one more. */
+  async join(share = 1): Promise<TestMember> {
+    const name = `m${++this.#joined}`;
+    const { store, clock } = this;
+    const network = this.cables.networkOf(name);
+    const parts = { store, clock, ids: this.#ids, features: this.#features, share, network };
+    const member = new TestMember(name, share, await startProcess(parts));
+    this.all.push(member);
+    return member;
+  }
+
+  /** Stops one in good order, as a signal does: it hands everything over before it refuses calls. */
+  async leave(member: TestMember): Promise<void> {
+    await member.service.leave();
+    this.all.splice(this.all.indexOf(member), 1);
+    // As the program does: it goes on as a front until its port is closed.
+    while (member.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await member.service.stop();
+  }
+
+  /** Ends a member's term as a fault does; it joins again with another one. */
+  async break(member: TestMember): Promise<void> {
+    member.serving.term.fail(new Error("A test ended the term"));
+    await member.service.ready();
+  }
+
+  get fronts(): TestMember[] {
+    return this.all.filter(({ share }) => share === 0);
+  }
+
+  ownerOf(app: TestApp): TestMember {
+    const owner = this.all.find((member) => member.owns(app));
+    if (owner === undefined) throw new Error("Nobody owns the app's cell");
+    return owner;
+  }
+
+  /** A member with cells that does not own those of an app. */
+  strangerTo(app: TestApp): TestMember {
+    const stranger = this.all.find((member) => member.share > 0 && !member.owns(app));
+    if (stranger === undefined) throw new Error("Every member owns the app's cell");
+    return stranger;
+  }
+
+  /** Breaks the channel between two, and waits until both know. */
+  async cut(one: TestMember, other: TestMember): Promise<void> {
+    this.cables.cut(one.name, other.name);
+    const isOpen = (from: TestMember, to: TestMember) => from.serving.member.parts.hub?.isOpen(to.term);
+    while (isOpen(one, other) || isOpen(other, one)) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+
+  /** Waits until every cell is where it should be, everybody knows it, and all are connected. */
+  async settled(): Promise<void> {
+    const until = performance.now() + SETTLE_MS;
+    while (!this.#isSettled()) {
+      if (performance.now() > until) throw new Error("The members did not come to rest");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  #isSettled(): boolean {
+    const all = this.all.flatMap(({ service, share }) =>
+      service.serving === null ? [] : [{ ...service.serving, share }]
+    );
+    if (all.length < this.all.length) return false;
+    const terms = all.map(({ member }) => member.term);
+    const takers = all.filter(({ share }) => share > 0).map(({ member }) => member.term);
+    const wanted = wantedOwners(takers);
+    return all.every(({ member, term }) =>
+      wanted.every((owner, cell) =>
+        member.parts.owners.of(cell) === owner && term.doors.isOpen(cell) === (owner === member.term)
+      ) && terms.every((other) => other === member.term || member.parts.hub?.isOpen(other))
+    );
+  }
+
+  /** The members as one service: each request goes to whom a test picks. */
+  asService(pick: () => TestMember): TestService {
+    const http = { fetch: (request: Request) => pick().http.fetch(request) } as Hono;
+    const admin = (method: string, path: string, body?: unknown) => pick().admin(method, path, body);
+    return {
+      store: this.store,
+      clock: this.clock,
+      service: (this.all[0] as TestMember).service,
+      http,
+      serving: () => pick().serving,
+      admin,
+      newApp: (document = demoCatalog, workspace = {}) => newApp(http, admin, document, workspace),
+      restart: () => this.break(pick()),
+      close: () => this[Symbol.asyncDispose](),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { service } of this.all.splice(0).reverse()) await service.stop();
+    await this.store.close();
+  }
+}

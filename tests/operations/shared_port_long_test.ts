@@ -1,0 +1,73 @@
+// Two processes on one port: either may be stopped under load, no call fails, and the process ends in time.
+
+import assert from "node:assert/strict";
+import { pause, until } from "../crash/program.ts";
+import { ADMIN_TOKEN, Stage } from "../crash/stage.ts";
+import { testServerUrl } from "../support/test_store.ts";
+
+const CALLERS = 16;
+const EXIT_MS = 20_000;
+const READY_MS = 60_000;
+
+Deno.test({
+  name: "of two processes that share a port each can be stopped under load without a failed call",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    await using stage = await Stage.open();
+    const settings = { HOLDFAST_SHARE_PORT: "true" };
+    const first = await stage.startReady(settings);
+    const { origin } = first;
+    await stage.populate(origin);
+    const shared = { ...settings, PORT: new URL(origin).port };
+    const answers = new Map<string, number>();
+    let isOn = true;
+    const callers = Array.from({ length: CALLERS }, async () => {
+      while (isOn) {
+        const answer = await track(origin, stage.secretKey);
+        answers.set(answer, (answers.get(answer) ?? 0) + 1);
+      }
+    });
+    for (let stopped = first.program, round = 0; round < 2; round++) {
+      const next = stage.start(shared);
+      await next.origin();
+      await until(
+        "both have cells",
+        READY_MS,
+        async () => (await owners(origin)).filter((cells) => cells > 0).length === 2 || null,
+      );
+      stopped.signal("SIGTERM");
+      assert.equal((await stopped.exit(EXIT_MS)).code, 0, stopped.stderr);
+      await pause(500);
+      stopped = next;
+    }
+    isOn = false;
+    await Promise.all(callers);
+    assert.deepEqual([...answers.keys()], ["200"], JSON.stringify([...answers]));
+    console.log(`${answers.get("200")} calls beside 2 stops`);
+  },
+});
+
+async function track(origin: string, key: string): Promise<string> {
+  try {
+    const response = await fetch(`${origin}/api/v1/track`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}` },
+      body: JSON.stringify({ userId: "hot", event: "image.x" }),
+    });
+    await response.body?.cancel();
+    return String(response.status);
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** How many cells each member owns. */
+async function owners(origin: string): Promise<number[]> {
+  const response = await fetch(`${origin}/api/admin/v1/cluster`, {
+    headers: { authorization: `Bearer ${ADMIN_TOKEN}` },
+  });
+  const { data } = await response.json();
+  return data.members.filter((row: { hasEnded: boolean }) => !row.hasEnded).map((row: { cells: unknown[] }) =>
+    row.cells.length
+  );
+}

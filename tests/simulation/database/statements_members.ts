@@ -1,0 +1,230 @@
+// Statements of members and cells: joining, beats, locks, owners. Ages are told by the server's clock without its leaps:
+// a calendar that leaps ahead by a month says nothing of how long a member was silent.
+
+import type { Param } from "../../../src/storage/database.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import type { Lock } from "./locks.ts";
+import { by, numbersOf, textsOf } from "./params.ts";
+import type { ServerSession } from "./server.ts";
+import type { Effect, Statement } from "./statements.ts";
+import type { SimTables } from "./tables.ts";
+
+type Entry = readonly [start: string, statement: Statement];
+
+const DAY_MS = 24 * 3_600_000;
+const NOTHING: Fields[] = [];
+
+function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
+  return [start, { kind: "read", run }];
+}
+
+function write(start: string, make: (params: readonly Param[], session: ServerSession) => Effect): Entry {
+  return [start, { kind: "write", make }];
+}
+
+/** The lock of one number. */
+function lockOf(id: Param | undefined, isShared = false): Lock {
+  return { key: `lock ${id}`, isShared };
+}
+
+/** The lock of two numbers. */
+function pairLock(kind: Param | undefined, id: Param | undefined): Lock {
+  return { key: `lock ${kind} ${id}`, isShared: false };
+}
+
+function cellLock(cell: number, isShared: boolean): Lock {
+  return { key: `cell ${cell}`, isShared };
+}
+
+const LOCKS: readonly Entry[] = [
+  ...[true, false].map((isShared): Entry => [
+    `select pg_try_advisory_lock${isShared ? "_shared" : ""}($1::bigint) as locked`,
+    {
+      kind: "session",
+      run(server, session, [id]) {
+        const lock = lockOf(id, isShared);
+        const locked = server.advisory.isFree(lock, session);
+        if (locked) server.advisory.take(lock, session);
+        return [{ locked }];
+      },
+    },
+  ]),
+  ...[true, false].map((isShared): Entry => [
+    `select pg_advisory_unlock${isShared ? "_shared" : ""}($1::bigint)`,
+    {
+      kind: "session",
+      run(server, session, [id]) {
+        server.giveAdvisory(lockOf(id, isShared), session);
+        return [{}];
+      },
+    },
+  ]),
+  ["select pg_advisory_lock($1::int, $2::int)", {
+    kind: "session",
+    waitsFor: ([kind, id]) => pairLock(kind, id),
+    run(server, session, [kind, id]) {
+      server.advisory.take(pairLock(kind, id), session);
+      return [{}];
+    },
+  }],
+  ["select pg_advisory_unlock($1::int, $2::int)", {
+    kind: "session",
+    run(server, session, [kind, id]) {
+      server.giveAdvisory(pairLock(kind, id), session);
+      return [{}];
+    },
+  }],
+  ["select cell from unnest($2::text::int[]) as asked(cell) where pg_try_advisory_lock($1::int, cell)", {
+    kind: "session",
+    run(server, session, [kind, cells]) {
+      const free = numbersOf(cells).filter((cell) => server.advisory.isFree(pairLock(kind, cell), session));
+      for (const cell of free) server.advisory.take(pairLock(kind, cell), session);
+      return free.map((cell) => ({ cell }));
+    },
+  }],
+  ["select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)", {
+    kind: "session",
+    run(server, session, [kind, cells]) {
+      for (const cell of numbersOf(cells)) server.giveAdvisory(pairLock(kind, cell), session);
+      return NOTHING;
+    },
+  }],
+];
+
+const JOINING: readonly Entry[] = [
+  read("select keys_in_sequence as ready from lease", ({ keysInSequence }) => [{ ready: keysInSequence }]),
+  write("insert into lease (term) values (1)", () => (tables) => [{ term: ++tables.terms }]),
+  write("insert into lease (term, keys_in_sequence)", () => (tables) => {
+    tables.keysInSequence = true;
+    return NOTHING;
+  }),
+  write("select setval('user_keys'", () => (tables) => {
+    tables.userKeys = Math.max(0, ...tables.list("users").map(({ key }) => key as number)) + 1;
+    return NOTHING;
+  }),
+  write("select nextval('user_keys') as first", () => (tables) => {
+    tables.userKeys = tables.userKeys === 0 ? 1 : tables.userKeys + 1000;
+    return [{ first: tables.userKeys }];
+  }),
+  read('select cluster_id as "clusterId", secret from registry', () => [{
+    clusterId: "simulated",
+    secret: "simulated-cluster-secret",
+  }]),
+  write("delete from members where coalesce(ended_at, seen_at)", () => (tables) => {
+    const before = tables.time.now - DAY_MS;
+    tables.remove(
+      "members",
+      ({ term, ended_at, seen_at }) =>
+        Number(ended_at ?? seen_at) < before &&
+        tables.list("cells", (cell) => cell.term === term).length === 0,
+    );
+    return NOTHING;
+  }),
+  write("insert into members (term, address, share,", ([term, address, share, fingerprints]) => (tables) => {
+    const { now } = tables.time;
+    tables.put("members", String(term), {
+      term: Number(term),
+      address: address as string,
+      share: Number(share),
+      fingerprints: fingerprints as string,
+      registry_version: -1,
+      started_at: now,
+      seen_at: now,
+      ended_at: null,
+    });
+    return NOTHING;
+  }),
+  write("update members set ended_at = clock_timestamp()", ([term]) => (tables) => {
+    tables.update("members", (row) => row.term === term && row.ended_at === null, {
+      ended_at: tables.time.now,
+    });
+    return NOTHING;
+  }),
+  write(
+    "update members set seen_at = clock_timestamp(), share = $2",
+    ([term, share, version], { settings }) => (tables) => {
+      if ((settings.get("holdfast.seq") ?? "") === "") return NOTHING;
+      const values = { seen_at: tables.time.now, share: Number(share), registry_version: Number(version) };
+      if (tables.update("members", (row) => row.term === term && row.ended_at === null, values) === 0) {
+        return NOTHING;
+      }
+      // Whoever follows this clock sees the calendar's leaps at once (`clock.ts`).
+      return [{ version: tables.version, now: Math.floor(tables.time.unleapt) }];
+    },
+  ),
+  read("select term, address, share, fingerprints, registry_version", (tables) => {
+    const named = new Set(tables.list("cells").map(({ term }) => term));
+    const { now } = tables.time;
+    return tables.list("members", ({ term, ended_at }) => ended_at === null || named.has(term as number))
+      .sort(by("term")).map((row) => ({
+        ...row,
+        registryVersion: row.registry_version as number,
+        livedMs: Math.floor(now - Number(row.started_at)),
+        silentMs: Math.floor(now - Number(row.seen_at)),
+        hasEnded: row.ended_at !== null,
+      }));
+  }),
+  read("select count(*) as members from members where ended_at is null and registry_version <", (
+    tables,
+    [version, validMs],
+  ) => {
+    const since = tables.time.now - Number(validMs);
+    const { length } = tables.list(
+      "members",
+      ({ ended_at, registry_version, seen_at }) =>
+        ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
+    );
+    return [{ members: length }];
+  }),
+];
+
+const CELL_ROWS: readonly Entry[] = [
+  read('select cell, term, clock_ms as "clockMs", side from cells', (tables, [cells]) => {
+    const asked = cells === null ? null : new Set(numbersOf(cells));
+    return tables.list("cells", ({ cell }) => asked === null || asked.has(cell as number)).sort(by("cell"))
+      .map((row) => ({ ...row, clockMs: row.clock_ms as number }));
+  }),
+  ["update cells set term = $3::bigint, side = null where cell = any", {
+    kind: "write",
+    locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
+    make: ([cells, before, term]) => (tables) =>
+      numbersOf(cells).flatMap((cell) => {
+        const isMeant = (row: Fields) => row.cell === cell && row.term === before;
+        const changed = tables.update("cells", isMeant, { term: Number(term), side: null });
+        return changed === 0 ? [] : [{ cell, now: tables.time.calendar() }];
+      }),
+  }],
+  ["update cells c set term = null, clock_ms = greatest", {
+    kind: "write",
+    locks: ([, , cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
+    make: ([term, clockMs, cells, sides]) => (tables) => {
+      const given = textsOf(sides);
+      const freed: Fields[] = [];
+      for (const [place, cell] of numbersOf(cells).entries()) {
+        for (const row of tables.list("cells", (each) => each.cell === cell && each.term === term)) {
+          const values = { term: null, clock_ms: Math.max(Number(row.clock_ms), Number(clockMs)) };
+          tables.update("cells", (each) => each.cell === cell, { ...values, side: given[place] ?? null });
+          freed.push({ cell });
+        }
+      }
+      return freed;
+    },
+  }],
+  ["select 1 from cells where cell = $1::int and term = $2::bigint for share", {
+    kind: "write",
+    locks: ([cell]) => [cellLock(Number(cell), true)],
+    make: ([cell, term]) => (tables) =>
+      tables.list("cells", (row) => row.cell === cell && row.term === term).map(() => ({ one: 1 })),
+  }],
+  ["select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share", {
+    kind: "write",
+    locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, true)),
+    make: ([cells, term]) => (tables) => {
+      const asked = new Set(numbersOf(cells));
+      return tables.list("cells", (row) => asked.has(row.cell as number) && row.term === term)
+        .map(({ cell }) => ({ cell: cell as number }));
+    },
+  }],
+];
+
+export const MEMBERS: readonly Entry[] = [...LOCKS, ...JOINING, ...CELL_ROWS];

@@ -1,0 +1,130 @@
+// Statements of the registry: workspaces, apps, keys, catalogs, realms, its version, and what is counted for workspaces.
+
+import type { Param } from "../../../src/storage/database.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import type { Lock } from "./locks.ts";
+import { by, numbersOf, textsOf } from "./params.ts";
+import type { Statement } from "./statements.ts";
+import type { SimTables } from "./tables.ts";
+
+type Entry = readonly [start: string, statement: Statement];
+
+const VERSION: Lock = { key: "registry", isShared: false };
+const NOTHING: Fields[] = [];
+
+function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
+  return [start, { kind: "read", run }];
+}
+
+/** Rows of a table that were written after a version; their names are those that the statement gives them. */
+function changed(start: string, table: string): Entry {
+  return read(
+    start,
+    (tables, [since]) =>
+      tables.list(table, ({ changedIn }) => Number(changedIn) > Number(since)).sort(by("createdAt")),
+  );
+}
+
+/** Writes a row whose columns are the parameters of the statement, in their order. */
+function put(start: string, table: string, columns: readonly string[], mutable: readonly string[]): Entry {
+  return [start, {
+    kind: "write",
+    make: (params) => (tables) => {
+      const row = Object.fromEntries(columns.map((name, place) => [name, params[place] ?? null]));
+      const key = String(params[0]);
+      const [before] = tables.list(table, (each) => each[columns[0] as string] === params[0]);
+      const kept = before ?? row;
+      const values = Object.fromEntries(mutable.map((name) => [name, row[name] ?? null]));
+      tables.put(table, key, { ...kept, ...values });
+      return NOTHING;
+    },
+  }];
+}
+
+const ROWS: readonly Entry[] = [
+  changed('select id as "workspaceId"', "workspaces"),
+  changed('select id as "appId"', "apps"),
+  changed('select id as "keyId"', "keys"),
+  changed('select app_id as "appId", version', "catalogs"),
+  read('select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
+    const apps = new Set(
+      tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
+    );
+    return tables.list("realms", ({ appId }) => apps.has(appId as string));
+  }),
+  put(
+    "insert into workspaces (id, name",
+    "workspaces",
+    [
+      "workspaceId",
+      "name",
+      "operationCap",
+      "testOperationCap",
+      "aiBudgetCents",
+      "testCreditBalanceCap",
+      "createdAt",
+      "changedIn",
+    ],
+    ["name", "operationCap", "testOperationCap", "aiBudgetCents", "testCreditBalanceCap", "changedIn"],
+  ),
+  put(
+    "insert into keys (id, app_id",
+    "keys",
+    ["keyId", "appId", "class", "mode", "hash", "prefix", "createdAt", "revokedAt", "changedIn"],
+    ["revokedAt", "changedIn"],
+  ),
+  put(
+    "insert into catalogs (app_id, version",
+    "catalogs",
+    ["appId", "version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
+    ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
+  ),
+  read(
+    'select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
+    (tables, [realms]) =>
+      tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number))
+        .map((row) => ({ realm: row.realm as number, offsetMs: row.clockOffsetMs as number })),
+  ),
+];
+
+const TOTALS: readonly Entry[] = [
+  read(
+    "select realm, issued from credit_issues where realm = any",
+    (tables, [realms]) =>
+      tables.list("credit_issues", ({ realm }) => numbersOf(realms).includes(realm as number)),
+  ),
+  read('select workspace_id as "workspaceId", mode, month, used', (tables, [workspaces, month]) => {
+    const asked = textsOf(workspaces);
+    return tables.list(
+      "operations",
+      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+    )
+      .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
+  }),
+  read('select workspace_id as "workspaceId", month, cents', (tables, [workspaces, month]) => {
+    const asked = textsOf(workspaces);
+    return tables.list(
+      "ai_spend",
+      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+    )
+      .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
+  }),
+];
+
+export const REGISTRY: readonly Entry[] = [
+  ["select version from registry for update", {
+    kind: "write",
+    locks: () => [VERSION],
+    make: () => ({ version }) => [{ version }],
+  }],
+  read("select version from registry", ({ version }) => [{ version }]),
+  ["update registry set version = $1", {
+    kind: "write",
+    make: ([version]) => (tables) => {
+      tables.version = Number(version);
+      return NOTHING;
+    },
+  }],
+  ...ROWS,
+  ...TOTALS,
+];

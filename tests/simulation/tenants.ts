@@ -1,0 +1,111 @@
+// Who uses a world: workspaces of one app each, in cells of their own. Most have traffic that the model answers too.
+// Canaries are there for changes of the registry, and the model is not asked about them.
+
+import type { Mode } from "../../actors/port.ts";
+import { hashOf } from "../../src/secrets/hash.ts";
+import { catalogs } from "../model/catalogs.ts";
+import type { CatalogDocument } from "../model/document.ts";
+import type { Random } from "../model/random.ts";
+import type { SimTables } from "./database/tables.ts";
+import { CELLS } from "../../actors/doors.ts";
+
+/** What a workspace may do in the one mode that is used; null = no limit. */
+export interface Caps {
+  readonly mode: Mode;
+  readonly operationCap: number | null;
+  readonly testCreditBalanceCap: number | null;
+}
+
+/** A workspace with its app and key. */
+export interface Tenant {
+  readonly no: number;
+  readonly workspaceId: string;
+  readonly appId: string;
+  readonly keyId: string;
+  /** The secret key of the mode. */
+  readonly key: string;
+  /** The realm of the mode. */
+  readonly realm: number;
+  readonly catalog: CatalogDocument;
+  readonly caps: Caps;
+  readonly isCanary: boolean;
+}
+
+/** Of each six tenants two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
+function capsOf(seed: number): Caps {
+  const mode = seed % 6 >= 4 ? "test" : "live";
+  const isCapped = seed % 6 === 3 || seed % 6 === 5;
+  return {
+    mode,
+    operationCap: isCapped ? 20 + seed % 7 * 5 : null,
+    testCreditBalanceCap: isCapped && mode === "test" ? 4 + seed % 5 : null,
+  };
+}
+
+/** The tenants of a world. */
+export function tenantsOf(seed: number, random: Random, count: number, canaries: number): Tenant[] {
+  return Array.from({ length: count + canaries }, (_, index): Tenant => {
+    const no = index + 1;
+    const isCanary = index >= count;
+    const caps = isCanary
+      ? { mode: "live", operationCap: null, testCreditBalanceCap: null } as const
+      : capsOf(seed + 5 * index);
+    return {
+      no,
+      workspaceId: `ws_${no}`,
+      appId: `app_${no}`,
+      keyId: `key_${no}`,
+      key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
+      realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
+      catalog: catalogs[isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)],
+      caps,
+      isCanary,
+    };
+  });
+}
+
+/** Writes what the simulated database holds before the first process starts. */
+export function seedTenants(tables: SimTables, tenants: readonly Tenant[], createdAt: number): void {
+  for (let cell = 0; cell < CELLS; cell++) {
+    tables.put("cells", String(cell), { cell, term: null, clock_ms: 0, side: null });
+  }
+  for (const tenant of tenants) seed(tables, tenant, createdAt);
+}
+
+function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
+  const { no, workspaceId, appId, keyId, key, catalog, caps } = tenant;
+  const { mode, operationCap, testCreditBalanceCap } = caps;
+  const row = { createdAt, changedIn: 0 };
+  tables.put("workspaces", workspaceId, {
+    ...row,
+    workspaceId,
+    name: "Simulated",
+    operationCap: mode === "live" ? operationCap : null,
+    testOperationCap: mode === "test" ? operationCap : null,
+    aiBudgetCents: null,
+    testCreditBalanceCap,
+  });
+  tables.put("apps", appId, {
+    ...row,
+    appId,
+    workspaceId,
+    name: "Simulated",
+    identitySecret: "identity-secret",
+    oldIdentitySecrets: "[]",
+  });
+  const hash = hashOf(key);
+  const prefix = key.slice(0, 12);
+  tables.put("keys", keyId, { ...row, keyId, appId, class: "secret", mode, hash, prefix, revokedAt: null });
+  tables.put("catalogs", appId, {
+    ...row,
+    appId,
+    version: 1,
+    document: JSON.stringify(catalog),
+    planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
+    priceRows: JSON.stringify(catalog.models ?? []),
+  });
+  for (const [index, each] of ["live", "test"].entries()) {
+    const realm = 2 * no - 1 + index;
+    tables.put("realms", String(realm), { realm, appId, mode: each, clockOffsetMs: 0 });
+  }
+}

@@ -1,0 +1,98 @@
+// The rows of cells: one owner at a time, and nobody else writes what is its.
+
+import assert from "node:assert/strict";
+import { Unavailable } from "../../actors/port.ts";
+import { claimCells, freeCells, inCellOf, readCells } from "../../src/storage/members/cell_store.ts";
+import { NOW, untilWaiting, withWriter } from "./sample.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { barrier } from "../actors/runtime.ts";
+
+const [FIRST, SECOND] = [5, 6];
+const isEmbedded = testServerUrl() === null;
+
+Deno.test("of two that claim a cell after the same owner, one gets it", () =>
+  withWriter(async ({ store: { database } }) => {
+    const claims = await Promise.all([FIRST, SECOND].map((term) => claimCells(database, [1, 2], null, term)));
+    assert.deepEqual(claims.map((taken) => taken.length).sort(), [0, 2]);
+    const [winner, loser] = claims[0]?.length === 2 ? [FIRST, SECOND] : [SECOND, FIRST];
+    assert.deepEqual((await readCells(database, [1, 2])).map(({ term }) => term), [winner, winner]);
+    assert.equal((await claimCells(database, [1], winner, loser)).length, 1);
+  }));
+
+Deno.test("only the owner of a cell hands it over, and its clock never goes back", () =>
+  withWriter(async ({ store: { database } }) => {
+    await claimCells(database, [1], null, FIRST);
+    await assert.rejects(freeCells(database, SECOND, NOW, new Map([[1, "theirs"]])));
+    assert.deepEqual([...await readCells(database, [1])], [{ cell: 1, term: FIRST, clockMs: 0, side: null }]);
+    await freeCells(database, FIRST, NOW, new Map([[1, "mine"]]));
+    assert.deepEqual([...await readCells(database, [1])], [{
+      cell: 1,
+      term: null,
+      clockMs: NOW,
+      side: "mine",
+    }]);
+    await claimCells(database, [1], null, SECOND);
+    await freeCells(database, SECOND, NOW - 5, new Map([[1, null]]));
+    assert.deepEqual([...await readCells(database, [1])], [{
+      cell: 1,
+      term: null,
+      clockMs: NOW,
+      side: null,
+    }]);
+  }));
+
+Deno.test("a write beside the journal does nothing where another member owns the cell, or nobody", () =>
+  withWriter(async ({ store: { database } }) => {
+    await claimCells(database, [1], null, FIRST);
+    let runs = 0;
+    const write = (term: number, cell: number) =>
+      inCellOf(database, term)(cell, () => Promise.resolve(++runs));
+    assert.equal(await write(FIRST, 1), 1);
+    await assert.rejects(write(SECOND, 1), Unavailable);
+    await assert.rejects(write(FIRST, 2), Unavailable);
+    assert.equal(runs, 1);
+  }));
+
+Deno.test({
+  name: "a cell changes hands only after the writes under its last owner's fence have ended",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store: { database } }) => {
+      await claimCells(database, [1], null, FIRST);
+      const [entered, ending] = [barrier(), barrier()];
+      const writing = inCellOf(database, FIRST)(1, async (session) => {
+        entered.open();
+        await ending.wait;
+        await session.query("update lease set term = term");
+      });
+      await entered.wait;
+      const claimed = claimCells(database, [1], FIRST, SECOND);
+      await untilWaiting(database, claimed);
+      assert.equal((await readCells(database, [1]))[0]?.term, FIRST);
+      ending.open();
+      await writing;
+      assert.equal((await claimed).length, 1);
+    }),
+});
+
+Deno.test({
+  name: "the lock of a cell is free when its member hands it over or its session ends",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store: { database }, lease }) => {
+      assert.deepEqual(await lease.lockCells([1, 2, 3]), [1, 2, 3]);
+      const other = await database.pin(() => {});
+      const free = async () => {
+        const rows = await other.query<{ cell: number }>(
+          `select cell from generate_series(1, 3) as cell where pg_try_advisory_xact_lock(461420, cell)`,
+        );
+        return rows.map(({ cell }) => cell);
+      };
+      assert.deepEqual(await free(), []);
+      await lease.unlockCells([2]);
+      assert.deepEqual(await free(), [2]);
+      await lease.close();
+      while ((await free()).length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+      await other.close();
+    }),
+});
