@@ -87,11 +87,12 @@ function refused(
   return `Refused by the limit ${nameOf(main)}: ${why}. ${also.slice(0, -2)}; ${lowered(left)}`;
 }
 
-function headroomOf({ group, gate, fit }: Covering): string {
-  const { mode, value } = group.headroom ?? { mode: "percent", value: 0n };
-  return mode === "percent"
-    ? `reserves stop at ${decimalOf(gate ?? 0n)} to keep headroom`
-    : `headroom asks for ${decimalOf(value)} times the need, which leaves room for ${decimalOf(fit.room)}`;
+function headroomOf({ group: { headroom }, gate, quota, fit }: Covering): string {
+  return headroom?.mode === "multiplier"
+    ? `headroom asks for ${decimalOf(headroom.value)} times the need, which leaves room for ${
+      decimalOf(fit.room)
+    }`
+    : `reserves stop at ${decimalOf(gate ?? quota)} to keep headroom`;
 }
 
 function unpriced(covering: readonly Covering[]): string {
