@@ -9,7 +9,7 @@ import type { Reply } from "../src/channel/hub.ts";
 import type { Member } from "../src/cluster/member.ts";
 import { callSender, notRun, passOn } from "../src/cluster/passing.ts";
 import type { Caller, Registry } from "../src/tenant/registry.ts";
-import { isKept, readKept, write, writeHandled, type WrittenAnswer } from "./answer.ts";
+import { type Handled, isKept, readKept, write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
 import type { Endpoint, EndpointRequest } from "./endpoint_types.ts";
@@ -153,8 +153,11 @@ function answerOf({ head, body }: Reply, requestId: string): WrittenAnswer {
   return { status, code, body, isReplayed, requestId };
 }
 
-/** Runs a call that is inside its cell, and leaves. */
-async function runInside<World extends KeyedWorld>(
+/**
+ * Runs a call that is inside its cell, and leaves. Promises are chained by hand: nearly every call comes through here, and
+ * an async function more costs each of them.
+ */
+function runInside<World extends KeyedWorld>(
   world: World,
   call: CheckedCall<World>,
 ): Promise<WrittenAnswer> {
@@ -163,19 +166,29 @@ async function runInside<World extends KeyedWorld>(
   const { cell } = caller.app;
   const isLong = endpoint.isLong === true;
   if (isLong) doors.pin(cell);
+  const leave = () => {
+    if (isLong) doors.unpin(cell);
+    doors.leave(cell);
+  };
+  const finish = (handled: Handled) => {
+    leave();
+    // Looked at after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
+    if (!world.term.isServing) throw new Unavailable("This process may answer nothing at the moment");
+    return writeHandled(handled);
+  };
+  const fail = (error: unknown) => {
+    leave();
+    throw error;
+  };
+  let handled: Promise<Handled> | Handled;
   try {
     if (!call.isCounted) countCall(world, caller);
     const ready = { world, caller, endUser, input, url, idempotent };
-    const answer = idempotent === null
-      ? writeHandled(await endpoint.handle(ready))
-      : await runOnce(endpoint, ready, idempotent);
-    // Looked at after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
-    if (!world.term.isServing) throw new Unavailable("This process may answer nothing at the moment");
-    return answer;
-  } finally {
-    if (isLong) doors.unpin(cell);
-    doors.leave(cell);
+    handled = idempotent === null ? endpoint.handle(ready) : runOnce(endpoint, ready, idempotent);
+  } catch (error) {
+    handled = Promise.reject(error);
   }
+  return (handled instanceof Promise ? handled : Promise.resolve(handled)).then(finish, fail);
 }
 
 async function runOnce<World extends KeyedWorld>(
@@ -201,12 +214,27 @@ async function runOnce<World extends KeyedWorld>(
 }
 
 /** Answers a call that another member has let in. */
-export async function runPassed<World extends KeyedWorld>(
+export function runPassed<World extends KeyedWorld>(
   world: World,
   endpoints: ReadonlyMap<string, Endpoint<World>>,
   passed: unknown,
 ): Promise<Reply> {
-  const [name, keyId, version, id, endUserId, url, members, kept, isCounted] = passed as CallOnTheWay;
+  const call = passed as CallOnTheWay;
+  const [, keyId, version] = call;
+  const { registry, term } = world;
+  // Nearly every call finds its key known and its door open.
+  const caller = version > registry.version ? null : registry.callerById(keyId);
+  if (caller === null || !term.doors.tryEnter(caller.app.cell)) return runLater(world, endpoints, call);
+  return runEntered(world, endpoints, call, caller);
+}
+
+/** Answers a call that has to wait: for a newer version of the registry, or at a door. */
+async function runLater<World extends KeyedWorld>(
+  world: World,
+  endpoints: ReadonlyMap<string, Endpoint<World>>,
+  call: CallOnTheWay,
+): Promise<Reply> {
+  const [, keyId, version, id] = call;
   const { member, registry, term } = world;
   try {
     // A key that the sender knows may be newer than our registry.
@@ -214,22 +242,39 @@ export async function runPassed<World extends KeyedWorld>(
     const caller = registry.callerById(keyId);
     if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
     const { cell } = caller.app;
-    if (!term.doors.tryEnter(cell) && !await term.doors.enter(cell)) {
-      return notRun(member.parts.owners.of(cell));
-    }
-    member.parts.counts.taken += 1;
-    const endpoint = endpoints.get(name);
-    if (endpoint === undefined) return replyOf(countInside(world, caller));
+    if (!await term.doors.enter(cell)) return notRun(member.parts.owners.of(cell));
+    return await runEntered(world, endpoints, call, caller);
+  } catch (error) {
+    return refusalReply(id, error);
+  }
+}
+
+/** Answers a call that is inside its cell. */
+function runEntered<World extends KeyedWorld>(
+  world: World,
+  endpoints: ReadonlyMap<string, Endpoint<World>>,
+  [name, , , id, endUserId, url, members, kept, isCounted]: CallOnTheWay,
+  caller: Caller,
+): Promise<Reply> {
+  world.member.parts.counts.taken += 1;
+  const endpoint = endpoints.get(name);
+  try {
+    if (endpoint === undefined) return Promise.resolve(replyOf(countInside(world, caller)));
     const idempotent = kept === null
       ? null
       : { realm: caller.realm.realm, key: kept[0], requestHash: kept[1] };
     const endUser = endUserId === null ? null : { userId: endUserId };
-    const call = { endpoint, caller, endUser, members, url, idempotent, isCounted };
-    return replyOf(await runInside(world, { ...call, input: inputInside(world, call) }));
+    const input = inputInside(world, { endpoint, caller, members });
+    const call = { endpoint, caller, endUser, members, input, url, idempotent, isCounted };
+    return runInside(world, call).then((answer) => replyOf(answer), (error) => refusalReply(id, error));
   } catch (error) {
-    const retryAfterS = error instanceof RateLimited ? error.retryAfterS : 0;
-    return replyOf(write({ ok: false, error: refusalOf(id, error) }), retryAfterS);
+    return Promise.resolve(refusalReply(id, error));
   }
+}
+
+function refusalReply(id: string, error: unknown): Reply {
+  const retryAfterS = error instanceof RateLimited ? error.retryAfterS : 0;
+  return replyOf(write({ ok: false, error: refusalOf(id, error) }), retryAfterS);
 }
 
 /** The input of a call that is inside its cell; one that does not fit leaves. */
@@ -256,6 +301,9 @@ function countInside(world: KeyedWorld, caller: Caller): WrittenAnswer {
   }
 }
 
-function replyOf({ status, code, body, isReplayed = false }: WrittenAnswer, retryAfterS = 0): Reply {
+function replyOf(
+  { status, code, body, isReplayed = false }: WrittenAnswer,
+  retryAfterS = 0,
+): Reply {
   return { head: [status, code, isReplayed, retryAfterS] satisfies ReplyHead, body };
 }

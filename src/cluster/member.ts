@@ -57,8 +57,7 @@ export class Member {
     await this.#beat();
     // In turn: a channel that opens meanwhile asks for a round, and two that take the same cell would load it twice.
     await this.#inTurn(async () => {
-      await this.#look();
-      await this.#moveCells();
+      await this.#lookAndMove();
     });
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
@@ -70,8 +69,7 @@ export class Member {
     this.#isRoundWanted = true;
     void this.#inTurn(async () => {
       this.#isRoundWanted = false;
-      await this.#look();
-      await this.#moveCells();
+      await this.#lookAndMove();
     }).catch((error) => this.#warn("A look at the other members failed", error));
   }
 
@@ -208,6 +206,16 @@ export class Member {
     }
   }
 
+  async #lookAndMove(): Promise<void> {
+    await this.#look();
+    try {
+      await this.#moveCells();
+    } finally {
+      // Only now: what was free a moment ago may have come here.
+      this.#noteReach();
+    }
+  }
+
   async #look(): Promise<void> {
     const { database, hub } = this.parts;
     const cells = await readCells(database);
@@ -216,7 +224,6 @@ export class Member {
       this.#others().flatMap(({ term, address }) => address === null ? [] : [{ term, address }]),
     );
     this.#learn(cells);
-    this.#noteReach();
   }
 
   #learn(cells: readonly CellRow[]): void {

@@ -69,7 +69,12 @@ export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
 
 const OUR_PREFIX = "HOLDFAST_";
 /** Variables of ours that tasks and tests read: whoever has set one for them may start the service too. */
-const OTHER_NAMES = ["HOLDFAST_KEY", "HOLDFAST_TEST_DATABASE_URL", "HOLDFAST_CRASH_ROUNDS"];
+const OTHER_NAMES = [
+  "HOLDFAST_TEST_FRONT",
+  "HOLDFAST_KEY",
+  "HOLDFAST_TEST_DATABASE_URL",
+  "HOLDFAST_CRASH_ROUNDS",
+];
 
 /**
  * Refuses variables that look like settings and are none: a typing error would otherwise leave the default in force

@@ -24,7 +24,7 @@ import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
 import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
-import { endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
@@ -245,6 +245,8 @@ export class Service {
   /** Null while members that this process cannot work with live. */
   async #tryToJoin(session: PinnedSession): Promise<Serving | null> {
     const { network = null, share = 1, adminToken = null } = this.#options;
+    // The folder's lock proves that no process of an earlier start is left, however young its last beat may be.
+    if (this.#database.kind === "embedded") await endEveryMember(session);
     const identity = await readIdentity(session);
     const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
     if (!agrees(fingerprints, await livingMembers(session))) return null;

@@ -33,6 +33,11 @@ export class Cable implements AsyncDisposable {
     return relayed.href;
   }
 
+  /** Whether it carries anything. */
+  get isUsed(): boolean {
+    return this.#open.size > 0;
+  }
+
   /** Breaks every connection. */
   cut(): void {
     for (const connection of this.#open) close(connection);

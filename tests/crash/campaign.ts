@@ -15,6 +15,9 @@ export const FIRST_START_TEXT = "SIGKILL during the first starts, which make the
 /** How many processes serve a world on a server. */
 const MEMBERS = [1, 2, 3, 3];
 
+/** How often cells move to a newcomer when a fault comes. */
+const MOVING_SHARE = 0.35;
+
 export type StoreName = "embedded" | "postgres";
 
 /** What is to be done. */
@@ -42,6 +45,8 @@ export interface CampaignReport {
   worlds: number;
   /** Rounds whose moment never came; they are no faults. */
   missed: number;
+  /** Rounds in which cells were moving to a newcomer when the fault came. */
+  amidMoves: number;
   audits: number;
   /** Faults by kind. */
   readonly byKind: Record<string, number>;
@@ -79,12 +84,15 @@ export async function runCampaign(options: CampaignOptions, stop: AbortSignal): 
     if (options.store === "postgres" && options.server === null && ownServer === null) {
       throw new Error("PostgreSQL's programs are not installed here: name a server with --server");
     }
-    const has = hasOf(
-      options.store === "embedded",
-      options.store === "postgres",
+    const isServer = options.store === "postgres";
+    const hasMembers = isServer && options.members !== 1;
+    const has = hasOf({
+      isServer,
+      isWired: isServer,
       ownServer,
-      options.store === "postgres" && options.members !== 1,
-    );
+      hasMembers,
+      isRelayed: hasMembers,
+    });
     const isPossible = options.kinds.has(FIRST_START) ||
       FAULTS.some(({ kind, needs }) => options.kinds.has(kind) && has(needs));
     if (!isPossible) throw new Error(`None of these kinds can happen on the store "${options.store}"`);
@@ -116,6 +124,7 @@ class Campaign {
       rounds: 0,
       worlds: 0,
       missed: 0,
+      amidMoves: 0,
       audits: 0,
       byKind: {},
       longestMs: {},
@@ -196,10 +205,17 @@ class Campaign {
   async #round(world: World, fault: Fault, done: string[]): Promise<string[]> {
     await world.blow();
     await goOn(world, ...LOAD_MS);
+    const isMoving = world.members.length > 1 && this.#random.chance(MOVING_SHARE);
+    if (isMoving) await world.startMoves();
     const struckAt = performance.now();
-    done.push(`${fault.kind} at ${Math.round(struckAt - this.#startedAt)} ms`);
+    const when = `${Math.round(struckAt - this.#startedAt)} ms`;
+    done.push(`${fault.kind} at ${when}${isMoving ? " while cells moved" : ""}`);
     const faults = await fault.strike(world);
     const backMs = Math.round(performance.now() - struckAt);
+    if (isMoving) {
+      this.#report.amidMoves++;
+      await world.stop(world.anyone);
+    }
     await goOn(world, ...AFTER_MS);
     await world.back();
     await world.calm();
@@ -229,17 +245,14 @@ class Campaign {
 
   /** The next kind: each comes as often as its weight says before any comes again. */
   #draw(world: World): Fault | null {
-    const has = hasOf(world.stage.isEmbedded, world.isWired, world.ownServer, world.members.length > 1);
+    const { ownServer, isWired, isRelayed } = world;
+    const isServer = !world.stage.isEmbedded;
+    const has = hasOf({ isServer, isWired, ownServer, hasMembers: world.members.length > 1, isRelayed });
     const isWanted = ({ kind, needs }: Fault) => this.#options.kinds.has(kind) && has(needs);
     if (!this.#deck.some(isWanted)) {
       // Also what only some worlds of this store have, which waits in the deck for such a world.
-      const { isEmbedded } = world.stage;
-      const mayCome = hasOf(
-        isEmbedded,
-        !isEmbedded,
-        world.ownServer,
-        !isEmbedded && this.#options.members !== 1,
-      );
+      const hasMembers = isServer && this.#options.members !== 1;
+      const mayCome = hasOf({ isServer, isWired: isServer, ownServer, hasMembers, isRelayed: hasMembers });
       const { kinds } = this.#options;
       const all = FAULTS.filter(({ kind, needs }) => kinds.has(kind) && mayCome(needs));
       if (!all.some(isWanted)) return null;
@@ -274,19 +287,24 @@ class Campaign {
   }
 }
 
+/** What a world has that kinds may need. */
+interface Equipment {
+  readonly isServer: boolean;
+  readonly isWired: boolean;
+  readonly ownServer: OwnServer | null;
+  readonly hasMembers: boolean;
+  readonly isRelayed: boolean;
+}
+
 /** Whether there is what a kind needs. */
-function hasOf(
-  isEmbedded: boolean,
-  hasCable: boolean,
-  ownServer: OwnServer | null,
-  hasMembers: boolean,
-): (need: Need) => boolean {
+function hasOf({ isServer, isWired, ownServer, hasMembers, isRelayed }: Equipment): (need: Need) => boolean {
   const has: Readonly<Record<Need, boolean>> = {
     nothing: true,
-    embedded: isEmbedded,
-    server: !isEmbedded,
-    cable: hasCable,
+    embedded: !isServer,
+    server: isServer,
+    cable: isWired,
     members: hasMembers,
+    channel: isRelayed,
     "own server": ownServer !== null,
   };
   return (need) => has[need];

@@ -8,7 +8,7 @@ import { once } from "./wire.ts";
 import type { World } from "./world.ts";
 
 /** What a kind of fault needs beside a process. */
-export type Need = "nothing" | "embedded" | "server" | "cable" | "members" | "own server";
+export type Need = "nothing" | "embedded" | "server" | "cable" | "members" | "channel" | "own server";
 
 /** A kind of fault. */
 export interface Fault {

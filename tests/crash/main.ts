@@ -46,6 +46,9 @@ function summaryOf(report: CampaignReport): string {
         (longest === undefined ? "" : `   back within ${longest} ms`);
     }),
   ];
+  if (report.amidMoves > 0) {
+    lines.push(`  In ${report.amidMoves} rounds cells were moving to another process meanwhile`);
+  }
   if (missed > 0) lines.push(`  ${missed} rounds missed their moment and are not counted`);
   lines.push(report.failure === null ? "  Every answer stands." : storyOf(report.failure));
   return lines.join("\n");

@@ -28,6 +28,7 @@ const WHERE: Readonly<Record<Need, string>> = {
   server: " (postgres)",
   cable: " (postgres)",
   members: " (postgres, several processes)",
+  channel: " (postgres, several processes)",
   "own server": " (postgres, a server of our own)",
 };
 

@@ -42,15 +42,24 @@ export class Rolling {
     };
   }
 
-  /** Replaces every process, the oldest first: one joins and has its cells before another ends. */
-  async restartAll(): Promise<void> {
+  /**
+   * Replaces every process, the oldest first.
+   *
+   * @param hasSpare whether the next one joins and has its cells before the old one ends, or comes after it
+   */
+  async restartAll(hasSpare: boolean): Promise<void> {
     for (const old of [...this.members]) {
-      this.members.push(await startMember(this.#stage, this.#settings));
-      await untilSpread(this.#stage, this.members);
+      if (hasSpare) await this.#join();
       old.program.signal("SIGTERM");
       const { code } = await old.program.exit(EXIT_MS);
       this.members.splice(this.members.indexOf(old), 1);
       assert.equal(code, 0, old.program.stderr);
+      if (!hasSpare) await this.#join();
     }
+  }
+
+  async #join(): Promise<void> {
+    this.members.push(await startMember(this.#stage, this.#settings));
+    await untilSpread(this.#stage, this.members);
   }
 }

@@ -84,7 +84,7 @@ Deno.test({
     }));
     for (const { meters } of worlds) meters.start(users);
     const startedAt = performance.now();
-    await rolling.restartAll();
+    await rolling.restartAll(true);
     for (const { meters } of worlds) await meters.stop();
     const seconds = Math.round((performance.now() - startedAt) / 1000);
     for (const { client, meters } of worlds) {
@@ -116,7 +116,7 @@ Deno.test({
     meters.start(["t1", "bystander"]);
 
     let isOver = false;
-    const restarting = rolling.restartAll().finally(() => isOver = true);
+    const restarting = rolling.restartAll(false).finally(() => isOver = true);
     const [merged, exported] = await Promise.all([
       mergeAll(client, () => isOver),
       exportAgain(rolling, client, () => isOver),
@@ -158,12 +158,10 @@ async function populate(client: HoldfastClient): Promise<void> {
   }
   await client.customers.alias({ from: `${MARK}-old`, to: MARK });
   for (let at = 0; at < EXPORTED_EVENTS; at += 50) {
-    await Promise.all(
-      Array.from(
-        { length: 50 },
-        (_, place) => client.track("reader", "image.x", 1, { place: at + place, text: "é".repeat(200) }),
-      ),
-    );
+    await Promise.all(Array.from({ length: 50 }, (_, place) => {
+      const properties = { place: at + place, text: "é".repeat(200) };
+      return client.analytics.capture({ distinctId: "reader", event: "read", properties });
+    }));
   }
 }
 

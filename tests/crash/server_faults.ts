@@ -103,6 +103,16 @@ async function cut(world: World): Promise<number> {
   return await sameIsBack(world);
 }
 
+/** Members that both reach the database do not reach each other. */
+async function cutChannel(world: World): Promise<number | null> {
+  const { channels, random } = world;
+  if (channels.length === 0) return null;
+  const cut = random.chance(0.5) ? channels : [random.pick(channels)];
+  const ms = random.pick([0, 500, OUTAGE_MAX_MS, 2 * OUTAGE_MAX_MS]) * random.next();
+  await Promise.all(cut.map((cable) => ms === 0 ? cable.cut() : cable.cutFor(ms)));
+  return await sameIsBack(world);
+}
+
 async function swallow(world: World, direction: "query" | "answer"): Promise<number> {
   const ms = world.random.pick([1, 5, 20, 200]) * world.random.next();
   await Promise.all(world.someCables().map((cable) => cable.swallow(direction, ms)));
@@ -128,9 +138,7 @@ async function killBackend(world: World): Promise<number | null> {
 
 /** A process joins, so that cells move; before they have come to rest one is killed, or leaves. */
 async function amidMoves(world: World): Promise<number> {
-  await world.start();
-  // A newcomer is given cells when it has lived for five seconds.
-  await pause(world.random.whole(4_500, 6_500));
+  await world.startMoves();
   if (world.random.chance(0.5)) await world.kill(world.anyone);
   else await world.stop(world.anyone);
   await world.back();
@@ -207,6 +215,13 @@ export const SERVER_FAULTS: readonly Fault[] = [
     needs: "cable",
     weight: 2,
     strike: cut,
+  },
+  {
+    kind: "channel",
+    text: "channels between processes cut, at once or for seconds",
+    needs: "channel",
+    weight: 3,
+    strike: cutChannel,
   },
   {
     kind: "queries",

@@ -11,7 +11,7 @@ import { Load } from "./load.ts";
 import { type Member, ownersOf, termOf } from "./members.ts";
 import type { OwnServer } from "./own_server.ts";
 import { pause, type Program, until } from "./program.ts";
-import { Stage, untilReady } from "./stage.ts";
+import { readiness, Stage, untilReady } from "./stage.ts";
 import { Storm } from "./storm.ts";
 import { copyMigratedStore } from "../support/kept_stores.ts";
 
@@ -51,6 +51,8 @@ export class World implements AsyncDisposable {
   readonly ownServer: OwnServer | null;
   /** Whether each process reaches the database by a cable of its own. */
   readonly isWired: boolean;
+  /** Whether members reach each other by cables. */
+  readonly isRelayed: boolean;
   /** The processes that serve, or are about to. */
   readonly members: Member[] = [];
   readonly storm = new Storm(true);
@@ -60,6 +62,8 @@ export class World implements AsyncDisposable {
   /** What was found wrong beside the audits. */
   readonly faults: string[] = [];
   readonly #cables = new Map<Program, Cable>();
+  /** By term: what leads to its channel's address. */
+  readonly #relays = new Map<number, Cable>();
   readonly #size: number;
   #blowing: Promise<void> | null = null;
 
@@ -68,6 +72,7 @@ export class World implements AsyncDisposable {
     this.random = random;
     this.ownServer = ownServer;
     this.isWired = isWired;
+    this.isRelayed = members > 1 && random.chance(0.5);
     this.#size = members;
   }
 
@@ -141,7 +146,36 @@ export class World implements AsyncDisposable {
     if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.load.start();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
+    if (this.isRelayed) await this.#relay();
     return member;
+  }
+
+  /** The cables between members that carry something. */
+  get channels(): Cable[] {
+    return [...this.#relays.values()].filter(({ isUsed }) => isUsed);
+  }
+
+  /** Tells others another address of each member, behind which a cable leads to it: whoever joins later dials that. */
+  async #relay(): Promise<void> {
+    const { look } = this.stage;
+    const rows = await look.query<{ term: number; address: string }>(
+      "select term, address from members where ended_at is null and address is not null",
+    );
+    for (const { term, address } of rows) {
+      if (this.#relays.has(term)) continue;
+      const relay = new Cable(`tcp://${address}`);
+      this.#relays.set(term, relay);
+      await look.query("update members set address = $2 where term = $1::bigint", [
+        term,
+        `127.0.0.1:${relay.port}`,
+      ]);
+    }
+  }
+
+  /** Has another process join, and waits until cells are on their way to it: that is five seconds after it came. */
+  async startMoves(): Promise<void> {
+    await this.start();
+    await goOn(this, 4_000, 5_500);
   }
 
   /** Kills a process; clients go to the others. */
@@ -248,11 +282,20 @@ export class World implements AsyncDisposable {
     });
   }
 
-  /** Ends a process in good order. */
+  /**
+   * Ends a process in good order. Clients do as a balancer does: they send nothing more to one that says that it is about
+   * to end, since a call that meets the closing of the port is cut off.
+   */
   async stop(member: Member, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
-    member.program.signal(signal);
-    const { code } = await member.program.exit(EXIT_MS);
-    this.drop(member);
+    const { program, origin } = member;
+    program.signal(signal);
+    const isAlone = this.members.length === 1;
+    if (!isAlone) {
+      await until("it says that it ends", EXIT_MS, async () => await readiness(origin) !== 200 || null);
+      this.drop(member);
+    }
+    const { code } = await program.exit(EXIT_MS);
+    if (isAlone) this.drop(member);
     if (code !== 0) this.faults.push(`A stop by ${signal} ended with status ${code}`);
   }
 
@@ -260,7 +303,9 @@ export class World implements AsyncDisposable {
     await this.load?.stop();
     this.storm.isOver = true;
     await this.stage[Symbol.asyncDispose]();
-    await Promise.all([...this.#cables.values()].map((cable) => cable[Symbol.asyncDispose]()));
+    await Promise.all(
+      [...this.#cables.values(), ...this.#relays.values()].map((cable) => cable[Symbol.asyncDispose]()),
+    );
   }
 
   #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {

@@ -129,7 +129,7 @@ function deliver(
     const attempt: Attempt = {
       call,
       id: `call-${call.no}-${call.attempts.length + 1}`,
-      process: process.owner.name,
+      process: process.owner,
       sentAt,
       sentOnMs,
       turns: [],

@@ -5,6 +5,7 @@ import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
 import { wireOf } from "../model/wire.ts";
 import type { Turn } from "./recorder.ts";
 import type { Tenant } from "./tenants.ts";
+import type { Owner } from "./time.ts";
 
 /** A request: one that the model knows, one of privacy, a move of the test clock, or one of the registry. */
 export type SimRequest = ModelRequest | { op: UnmodelledOp; input: Input };
@@ -77,7 +78,7 @@ export interface Attempt {
   /** Travels as X-Request-Id, also where another member runs the call. */
   readonly id: string;
   /** The process that the client asked. */
-  readonly process: string;
+  readonly process: Owner;
   readonly sentAt: number;
   /** The calendar at that time. */
   readonly sentOnMs: number;

@@ -182,7 +182,10 @@ class Simulation {
   #arrive(isBurst: boolean): void {
     const visited = this.#whoIsNext();
     if (!isBurst) this.#leap(visited);
-    this.#ask(visited, visited.traffic.next(this.#clock(visited)));
+    const request = visited.traffic.next(this.#clock(visited));
+    // Now and then somebody names what another workspace has.
+    const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
+    this.#ask(isStray ? this.#random.pick(this.#visited) : visited, request);
   }
 
   /** Whose users are being merged, else mostly one of the first, so that calls meet. */
@@ -247,7 +250,15 @@ class Simulation {
     // A call that its client had given up may have arrived since: what it holds lapses as well.
     this.#time.jump(2 * DAY_MS);
     if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    // Whoever waits on a connection that is silent hears of it in the end.
+    await this.#until(() => this.#hasAnswered(), 60_000);
     this.#watch.end();
+  }
+
+  #hasAnswered(): boolean {
+    return this.#world.calls.every(({ attempts }) =>
+      attempts.every(({ reply, process }) => reply !== null || !process.isAlive)
+    );
   }
 
   /** Reads everything of a workspace when nothing else runs. */

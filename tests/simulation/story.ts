@@ -76,7 +76,7 @@ function attemptLines(name: string, { process, turns, reply, repliedAt }: Attemp
   const replayed = reply.isReplayed ? " again" : "";
   return [...lines, {
     order: repliedAt,
-    text: `  ${name} answer${replayed} of ${process}: ${cut(reply.body, 200)}`,
+    text: `  ${name} answer${replayed} of ${process.name}: ${cut(reply.body, 200)}`,
   }];
 }
 

@@ -24,6 +24,7 @@ const KINDS = {
   pause: 1,
   cut: 0.5,
   connections: 0.6,
+  unheard: 0.4,
   restart: 0.2,
   passivate: 4,
   sweep: 2,
@@ -61,7 +62,7 @@ function makeTrouble(world: TroubleWorld): void {
 }
 
 function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KINDS): void {
-  const { time, random, server } = world;
+  const { time, random, faults, server } = world;
   switch (kind) {
     case "crash":
       process.crash(random.chance(0.2));
@@ -78,6 +79,10 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       return;
     case "connections":
       process.database?.breakAll(false);
+      return;
+    case "unheard":
+      faults.cut(process.owner, random.whole(1_000, 8_000));
+      process.database?.endUnheard();
       return;
     case "restart":
       server.crash(random.whole(1, 3_000));

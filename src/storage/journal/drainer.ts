@@ -15,6 +15,8 @@ import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 const REPLAY_BATCHES = 200;
 /** The first number of the locks under which a term is replayed; the second is the term. */
 const REPLAY_LOCKS = 461_421;
+/** How often a member asks for the lock of a replay that another one has begun. */
+const LOOK_MS = 50;
 /** SQLSTATE of a lock that could not be taken in time. */
 const LOCK_NOT_AVAILABLE = "55P03";
 
@@ -61,7 +63,7 @@ class SessionDrainer implements Drainer {
 
   async replay(term: number | null): Promise<void> {
     const lock = [REPLAY_LOCKS, term ?? 0] as const;
-    await this.#session.query("select pg_advisory_lock($1::int, $2::int)", lock);
+    await takeLock(this.#session, lock);
     try {
       await replayRange(this.#session, term);
     } finally {
@@ -77,6 +79,29 @@ class SessionDrainer implements Drainer {
     const payload = this.#kept.get(seq);
     if (payload === undefined) throw new Error(`Cannot drain: batch ${seq} is not kept here`);
     return payload;
+  }
+}
+
+/**
+ * Takes the lock under which a term is replayed. We ask again and again, so that a holder that stands still in the middle
+ * of its own replay is found out: a member that is silent for so long that it may answer nothing has its sessions ended.
+ */
+async function takeLock(session: PinnedSession, lock: readonly [kind: number, term: number]): Promise<void> {
+  while (true) {
+    const [row] = await session.query<{ locked: boolean }>(
+      "select pg_try_advisory_lock($1::int, $2::int) as locked",
+      lock,
+    );
+    if (row?.locked === true) return;
+    await session.query(
+      `select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a on a.pid = l.pid
+       join members m on a.application_name = 'holdfast ' || m.term
+       where l.locktype = 'advisory' and l.classid = $1::int::oid and l.objid = $2::int::oid and l.granted
+         and l.database = (select oid from pg_database where datname = current_database())
+         and m.seen_at < clock_timestamp() - $3::int * interval '1 millisecond'`,
+      [...lock, LEASE_LIMITS.validMs],
+    );
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
 

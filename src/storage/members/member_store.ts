@@ -83,6 +83,11 @@ export async function endMember(reader: Reader, term: number): Promise<void> {
   );
 }
 
+/** Says that every member has ended, for a store that only one process can have. */
+export async function endEveryMember(reader: Reader): Promise<void> {
+  await reader.query("update members set ended_at = clock_timestamp() where ended_at is null");
+}
+
 /** Ends the sessions that a dead member may have left on the server. */
 export async function endSessionsNamed(reader: Reader, name: string): Promise<void> {
   await reader.query(

@@ -61,7 +61,7 @@ function check(told: readonly Told[]): void {
     const attempt: Attempt = {
       call,
       id: `call-${index + 1}`,
-      process: "a",
+      process: WORLD,
       sentAt: from,
       sentOnMs: NOW,
       turns: [],

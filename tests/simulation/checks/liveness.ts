@@ -1,4 +1,5 @@
-// Liveness: once faults are over, everything that was begun comes to its end: journal, holds, history moves, erasures.
+// Liveness: once faults are over, everything that was begun comes to its end: journal, holds, history
+// moves, erasures; and every call that came to a process that lives has its answer.
 
 import type { Checker } from "../watch.ts";
 
@@ -6,7 +7,12 @@ import type { Checker } from "../watch.ts";
 export function livenessChecker(): Checker {
   return {
     name: "liveness",
-    atEnd({ server: { tables } }) {
+    atEnd({ server: { tables }, calls }) {
+      const forgotten = calls.flatMap(({ attempts }) => attempts)
+        .find(({ reply, process }) => reply === null && process.isAlive);
+      if (forgotten !== undefined) {
+        throw new Error(`call ${forgotten.call.no} has no answer of ${forgotten.process.name}`);
+      }
       if (tables.journal.size > 0) throw new Error(`${tables.journal.size} batches are left in the journal`);
       const [hold] = tables.list("reservations", ({ status }) => status === "held");
       if (hold !== undefined) throw new Error(`${hold.id} is still held`);

@@ -111,6 +111,15 @@ class Connection {
     this.#break(isSilent);
   }
 
+  /** The server ends the session at once, and its client hears nothing for a while. */
+  endUnheard(): void {
+    if (this.isBroken) return;
+    const { server, faults } = this.#line;
+    for (const { cancel } of this.#pending) cancel();
+    this.#lose(faults.silenceMs());
+    server.end(this.#session);
+  }
+
   #transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const standStill = () => new Promise<never>(() => {});
@@ -272,6 +281,13 @@ export class SimDatabase implements Database {
   breakAll(isSilent: boolean): void {
     for (const other of this.#named) other.breakAll(isSilent);
     for (const connection of this.#connections) connection.breakOff(isSilent);
+    this.#connections.clear();
+  }
+
+  /** Has the server end every session, and nobody here hear of it. */
+  endUnheard(): void {
+    for (const other of this.#named) other.endUnheard();
+    for (const connection of this.#connections) connection.endUnheard();
     this.#connections.clear();
   }
 

@@ -24,6 +24,11 @@ export class Locks<Holder> {
     return [...holders].every(([other, { exclusive }]) => other === holder || isShared && exclusive === 0);
   }
 
+  /** Whether somebody has a lock. */
+  holds({ key }: Lock, holder: Holder): boolean {
+    return this.#held.get(key)?.has(holder) === true;
+  }
+
   /** Takes a free lock once more. */
   take({ key, isShared }: Lock, holder: Holder): void {
     let holders = this.#held.get(key);

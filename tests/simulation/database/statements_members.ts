@@ -59,12 +59,26 @@ const LOCKS: readonly Entry[] = [
       },
     },
   ]),
-  ["select pg_advisory_lock($1::int, $2::int)", {
+  ["select pg_try_advisory_lock($1::int, $2::int) as locked", {
     kind: "session",
-    waitsFor: ([kind, id]) => pairLock(kind, id),
     run(server, session, [kind, id]) {
-      server.advisory.take(pairLock(kind, id), session);
-      return [{}];
+      const lock = pairLock(kind, id);
+      const locked = server.advisory.isFree(lock, session);
+      if (locked) server.advisory.take(lock, session);
+      return [{ locked }];
+    },
+  }],
+  ["select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a", {
+    kind: "session",
+    run(server, session, [kind, id, validMs]) {
+      const { tables } = server;
+      const silent = new Set(
+        tables.list("members", ({ seen_at }) => Number(seen_at) < tables.time.now - Number(validMs))
+          .map(({ term }) => `holdfast ${term}`),
+      );
+      const lock = pairLock(kind, id);
+      server.endWhere(session, (other) => silent.has(other.name) && server.advisory.holds(lock, other));
+      return [];
     },
   }],
   ["select pg_advisory_unlock($1::int, $2::int)", {

@@ -24,34 +24,8 @@ import { Locks } from "../database/locks.ts";
 import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
-
-/** A bug, and how to take it out again. */
-export interface PlantedBug {
-  readonly name: string;
-  plant(): () => void;
-}
-
-/** Puts another method in place of one until the returned function is called. */
-function replace<Owner extends object, Name extends keyof Owner>(
-  owner: Owner,
-  name: Name,
-  make: (original: Owner[Name]) => Owner[Name],
-): () => void {
-  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
-  Object.defineProperty(owner, name, { ...found, value: make(found.value as Owner[Name]) });
-  return () => Object.defineProperty(owner, name, found);
-}
-
-/** The same for a getter. */
-function replaceGetter<Owner extends object, Name extends keyof Owner>(
-  owner: Owner,
-  name: Name,
-  get: (this: Owner) => Owner[Name],
-): () => void {
-  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
-  Object.defineProperty(owner, name, { ...found, get });
-  return () => Object.defineProperty(owner, name, found);
-}
+import { CLUSTER_BUGS } from "./cluster_bugs.ts";
+import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
 
 function doubled(plan: PlanDocument): PlanDocument {
   return { ...plan, limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })) };
@@ -271,4 +245,5 @@ export const PLANTED: readonly PlantedBug[] = [
           return table === "realms" ? 1 : update.call(this, table, ...rest);
         }),
   },
+  ...CLUSTER_BUGS,
 ];

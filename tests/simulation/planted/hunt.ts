@@ -1,7 +1,7 @@
 // The hunt for planted bugs: seed after seed until a checker finds what was planted.
 
 import assert from "node:assert/strict";
-import type { PlantedBug } from "./bugs.ts";
+import type { PlantedBug } from "./plant.ts";
 import { simulate } from "../simulation.ts";
 
 /** Calls of one run. */

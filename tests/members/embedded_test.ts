@@ -1,0 +1,25 @@
+// The embedded store has one process at a time: one that starts right after another was killed takes everything at once.
+
+import assert from "node:assert/strict";
+import { CELLS } from "../../actors/doors.ts";
+import { makeIdSource } from "../../src/process/id_source.ts";
+import { ManualClock, startProcess, TEST_FEATURES } from "../support/test_service.ts";
+import { openTestStore, testServerUrl } from "../support/test_store.ts";
+
+Deno.test({
+  name: "a start right after a kill owns every cell, with other settings too",
+  ignore: testServerUrl() !== null,
+  fn: async () => {
+    const store = await openTestStore();
+    const clock = new ManualClock();
+    const parts = { store, clock, ids: makeIdSource(clock), features: TEST_FEATURES };
+    // Never stopped: its row says that it was alive a moment ago.
+    const killed = await startProcess(parts);
+    const features = { ...TEST_FEATURES, publicUrl: "https://other.example.com" };
+    const { service } = await startProcess({ ...parts, features });
+    assert.equal(service.requireServing().term.doors.held.length, CELLS);
+    await service.stop();
+    await killed.service.stop();
+    await store.close();
+  },
+});

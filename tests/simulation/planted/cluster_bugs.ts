@@ -1,0 +1,140 @@
+// Bugs of members, cells and the registry, planted one at a time as those in `bugs.ts` are.
+
+import { Budget } from "../../../actors/budget.ts";
+import { Directory } from "../../../actors/directory.ts";
+import { Doors } from "../../../actors/doors.ts";
+import { Term } from "../../../actors/term.ts";
+import { ChannelLost, Hub } from "../../../src/channel/hub.ts";
+import { Writer } from "../../../src/storage/journal/writer.ts";
+import { RegistryChanges } from "../../../src/tenant/registry_changes.ts";
+import { Locks } from "../database/locks.ts";
+import { Server } from "../database/server.ts";
+import { type PlantedBug, replace } from "./plant.ts";
+
+/** The first number of the locks under which a term is replayed. */
+const REPLAY_LOCK = "lock 461421 ";
+
+/** Lets every call that another member passes on into any cell. */
+function letEveryoneIn(): () => void {
+  const strangers = new WeakMap<Doors, number[]>();
+  const enter = replace(Doors.prototype, "tryEnter", (tryEnter) =>
+    function (this: Doors, cell) {
+      if (tryEnter.call(this, cell)) return true;
+      if (this.isHere(cell) || new Error().stack?.includes("runPassed") !== true) return false;
+      const inside = strangers.get(this) ?? [];
+      strangers.set(this, [...inside, cell]);
+      return true;
+    });
+  const leave = replace(Doors.prototype, "leave", (original) =>
+    function (this: Doors, cell) {
+      const inside = strangers.get(this) ?? [];
+      const place = inside.indexOf(cell);
+      if (place < 0) original.call(this, cell);
+      else inside.splice(place, 1);
+    });
+  return () => {
+    leave();
+    enter();
+  };
+}
+
+/** Loads whoever has a key, in whatever realm, and looks at the realm only then. */
+function loadByKeyAlone(): () => void {
+  let server: Server | null = null;
+  const seen = replace(Server.prototype, "receive", (receive) =>
+    function (this: Server, ...message) {
+      server = this;
+      receive.apply(this, message);
+    });
+  const load = replace(
+    Directory.prototype,
+    "runByKey",
+    (runByKey) =>
+      async function (this: Directory, key, call) {
+        const [row] = server?.tables.list("users", (each) => each.key === key) ?? [];
+        if (row !== undefined) await this.actorOf(row.realm as number, row.id as string);
+        return await runByKey.call(this, key, call as never);
+      } as Directory["runByKey"],
+  );
+  return () => {
+    load();
+    seen();
+  };
+}
+
+export const CLUSTER_BUGS: readonly PlantedBug[] = [
+  {
+    name: "a cell is taken without the replay",
+    plant: () => replace(Writer.prototype, "replay", () => () => Promise.resolve()),
+  },
+  {
+    name: "a cell is handed over without the drain",
+    plant: () =>
+      replace(Term.prototype, "flush", (flush) =>
+        function (this: Term) {
+          const { doors } = this;
+          return doors.held.every((cell) => doors.isOpen(cell)) ? flush.call(this) : Promise.resolve();
+        }),
+  },
+  {
+    name: "one term is replayed twice",
+    plant: () =>
+      replace(Locks.prototype, "isFree", (isFree) =>
+        function (this: Locks<unknown>, lock, holder) {
+          const { key } = lock;
+          return key.startsWith(REPLAY_LOCK) || key.startsWith("journal ") || isFree.call(this, lock, holder);
+        }),
+  },
+  { name: "an owner runs what it is passed without a look at its cell", plant: letEveryoneIn },
+  {
+    name: "a version of the registry is confirmed before it is in force",
+    plant: () =>
+      replace(Writer.prototype, "beat", (beat) =>
+        function (this: Writer, state) {
+          return beat.call(this, { ...state, registryVersion: Number.MAX_SAFE_INTEGER });
+        }),
+  },
+  {
+    name: "caps are not loaded with the cell",
+    plant: () => replace(Budget.prototype, "admit", () => () => {}),
+  },
+  {
+    name: "a beat does not read the version of the registry",
+    plant: () => replace(RegistryChanges.prototype, "reach", () => () => Promise.resolve()),
+  },
+  {
+    name: "calls that wait at a door are forgotten at a hand-over",
+    plant: () =>
+      replace(Doors.prototype, "enter", (enter) =>
+        function (this: Doors, cell) {
+          const entered = enter.call(this, cell);
+          if (typeof entered === "boolean") return entered;
+          return entered.then((isInside) => isInside ? true : new Promise<boolean>(() => {}));
+        }),
+  },
+  {
+    name: "calls that wait at a door run here although the cell has gone",
+    plant: () =>
+      replace(Doors.prototype, "enter", (enter) =>
+        function (this: Doors, cell) {
+          const entered = enter.call(this, cell);
+          return typeof entered === "boolean" ? entered : entered.then(() => true);
+        }),
+  },
+  {
+    name: "a call whose answer was lost is sent again",
+    plant: () =>
+      replace(Hub.prototype, "call", (call) =>
+        function (this: Hub, term, passed) {
+          return call.call(this, term, passed).catch((error) => {
+            if (!(error instanceof ChannelLost)) throw error;
+            return { head: ["not run", 0], body: "" };
+          });
+        }),
+  },
+  {
+    name: "a member's cells are served while it may still answer",
+    plant: () => replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const)),
+  },
+  { name: "a user is loaded by key alone", plant: loadByKeyAlone },
+];

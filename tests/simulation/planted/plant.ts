@@ -1,0 +1,29 @@
+// How a bug is planted: another method or getter in the place of one of the product, until it is taken back.
+
+/** A bug, and how to take it out again. */
+export interface PlantedBug {
+  readonly name: string;
+  plant(): () => void;
+}
+
+/** Puts another method in place of one until the returned function is called. */
+export function replace<Owner extends object, Name extends keyof Owner>(
+  owner: Owner,
+  name: Name,
+  make: (original: Owner[Name]) => Owner[Name],
+): () => void {
+  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
+  Object.defineProperty(owner, name, { ...found, value: make(found.value as Owner[Name]) });
+  return () => Object.defineProperty(owner, name, found);
+}
+
+/** The same for a getter. */
+export function replaceGetter<Owner extends object, Name extends keyof Owner>(
+  owner: Owner,
+  name: Name,
+  get: (this: Owner) => Owner[Name],
+): () => void {
+  const found = Object.getOwnPropertyDescriptor(owner, name) as PropertyDescriptor;
+  Object.defineProperty(owner, name, { ...found, get });
+  return () => Object.defineProperty(owner, name, found);
+}
