@@ -214,7 +214,9 @@ export class Actor {
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
     spans?.decided(decision.result);
     const result = kept === null ? decision.result : { ...decision.result, kept };
-    return { result, batch: durableOrNull(this.#lastBatch) };
+    // What fills a cap of the workspace may be another user's, and must be durable before anybody is told.
+    const rest = isAtCap(decision.result) ? gate.tip : this.#lastBatch;
+    return { result, batch: durableOrNull(rest) };
   }
 
   #decide<Name extends CommandName>({ realm, name, input }: Call<Name>) {
@@ -351,6 +353,11 @@ export class Actor {
 }
 
 const NO_SPEND = {};
+
+/** Whether a decision was refused because of what the whole workspace has. */
+function isAtCap(result: Result<unknown>): boolean {
+  return !result.ok && result.refusal.code === "test_quota_exceeded";
+}
 
 function durableOrNull(batch: Batch | null): Batch | null {
   return batch === null || batch.isDurable ? null : batch;

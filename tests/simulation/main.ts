@@ -92,12 +92,13 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
 
 async function huntAll(): Promise<boolean> {
   let missed = 0;
-  const part = Deno.args[Deno.args.indexOf("--planted") + 1] ?? "";
-  for (const bug of PLANTED.filter(({ name }) => name.includes(part))) {
-    const found = await hunt(bug);
+  const seeds = option("seeds", SEEDS_A_BUG);
+  const part = Deno.args[Deno.args.indexOf("--planted") + 1] ?? "--";
+  for (const bug of PLANTED.filter(({ name }) => part.startsWith("--") || name.includes(part))) {
+    const found = await hunt(bug, option("seed", 1), seeds);
     if (found === null) missed += 1;
     const told = found === null
-      ? `not found in ${SEEDS_A_BUG} seeds`
+      ? `not found in ${seeds} seeds`
       : `seed ${found.seed}, ${found.checker}: ${found.message.split("\n")[0]}`;
     console.log(`${bug.name}: ${told}`);
   }

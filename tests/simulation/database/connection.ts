@@ -122,6 +122,8 @@ class Connection {
 
   #transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      // One that begins on a broken connection fails by itself, as soon as the loss is noticed.
+      if (this.isBroken) return void this.send({ kind: "begin" }).catch(reject);
       const standStill = () => new Promise<never>(() => {});
       const guarded = (message: Message): Promise<Fields[]> =>
         this.isBroken ? standStill() : this.send(message).catch((error) => {

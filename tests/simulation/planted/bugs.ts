@@ -245,5 +245,5 @@ export const PLANTED: readonly PlantedBug[] = [
           return table === "realms" ? 1 : update.call(this, table, ...rest);
         }),
   },
-  ...CLUSTER_BUGS,
+  ...CLUSTER_BUGS.map((bug) => ({ ...bug, members: 3 })),
 ];

@@ -27,11 +27,11 @@ export interface Catch {
 }
 
 /** Plants a bug and looks for it. */
-export async function hunt(bug: PlantedBug, from = 1): Promise<Catch | null> {
-  for (let seed = from; seed < from + SEEDS_A_BUG; seed++) {
+export async function hunt(bug: PlantedBug, from = 1, seeds = SEEDS_A_BUG): Promise<Catch | null> {
+  for (let seed = from; seed < from + seeds; seed++) {
     const takeOut = bug.plant();
     try {
-      const { violation } = await simulate({ seed, steps: STEPS });
+      const { violation } = await simulate({ seed, steps: STEPS, members: bug.members });
       if (violation !== null) return { seed, ...violation };
     } finally {
       takeOut();
@@ -45,7 +45,7 @@ export function testFinds(bug: PlantedBug): void {
   Deno.test(`a planted bug is found: ${bug.name}`, async () => {
     const found = await hunt(bug, SHOWS_FROM[bug.name]);
     assert.ok(found !== null, `no seed of ${SEEDS_A_BUG} finds it`);
-    const { violation } = await simulate({ seed: found.seed, steps: STEPS });
+    const { violation } = await simulate({ seed: found.seed, steps: STEPS, members: bug.members });
     assert.equal(violation, null, `seed ${found.seed} fails without the bug too`);
   });
 }

@@ -3,6 +3,8 @@
 /** A bug, and how to take it out again. */
 export interface PlantedBug {
   readonly name: string;
+  /** Processes of the worlds in which it is looked for; left out: the seeds say. */
+  readonly members?: number;
   plant(): () => void;
 }
 
