@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { Budget, monthOf } from "../../actors/budget.ts";
-import { startRuntime } from "./runtime.ts";
+import type { Realm } from "../../actors/actor.ts";
+import { barrier, startRuntime } from "./runtime.ts";
+import { compileCatalog } from "../../src/domain/plans/catalog.ts";
 import { amountOf } from "../../src/domain/amount.ts";
 import { sizeOf } from "../domain/scene.ts";
 import { MemoryStore } from "../support/memory_store.ts";
@@ -114,6 +116,24 @@ Deno.test("parallel calls of many users share one cap exactly, and a crash keeps
   const refused = await second.call("u0", "track", track, { isCapped: true });
   assert.equal(refused.ok ? "ok" : refused.refusal.code, "workspace_limit_reached");
   second.term.fail(new Error("end"));
+});
+
+Deno.test("a grant refused because of another user's is refused when that one is durable, and fails where it is lost", async () => {
+  const store = new MemoryStore();
+  const runtime = await startRuntime(store, { testCreditBalanceCap: 1 });
+  const pack = { id: "cpk_a", name: "A", kind: "generic", unit: "count", matches: [], items: [] } as const;
+  const catalog = compileCatalog({ packs: [pack] }, 1);
+  const realm: Realm = { ...runtime.realm, mode: "test", catalog };
+  const input = { pack: "cpk_a", quantity: amountOf(1), externalRef: null, expiresAt: null, notes: null };
+  const grant = (user: string) => runtime.call(user, "grant", { ...input, source: "manual" }, { realm });
+  await runtime.call("u2", "usage", { event: null });
+  const { wait, fail } = barrier();
+  store.hooks.append = () => wait;
+  const [issued, refused] = [grant("u1"), grant("u2")].map((answer) =>
+    answer.then(() => "told", () => "lost")
+  );
+  fail(new Error("The journal is gone"));
+  assert.deepEqual([await issued, await refused], ["lost", "lost"]);
 });
 
 Deno.test("an unmatched event costs nothing", async () => {

@@ -14,4 +14,9 @@ for (const seed of [3, 4, 5, 6, 676, 20353]) {
   });
 }
 
+// In 149 a grant is refused because of another user's, which is lost with its term.
+Deno.test("nothing is wrong with three members and seed 149", async () => {
+  assert.equal((await simulate({ seed: 149, steps: STEPS, members: 3 })).violation, null);
+});
+
 for (const bug of PLANTED) testFinds(bug);

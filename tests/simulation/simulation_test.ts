@@ -5,6 +5,14 @@ import { PLANTED } from "./planted/bugs.ts";
 import { STEPS, testFinds } from "./planted/hunt.ts";
 import { simulate } from "./simulation.ts";
 
+Deno.test("three members pass calls on and hand cells over, and nothing is wrong", async () => {
+  const { violation, moves } = await simulate({ seed: 4, steps: STEPS, members: 3 });
+  assert.equal(violation, null);
+  for (const name of ["passedOn", "sentAgain", "cellsHandedOver", "cellsRescued"]) {
+    assert.ok(moves.some((each) => (each[name] ?? 0) > 0), `no member has counted ${name}`);
+  }
+});
+
 Deno.test("a run is a function of its seed", async () => {
   const first = await simulate({ seed: 11, steps: 100 });
   const again = await simulate({ seed: 11, steps: 100 });
@@ -20,10 +28,11 @@ for (const seed of [1, 2]) {
   });
 }
 
-// One of the output gate, one of the drain, one of the rules.
+// One of the output gate, one of the drain, one of the rules, one of cells.
 const SOME = [
   "an answer leaves before its changes are appended",
-  "a batch is drained again after a takeover",
+  "the drain loses a row now and then",
   "a quota counts twice",
+  "caps are not loaded with the cell",
 ];
 for (const bug of PLANTED) if (SOME.includes(bug.name)) testFinds(bug);
