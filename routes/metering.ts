@@ -1,4 +1,4 @@
-// Reserve, commit, release, track and can-use: from the wire into commands and back. Specification,
+// Reserve, commit, release, track, can-use and explain: from the wire into commands and back. Specification,
 // "Reservations"; section 5 of the decisions.
 
 import { numberOf } from "../src/domain/amount.ts";
@@ -10,7 +10,15 @@ import type { GroupReading } from "../src/domain/metering/room.ts";
 import type { TrackAnswer } from "../src/domain/metering/track.ts";
 import { endpointsOn } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint_types.ts";
-import { canUseAnswer, commitAnswer, nothing, reserveAnswer, trackAnswer } from "./schemas/answers.ts";
+import { showExplain } from "./explain.ts";
+import {
+  canUseAnswer,
+  commitAnswer,
+  explainAnswer,
+  nothing,
+  reserveAnswer,
+  trackAnswer,
+} from "./schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
 import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "./schemas/metering.ts";
 import { runTurn, type TurnWorld } from "./turn.ts";
@@ -196,7 +204,32 @@ const canUse = endpoint({
   },
 });
 
-export const METERING: readonly Endpoint<TurnWorld>[] = [reserve, commit, release, track, canUse];
+/** `POST /v1/explain`: what can-use says, and why. */
+const explain = endpoint({
+  method: "POST",
+  path: "/v1/explain",
+  access: "secret",
+  input: canUseInput,
+  slips: HOLD_SLIPS,
+  hasOptions: true,
+  doc: {
+    id: "explain",
+    tag: "Metering",
+    summary: "Ask why a call is allowed or refused",
+    description:
+      "What can-use says, with every limit group of the plan, every balance that has something left, and " +
+      "a text for whoever must tell a customer. Like can-use it holds nothing, counts nothing and is free.",
+    answer: explainAnswer,
+    errors: [],
+  },
+  handle: (request) => {
+    const { input } = request;
+    const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };
+    return runTurn(request, { userId: input.userId }, { name: "explain", input: command }, showExplain);
+  },
+});
+
+export const METERING: readonly Endpoint<TurnWorld>[] = [reserve, commit, release, track, canUse, explain];
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
 

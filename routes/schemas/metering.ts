@@ -1,5 +1,5 @@
-// Input schemas of reserve, commit, release, track and can-use. Specification, "Reservations"; section 5 of the
-// decisions.
+// Input schemas of reserve, commit, release and track, and of can-use, which explain shares. Specification,
+// "Reservations"; section 5 of the decisions.
 
 import { z } from "zod";
 import {

@@ -11,15 +11,15 @@ import type { FrameReader } from "./frames.ts";
 import type { Line, Network } from "./line.ts";
 import {
   ChannelFull,
-  type ChannelStats,
+  ChannelStats,
   type Identity,
   type Receiver,
   type Reply,
   type StreamedReply,
 } from "./shapes.ts";
 
-export { ChannelFull, ChannelLost } from "./shapes.ts";
-export type { ChannelStats, Identity, Receiver, Reply, StreamedReply } from "./shapes.ts";
+export { ChannelFull, ChannelLost, ChannelStats } from "./shapes.ts";
+export type { Identity, Receiver, Reply, StreamedReply } from "./shapes.ts";
 
 /** A member to keep a channel to. */
 interface Peer {
@@ -49,7 +49,12 @@ export class Hub {
    * @param receiver is handed what arrives; whatever it throws is logged and changes nothing here
    * @param stats counts what this hub does; one that others have counted with goes on
    */
-  constructor(network: Network, identity: Identity, receiver: Receiver, stats: ChannelStats = noStats()) {
+  constructor(
+    network: Network,
+    identity: Identity,
+    receiver: Receiver,
+    stats: ChannelStats = new ChannelStats(),
+  ) {
     this.stats = stats;
     this.#network = network;
     this.#identity = identity;
@@ -289,18 +294,6 @@ export class Hub {
     this.#peers.delete(peer.term);
     peer.channel?.close();
   }
-}
-
-function noStats(): ChannelStats {
-  return {
-    opened: 0,
-    lost: 0,
-    refusedPeers: 0,
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-  };
 }
 
 /** A receiver whose faults end nothing but the call that they are about. */

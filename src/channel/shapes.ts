@@ -57,14 +57,14 @@ export class ChannelLost extends Unavailable {}
 export class ChannelFull extends Unavailable {}
 
 /** What a hub has done since it was made. */
-export interface ChannelStats {
-  opened: number;
+export class ChannelStats {
+  opened = 0;
   /** Channels that ended without this hub being told to close them. */
-  lost: number;
+  lost = 0;
   /** Connections to this hub that proved nothing, or to be somebody who may not have a channel. */
-  refusedPeers: number;
-  framesSent: number;
-  framesReceived: number;
-  bytesSent: number;
-  bytesReceived: number;
+  refusedPeers = 0;
+  framesSent = 0;
+  framesReceived = 0;
+  bytesSent = 0;
+  bytesReceived = 0;
 }

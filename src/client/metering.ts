@@ -1,4 +1,4 @@
-// The calls that meter: reserve, commit, release, track, can-use and usage. They are methods of the client itself.
+// The calls that meter: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
 // Specification, "Reservations"; sections 4 and 5 of the decisions.
 
 import type { Metadata } from "./shapes.ts";
@@ -6,6 +6,7 @@ import type {
   CanUseAnswer,
   CommitAnswer,
   CommitOptions,
+  Explanation,
   Held,
   HeldSize,
   ReleaseOptions,
@@ -142,11 +143,29 @@ export class Metering {
     options: HeldSize = {},
     call?: CallOptions,
   ): Promise<CanUseAnswer> {
-    const body = { ...options, userId, event, quantity, metadata };
-    return this.#transport.send(
-      { method: "POST", path: "/can-use", access: "secret", body, isRead: true },
-      call,
-    );
+    return this.#ask("/can-use", { ...options, userId, event, quantity, metadata }, call);
+  }
+
+  /**
+   * Says what a reserve would answer now and why, with every limit group and balance: for whoever must tell a customer.
+   *
+   * @example
+   * ```ts
+   * const { text, groups } = await client.explain("user_1", "image.render", 1, {}, { count: 101 });
+   * console.log(groups[0]?.fits); // false
+   * console.log(text);
+   * // Refused by the limit "Images a month" (count): 0 of 100 are used, and the call needs 101.
+   * ```
+   */
+  explain(
+    userId: string,
+    event: string,
+    quantity?: number,
+    metadata?: Metadata,
+    options: HeldSize = {},
+    call?: CallOptions,
+  ): Promise<Explanation> {
+    return this.#ask("/explain", { ...options, userId, event, quantity, metadata }, call);
   }
 
   /**
@@ -213,6 +232,10 @@ export class Metering {
     call?: CallOptions,
   ): Promise<Outcome<Value>> {
     return reserveAndSettle(this, asked, work, call);
+  }
+
+  #ask<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
+    return this.#transport.send({ method: "POST", path, access: "secret", body, isRead: true }, call);
   }
 
   #write<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {

@@ -229,6 +229,66 @@ export interface CanUseAnswer {
   readonly details: readonly UseDetail[];
 }
 
+/** A limit group of the plan in force, as an explanation shows it. */
+export interface ExplainedGroup {
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  /** Whether a rule of the group matches the call. */
+  readonly covers: boolean;
+  /** `event`: no rule names the event; `metadata`: a rule names it and asks for other metadata. */
+  readonly why: "matched" | "event" | "metadata";
+  /** The keys in which the call differs from the nearest rule, where `why` is `metadata`. */
+  readonly metadata?: { readonly [key: string]: { readonly wanted: string; readonly given: string | null } };
+  readonly quota: number;
+  /** Whether the subscription has a quota of its own in place of the plan's. */
+  readonly isCustom: boolean;
+  readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
+  /** The usage at which new reserves are refused; null without headroom. */
+  readonly gate: number | null;
+  readonly current: number;
+  /** What open reservations hold of `current`. */
+  readonly held: number;
+  /** null, as `room` and `fits`, where the group does not cover the call. */
+  readonly need: number | null;
+  /** What the group alone can take under its gate, without credits. */
+  readonly room: number | null;
+  readonly fits: boolean | null;
+}
+
+/** A balance that can be spent, and its part in the call. */
+export interface ExplainedCredit {
+  readonly balanceId: string;
+  readonly packId: string;
+  readonly packName: string;
+  readonly unit: Unit;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+  /** Whether a rule of the balance matches the call. */
+  readonly matches: boolean;
+  /** What a reserve would take from it now; 0 where the call is refused. */
+  readonly wouldPay: number;
+}
+
+/** The answer to an explain: what a reserve would answer now, and why. */
+export interface Explanation {
+  readonly allowed: boolean;
+  readonly matched: boolean;
+  readonly reasons: readonly ReserveReason[];
+  /** One or two sentences for a support person. */
+  readonly text: string;
+  /** The one that the plan in force comes from. */
+  readonly subscription: {
+    readonly subscriptionId: string;
+    readonly planId: string;
+    readonly planName: string;
+  } | null;
+  /** Every limit group of the plan, in its order. */
+  readonly groups: readonly ExplainedGroup[];
+  /** In the order of use. */
+  readonly credits: readonly ExplainedCredit[];
+}
+
 /** The counters and credits of a user. */
 export interface Usage {
   readonly userId: string;

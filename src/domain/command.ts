@@ -8,6 +8,7 @@ import type { RevokeInput } from "./credits/revoke.ts";
 import type { ReleaseInput } from "./metering/release.ts";
 import type { GrantInput } from "./credits/grant.ts";
 import type { GenerateAnswer, GenerateInput } from "./metering/generate.ts";
+import type { ExplainAnswer } from "./metering/explanation.ts";
 import type { CreditsAnswer, CreditsInput } from "./credits/balances.ts";
 import type { ConsentAnswer, ConsentInput } from "./consent.ts";
 import type { CommitAnswer, CommitInput } from "./metering/commit.ts";
@@ -21,6 +22,7 @@ export interface Commands {
   release: { input: ReleaseInput; answer: Record<never, never> };
   track: { input: TrackInput; answer: TrackAnswer };
   canUse: { input: CanUseInput; answer: CanUseAnswer };
+  explain: { input: CanUseInput; answer: ExplainAnswer };
   subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
   cancel: { input: CancelInput; answer: SubscriptionAnswer };
   grant: { input: GrantInput; answer: CreditsAnswer };

@@ -17,6 +17,7 @@ import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./draft.ts";
 import { settleDue, updateDueAt } from "./due.ts";
 import { commit } from "./metering/commit.ts";
+import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
 import { release } from "./metering/release.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
@@ -42,6 +43,7 @@ const HANDLERS: Handlers = {
   release,
   track,
   canUse,
+  explain,
   subscribe,
   cancel,
   grant,

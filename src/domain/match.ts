@@ -53,14 +53,55 @@ export function patternCovers(pattern: string, other: string): boolean {
   return other.endsWith("*") ? other.slice(0, -1).startsWith(prefix) : other.startsWith(prefix);
 }
 
+/** A key of metadata in which a call is not what a rule asks for. */
+export interface Difference {
+  readonly wanted: string;
+  /** null where the call has no such key, or a value that is never compared. */
+  readonly given: string | null;
+}
+
+/**
+ * What keeps an event from the nearest of the rules that name it: the differing keys of the one that has the fewest,
+ * the first of equals. Null where no rule names the event; empty where a rule covers it.
+ */
+export function nearestDifferences(
+  rules: readonly MatchRule[],
+  event: string,
+  metadata: Metadata | null,
+): ReadonlyMap<string, Difference> | null {
+  let nearest: ReadonlyMap<string, Difference> | null = null;
+  for (const rule of rules) {
+    if (!patternCovers(rule.event, event)) continue;
+    const differences = differencesOf(rule.metadata ?? {}, metadata);
+    if (nearest === null || differences.size < nearest.size) nearest = differences;
+  }
+  return nearest;
+}
+
+function differencesOf(
+  wanted: NonNullable<MatchRule["metadata"]>,
+  metadata: Metadata | null,
+): ReadonlyMap<string, Difference> {
+  const differences = new Map<string, Difference>();
+  for (const [name, text] of Object.entries(wanted)) {
+    const given = givenText(metadata, name);
+    if (given !== text) differences.set(name, { wanted: text, given });
+  }
+  return differences;
+}
+
 function metadataMatches(wanted: MatchRule["metadata"], metadata: Metadata | null): boolean {
   if (wanted === undefined) return true;
   for (const name in wanted) {
-    if (metadata === null || !Object.hasOwn(metadata.members, name)) return false;
-    const text = scalarText(metadata.members[name]);
-    if (text === null || text !== wanted[name]) return false;
+    if (givenText(metadata, name) !== wanted[name]) return false;
   }
   return true;
+}
+
+/** What a call gives for a key, as rules compare it; null where it gives nothing that they compare. */
+function givenText(metadata: Metadata | null, name: string): string | null {
+  if (metadata === null || !Object.hasOwn(metadata.members, name)) return null;
+  return scalarText(metadata.members[name]);
 }
 
 /** The JavaScript string form of a string, number or boolean; null for values that never match. */

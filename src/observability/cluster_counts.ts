@@ -1,6 +1,7 @@
 // What a member counts of its life among others: calls that it passed on and took, cells that came and went, and how
 // long each took.
 
+import { ChannelStats } from "../channel/shapes.ts";
 import { makeHistogram, STORE_SECONDS } from "./histograms.ts";
 
 /** Counts of one process. */
@@ -18,15 +19,7 @@ export class ClusterCounts {
   /** Hand-overs that were dropped, since the last calls took too long. */
   handOversDropped = 0;
   /** What the channels of all terms did. */
-  readonly channels = {
-    opened: 0,
-    lost: 0,
-    refusedPeers: 0,
-    framesSent: 0,
-    framesReceived: 0,
-    bytesSent: 0,
-    bytesReceived: 0,
-  };
+  readonly channels = new ChannelStats();
   readonly takeSeconds = makeHistogram(
     "holdfast_cell_take_seconds",
     "From the locks of cells to their open doors.",

@@ -26,6 +26,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   consent: 12,
   generate: 13,
   settle: 14,
+  explain: 15,
 };
 
 /** Commands in the order of `turns`. */

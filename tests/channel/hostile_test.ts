@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { FrameReader, HELLO_BOUNDS, idFrame, KIND, linedFrame, textFrame } from "../../src/channel/frames.ts";
-import type { Identity, Reply } from "../../src/channel/hub.ts";
+import { ChannelStats, type Identity, type Reply } from "../../src/channel/hub.ts";
 import type { Line } from "../../src/channel/line.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
 import {
@@ -18,7 +18,7 @@ import {
   tcp,
   until,
 } from "./members.ts";
-import { closedBy, identityOf, meet, noStats, pass, textIn } from "./strangers.ts";
+import { closedBy, identityOf, meet, pass, textIn } from "./strangers.ts";
 
 /** The header of a frame, which may say anything. */
 function header(length: number, kind: number): Uint8Array {
@@ -67,7 +67,7 @@ Deno.test("a stranger's bytes cost its connection, and members go on", async () 
 Deno.test("a stranger learns a protocol and a nonce, and nothing without a proof", async () => {
   const one = await startMember(1);
   const line = await tcp().connect(one.address);
-  const reader = new FrameReader(line, noStats());
+  const reader = new FrameReader(line, new ChannelStats());
   await line.write(textFrame(KIND.hello, `{"protocol":1,"nonce":"${"0".repeat(64)}"}`));
   const challenge = await reader.next(HELLO_BOUNDS);
   const said = JSON.parse(new TextDecoder().decode(challenge?.payload));
@@ -119,14 +119,14 @@ Deno.test("a dialer takes a listener for a member by its proof alone", async () 
       for (let bytes = await line.read(); bytes !== null; bytes = await line.read()) await line.write(bytes);
     }],
     ["a guess", async (line) => {
-      const reader = new FrameReader(line, noStats());
+      const reader = new FrameReader(line, new ChannelStats());
       await textIn(reader);
       await line.write(textFrame(KIND.challenge, JSON.stringify({ protocol: 1, nonce: "0".repeat(64) })));
       await textIn(reader);
       await line.write(textFrame(KIND.listenerProof, JSON.stringify({ term: 1, proof: "0".repeat(64) })));
     }],
     ["its own proof", async (line) => {
-      const reader = new FrameReader(line, noStats());
+      const reader = new FrameReader(line, new ChannelStats());
       const hello = await textIn(reader);
       await line.write(textFrame(KIND.challenge, JSON.stringify({ protocol: 1, nonce: hello.nonce })));
       const { proof } = await textIn(reader);

@@ -2,19 +2,10 @@
 
 import { FrameReader, HELLO_BOUNDS, textFrame } from "../../src/channel/frames.ts";
 import { type Intent, meetListener } from "../../src/channel/hello.ts";
-import type { ChannelStats, Identity } from "../../src/channel/hub.ts";
+import { ChannelStats, type Identity } from "../../src/channel/hub.ts";
 import type { Line } from "../../src/channel/line.ts";
 import { SECRET } from "./members.ts";
 
-export const noStats = (): ChannelStats => ({
-  opened: 0,
-  lost: 0,
-  refusedPeers: 0,
-  framesSent: 0,
-  framesReceived: 0,
-  bytesSent: 0,
-  bytesReceived: 0,
-});
 export const identityOf = (term: number, parts: Partial<Identity> = {}): Identity => ({
   database: "db",
   secret: SECRET,
@@ -40,7 +31,7 @@ export async function meet(
   intent: Intent = "channel",
   identity = identityOf(term),
 ) {
-  const stats = noStats();
+  const stats = new ChannelStats();
   const reader = new FrameReader(line, stats);
   return { reader, found: await meetListener({ line, reader, identity, stats }, expected, intent) };
 }

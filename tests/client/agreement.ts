@@ -11,8 +11,8 @@ type Answer<Call extends (...input: never[]) => Promise<unknown>> = Awaited<Retu
 /** The answer of a call that returns nothing. */
 type Nothing = Record<never, never>;
 
-/** What reserve, track and can-use send: four positional members, and the members of their options. */
-type Metered<Name extends "reserve" | "track" | "canUse"> =
+/** What reserve, track, can-use and explain send: four positional members, and the members of their options. */
+type Metered<Name extends "reserve" | "track" | "canUse" | "explain"> =
   & {
     userId: Input<Calls[Name]>[0];
     event: Input<Calls[Name]>[1];
@@ -37,6 +37,7 @@ interface ClientOperations {
   release: [Settled & Client.ReleaseOptions, Nothing];
   track: [Metered<"track">, Answer<Calls["track"]>];
   canUse: [Metered<"canUse">, Answer<Calls["canUse"]>];
+  explain: [Metered<"explain">, Answer<Calls["explain"]>];
   getUsage: [{ userId?: string; event?: string }, Answer<Calls["usage"]>];
   // `Usage` is the answer of both calls; only this one never has the duplicates.
   getMyUsage: [{ event?: string }, Omit<Answer<Calls["usageMe"]>, "duplicateActiveSubscriptions">];

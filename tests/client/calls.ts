@@ -36,7 +36,7 @@ const SCOPES: Record<ConsentScope, true> = {
 
 const PARTS: readonly [name: string, part: (scene: Scene) => Promise<void>][] = [
   ["subscriptions, users and plans", subscribe],
-  ["reserve, commit, release, track, can-use and usage", meter],
+  ["reserve, commit, release, track, can-use, explain and usage", meter],
   ["credits and their ledger", credit],
   ["aliases", merge],
   ["the feed", readFeed],
@@ -123,6 +123,8 @@ async function meter({ client }: Scene): Promise<void> {
 
   const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000, maxOutputTokens: 1 });
   assert.deepEqual([can.allowed, can.reasons, can.details.length], [false, ["limit_reached"], 1]);
+  const why = await client.explain("u", "image.x", 1, {}, { ...size, count: 1000, maxOutputTokens: 1 });
+  assert.deepEqual([why.allowed, why.reasons, why.groups[0]?.fits], [false, ["limit_reached"], false]);
   const refused = await client.reserve("stranger", "image.x");
   assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);
   assert.deepEqual((await client.usage("u", "image.x")).counters.map(({ count }) => count), [2]);

@@ -23,6 +23,7 @@ const SECRET_CALLS: ((client: HoldfastClient) => Promise<unknown>)[] = [
   (client) => client.release("rsv_1"),
   (client) => client.track("u", "e"),
   (client) => client.canUse("u", "e"),
+  (client) => client.explain("u", "e"),
   (client) => client.compose("recap", "u"),
   (client) => client.withReservation({ userId: "u", event: "e" }, () => ({ value: 1 })),
   (client) => client.subscriptions.upsert({ userId: "u", planId: "p" }),

@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { STATUS } from "../../routes/errors.ts";
+import { showExplain } from "../../routes/explain.ts";
 import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/wire.ts";
 import { numberOf } from "../../src/domain/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
@@ -278,6 +279,8 @@ export class DecideSystem {
             })),
           }),
         );
+      case "explain":
+        return this.ask(userOf(input), "explain", callOf(input), now, showExplain);
       case "track": {
         const costCents = amountOrNull(input["costCents"]);
         const usage = usageOf(input);

@@ -116,7 +116,7 @@ Deno.test("a read decides no change unless something was due", () => {
     fc.property(anyPlan, fc.array(step, { maxLength: 30 }), (planId, steps) => {
       run(planId, steps, (scene) => {
         scene.do("settle", {});
-        for (const name of ["usage", "user", "settle", "canUse"] as const) {
+        for (const name of ["usage", "user", "settle", "canUse", "explain"] as const) {
           const input = { event: "x.make", metadata: null, size: sizeOf() };
           const context = { now: scene.now, catalog: scene.catalog, ids: countedIds(1), balancesLeft: null };
           assert.deepEqual(decide(scene.state, name, input, context).changes, [], name);

@@ -1,7 +1,7 @@
 // Which events a rule covers.
 
 import assert from "node:assert/strict";
-import { matchesAny, type MatchRule, patternCovers } from "../../src/domain/match.ts";
+import { matchesAny, type MatchRule, nearestDifferences, patternCovers } from "../../src/domain/match.ts";
 
 Deno.test("a pattern is a name, a prefix with one final star, or a star", () => {
   const rows: [pattern: string, other: string, covers: boolean][] = [
@@ -56,4 +56,32 @@ Deno.test("any rule of a group is enough, and a rule without metadata covers eve
   assert.equal(matchesAny(rules, "b", { text: "{}", members: { k: "w" } }), true);
   assert.equal(matchesAny(rules, "a", null), false);
   assert.equal(matchesAny([], "a", null), false);
+});
+
+Deno.test("the nearest rule is the one of those that name the event with the fewest differing keys, the first on a tie", () => {
+  const rules: MatchRule[] = [
+    { event: "b" },
+    { event: "a", metadata: { size: "5", fast: "true" } },
+    { event: "a", metadata: { size: "6", fast: "true" } },
+    { event: "a", metadata: { style: "hd" } },
+  ];
+  const rows: [
+    members: Record<string, unknown> | null,
+    differences: Record<string, [string, string | null]>,
+  ][] = [
+    [null, { style: ["hd", null] }],
+    [{ style: "hd" }, {}],
+    [{ size: 5, style: [1] }, { fast: ["true", null] }],
+    [{ size: 6, fast: true, style: "sd" }, {}],
+    [{ size: 7, fast: true }, { size: ["5", "7"] }],
+    [{ fast: true, style: { deep: 1 } }, { size: ["5", null] }],
+  ];
+  for (const [members, expected] of rows) {
+    const metadata = members === null ? null : { text: "", members };
+    const differences = [...nearestDifferences(rules, "a", metadata) ?? []];
+    const shown = Object.fromEntries(differences.map(([name, { wanted, given }]) => [name, [wanted, given]]));
+    assert.deepEqual(shown, expected, JSON.stringify(members));
+    assert.equal(differences.length === 0, matchesAny(rules, "a", metadata));
+  }
+  assert.equal(nearestDifferences(rules, "c", null), null);
 });

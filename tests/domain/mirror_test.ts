@@ -14,6 +14,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "credits/revoke": "credits/grant",
   "merging/merge_report": "merging/merge",
   "metering/event": "metering/track",
+  "metering/explain_text": "metering/explain",
+  "metering/explanation": "metering/explain",
   "metering/final_parts": "metering/commit",
   "metering/generation": "metering/generate",
   "metering/record_event": "metering/prompt_log",

@@ -26,7 +26,7 @@ Deno.test("a system that prices holds by the catalog in force, not by their own 
   await assert.rejects(run, /\(commit\): the system and the model differ\n.*(cents|current)/);
 });
 
-Deno.test("a workload meets every way in which a call is priced, and changes of prices", async () => {
+Deno.test("a workload meets every way in which a call is priced and explained, and changes of prices", async () => {
   const met = new Map<string, number>();
   for (const catalog of Object.values(catalogs)) {
     const system = new DecideSystem({ catalog });
@@ -48,6 +48,7 @@ Deno.test("a workload meets every way in which a call is priced, and changes of 
     "prices: an unpriced call is refused",
     "commit unpriced_model",
     "track unpriced_model",
+    ...["matched", "event", "holds of a group"].map((what) => `explain: ${what}`),
   ];
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });

@@ -252,6 +252,11 @@ export class Scene {
     return this.ask("canUse", callOf(size, call));
   }
 
+  /** Explain as it answers. */
+  explain(size: Size | number, call: Call = {}) {
+    return this.ask("explain", callOf(size, call));
+  }
+
   /** Tracks; the match status of the event. */
   track(
     size: Size | number,

@@ -43,7 +43,7 @@ function schemaOf(method: string, path: string): z.ZodType | null {
 }
 
 /** Calls that a tight user takes part in. */
-const METERING = /\/(reserve|track|can-use|usage)$/;
+const METERING = /\/(reserve|track|can-use|explain|usage)$/;
 const SLOW = /\/(sweep|move-history|delete-person)$/;
 const QUERIED = new Set(["GET", "HEAD", "OPTIONS"]);
 

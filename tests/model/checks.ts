@@ -2,7 +2,7 @@
 // the calls that the model knows. (interface.md: Endpoints, Errors; decisions.md 1.)
 
 import { fromNumber } from "./decimal.ts";
-import type { Input, Operation } from "./document.ts";
+import type { Input, ModelRequest } from "./document.ts";
 
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
@@ -23,12 +23,13 @@ export function withoutNulls(input: Input): Input {
   }));
 }
 
-export function isValid(op: Operation, input: Input, now: number): boolean {
+export function isValid(op: ModelRequest["op"], input: Input, now: number): boolean {
   switch (op) {
     case "reserve":
       return asksForQuota(input) && hasLongestAnswer(input) &&
         optional(input["ttlSeconds"], (value) => isNumber(value, 10, 86400));
     case "canUse":
+    case "explain":
       return asksForQuota(input) && hasLongestAnswer(input);
     case "track":
       return asksForQuota(input) && optional(input["costCents"], (value) => isNumber(value, 0)) &&

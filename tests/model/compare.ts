@@ -2,7 +2,7 @@
 // words where the two differ. Message texts are not looked at. Lists to which the specification gives
 // no order are compared as sets; an optional member may be left out where it would say nothing.
 
-import { allowedBy, EITHER, type ModelReply } from "./document.ts";
+import { allowedBy, EITHER, type ModelReply, namesIn } from "./document.ts";
 
 /** Lists without an order of their own, by the end of their path. */
 const SETS = [
@@ -37,6 +37,11 @@ export function compare(predicted: ModelReply, observed: ModelReply): string[] {
   return leavesOf(predicted, observed).flatMap(({ path, predicted, observed }) => {
     if (predicted === EITHER && typeof observed === "boolean") return [];
     if (allowedBy(predicted)?.includes(observed as number)) return [];
+    const names = namesIn(predicted);
+    if (names !== null) {
+      const isNamed = typeof observed === "string" && names.every((name) => observed.includes(name));
+      return isNamed ? [] : [`${path}: expected ${predicted}, observed ${show(observed)}`];
+    }
     if (isPlaceholder(predicted) && typeof observed === "string") {
       const prefix = predicted.slice(1, -1).split(" ")[0] ?? "";
       return prefix !== "a" && observed.startsWith(prefix)

@@ -121,7 +121,8 @@ export type Operation =
 export type Input = Record<string, unknown>;
 
 export interface ModelRequest {
-  op: Operation;
+  /** No workload picks explain: it goes with each can-use. */
+  op: Operation | "explain";
   input: Input;
 }
 
@@ -139,6 +140,17 @@ export function oneOf(first: number, second: number): number | string {
 export function allowedBy(predicted: unknown): number[] | null {
   const parts = typeof predicted === "string" ? /^«(\d+) or (\d+)»$/.exec(predicted) : null;
   return parts === null ? null : [Number(parts[1]), Number(parts[2])];
+}
+
+/** Stands in a prediction where any text will do that names some things. */
+export function naming(names: string[]): string {
+  return `«a text with ${JSON.stringify(names)}»`;
+}
+
+/** The names that a prediction made by `naming` asks for; null for any other prediction. */
+export function namesIn(predicted: unknown): string[] | null {
+  const parts = typeof predicted === "string" ? /^«a text with (\[.*\])»$/.exec(predicted) : null;
+  return parts?.[1] === undefined ? null : JSON.parse(parts[1]);
 }
 
 /** An answer without envelope: `data` of a success; `code` and `details` of an error. */

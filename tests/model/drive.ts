@@ -57,6 +57,12 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       outcomes.set("alias after its dry run", (outcomes.get("alias after its dry run") ?? 0) + 1);
     }
     before = sent;
+    if (request.op === "canUse") {
+      const why: ModelRequest = { op: "explain", input: request.input };
+      const said = await options.send(structuredClone(why), now);
+      differences.push(...compare(model.handle(why, now, said), said).map((each) => `explain: ${each}`));
+      differences.push(...disagreements(observed, said));
+    }
     recent.push(
       `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`,
     );
@@ -76,6 +82,14 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   }
   for (const [name, times] of model.cases) outcomes.set(name, times);
   return outcomes;
+}
+
+/** In what an explain says otherwise than the can-use right before it. */
+function disagreements(can: ModelReply, why: ModelReply): string[] {
+  return (["allowed", "matched", "reasons"] as const).flatMap((name) => {
+    const [told, explained] = [can.data?.[name], why.data?.[name]].map((value) => JSON.stringify(value));
+    return told === explained ? [] : [`explain: ${name} is ${explained}, and can-use says ${told}`];
+  });
 }
 
 interface Sent {

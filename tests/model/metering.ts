@@ -43,7 +43,7 @@ import type { Window } from "./windows.ts";
 
 const DEFAULT_TTL_SECONDS = 600;
 
-interface Asked {
+export interface Asked {
   user: User;
   /** What prices it. */
   row: ModelRow | undefined;
@@ -77,7 +77,7 @@ interface Share {
   wallet: Balance[];
 }
 
-interface Decision {
+export interface Decision {
   primary: SubscriptionRow | null;
   window: Window | null;
   matched: MatchedGroup[];
@@ -236,7 +236,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
   });
 }
 
-function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked {
+export function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked {
   const event = String(input["event"]);
   const metadata = (input["metadata"] ?? null) as Metadata | null;
   const row = modelRowOf(world.catalog, event, metadata);
@@ -251,7 +251,7 @@ function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked
 }
 
 /** What a call would be answered, without changing anything. */
-function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
+export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
   const primary = world.primary(asked.user, now);
   const window = primary && world.window(primary, now);
   const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];

@@ -13,10 +13,10 @@ import {
   type ModelOptions,
   type ModelReply,
   type ModelRequest,
-  type Operation,
   refusal,
 } from "./document.ts";
 import { settle } from "./entry.ts";
+import { explain } from "./explain.ts";
 import { alias, aliasBatch } from "./merge.ts";
 import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
@@ -77,7 +77,13 @@ export class Model {
     return this.#dispatch(request.op, input, now, realNow, observed);
   }
 
-  #dispatch(op: Operation, input: Input, now: number, realNow: number, observed?: ModelReply): ModelReply {
+  #dispatch(
+    op: ModelRequest["op"],
+    input: Input,
+    now: number,
+    realNow: number,
+    observed?: ModelReply,
+  ): ModelReply {
     const world = this.#world;
     switch (op) {
       case "reserve":
@@ -90,6 +96,8 @@ export class Model {
         return track(world, input, now, realNow);
       case "canUse":
         return canUse(world, input, now);
+      case "explain":
+        return explain(world, input, now);
       case "usage":
         return usage(world, input, now);
       case "users":

@@ -414,7 +414,7 @@ export class World {
 }
 
 /** Windows of one start share a counter. */
-function isSamePlace(a: Place, b: Place): boolean {
+export function isSamePlace(a: Place, b: Place): boolean {
   return a.planId === b.planId && a.groupId === b.groupId && a.window.start === b.window.start;
 }
 

@@ -1,7 +1,7 @@
 // Requests of the model on their way to a real service: which method, path and body each stands for. The way
 // back is `replyFromWire`. (interface.md: Endpoints; decisions.md 1.)
 
-import { type Input, type ModelReply, type ModelRequest, type Operation, replyFromWire } from "./document.ts";
+import { type Input, type ModelReply, type ModelRequest, replyFromWire } from "./document.ts";
 
 /** A request as HTTP knows it, under `/api/v1`. */
 export interface WireRequest {
@@ -17,12 +17,13 @@ export type CallApi = (
   body?: unknown,
 ) => Promise<{ status: number; body: unknown }>;
 
-const POSTS: Partial<Record<Operation, string>> = {
+const POSTS: Partial<Record<ModelRequest["op"], string>> = {
   reserve: "/reserve",
   commit: "/commit",
   release: "/release",
   track: "/track",
   canUse: "/can-use",
+  explain: "/explain",
   subscribe: "/subscriptions",
   grant: "/credits/grant",
   revoke: "/credits/revoke",

@@ -200,7 +200,7 @@ export class Workload {
     return this.#random.weighted({ ...ENDPOINTS, ...MERGE_OPERATIONS });
   }
 
-  #nextOfBurst(): ModelRequest | null {
+  #nextOfBurst(): { op: Operation; input: Input } | null {
     if (!this.#burst) return null;
     const { op, input } = this.#burst;
     if ((this.#burst.left -= 1) <= 0) this.#burst = null;

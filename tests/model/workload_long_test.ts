@@ -74,6 +74,7 @@ Deno.test("a workload over each catalog meets every outcome, and equals itself b
     "ledger invalid_request",
     "users depleted",
     "usage active",
+    "explain: metadata",
   ];
   assert.deepEqual(wanted.filter((outcome) => !seen.has(outcome)), []);
 });

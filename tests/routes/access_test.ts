@@ -26,6 +26,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "POST /v1/release": { body: { reservationId: "rsv_x" } },
   "POST /v1/track": { body: { userId: "u", event: "image.x" } },
   "POST /v1/can-use": { body: { userId: "u", event: "image.x" } },
+  "POST /v1/explain": { body: { userId: "u", event: "image.x" } },
   "POST /v1/subscriptions": { body: { userId: "u", planId: "plan_pro" } },
   "DELETE /v1/subscriptions": { body: { userId: "u" } },
   "GET /v1/usage": { path: "/usage?userId=u" },
@@ -51,9 +52,10 @@ function outcomeOf({ status, body }: Answer): string {
 Deno.test("every operation has its place in the table of access", () => {
   const known = ENDPOINTS.map(({ method, path }) => `${method} ${path}`);
   const untested = known.filter((name) =>
-    /\/v1\/(reserve|commit|release|track|can-use|subscriptions|usage|users|plans|events|test-clock)\b/.test(
-      name,
-    ) &&
+    /\/v1\/(reserve|commit|release|track|can-use|explain|subscriptions|usage|users|plans|events|test-clock)\b/
+      .test(
+        name,
+      ) &&
     !(name in CALLS)
   );
   assert.deepEqual(untested, []);
@@ -93,7 +95,16 @@ Deno.test("a public key is refused before anything of the call is looked at and 
   const app = await appWithUser(service);
   const before = await pictureOf(app);
   for (
-    const path of ["/reserve", "/commit", "/release", "/track", "/can-use", "/subscriptions", "/test-clock"]
+    const path of [
+      "/reserve",
+      "/commit",
+      "/release",
+      "/track",
+      "/can-use",
+      "/explain",
+      "/subscriptions",
+      "/test-clock",
+    ]
   ) {
     for (const body of ["{", { userId: 5 }, "x".repeat(2 * 1024 * 1024)]) {
       const answer = await app.call("POST", path, body, { key: app.publicLive });

@@ -7,7 +7,7 @@ import { appWithUser, assertRefused, dataOf, pictureOf, serviceOfFile } from "./
 
 const service = serviceOfFile();
 const MIB = 1024 * 1024;
-const POSTS = ["/reserve", "/commit", "/release", "/track", "/can-use", "/subscriptions"];
+const POSTS = ["/reserve", "/commit", "/release", "/track", "/can-use", "/explain", "/subscriptions"];
 
 /** Sends bytes as they are, with the length declared or in chunks. */
 async function sendBytes(app: TestApp, path: string, bytes: Uint8Array<ArrayBuffer>, isChunked: boolean) {
@@ -270,7 +270,7 @@ Deno.test("metadata has at most 16 KiB as JSON, counted in bytes", async () => {
     assert.deepEqual((await dataOf(app.call("GET", `/events/${eventId}`))).metadata, exact);
     const before = await pictureOf(app);
     assertRefused(await track(fill(char, 16 * 1024 + 1)), 400, "invalid_request", char);
-    for (const path of ["/reserve", "/can-use"]) {
+    for (const path of ["/reserve", "/can-use", "/explain"]) {
       const body = { userId: "u", event: "image.x", metadata: fill(char, 16 * 1024 + 1) };
       assertRefused(await app.call("POST", path, body), 400, "invalid_request", path);
     }
@@ -286,6 +286,7 @@ Deno.test("a known path answers other methods 405, an unknown one 404, both only
     "/release": ["POST"],
     "/track": ["POST"],
     "/can-use": ["POST"],
+    "/explain": ["POST"],
     "/subscriptions": ["POST", "DELETE"],
     "/usage": ["GET"],
     "/usage/me": ["GET"],

@@ -75,6 +75,7 @@ const CASES: readonly Case[] = [
     options: NO_OBJECT,
   }],
   ["POST /can-use", () => CALL, { userId: NO_ID, event: NO_EVENT, ...SIZE, ...METADATA, options: NO_OBJECT }],
+  ["POST /explain", () => CALL, { userId: NO_ID, event: NO_EVENT, ...SIZE, ...METADATA, options: NO_OBJECT }],
   ["POST /track", () => CALL, {
     userId: NO_ID,
     event: NO_EVENT,

@@ -106,6 +106,7 @@ Deno.test("what contradicts a usage, and what is no usage, is refused by the nam
     ["/track", { ...CHAT, cost: 5 }, "cost"],
     ["/reserve", { ...CHAT, outputTokens: 5 }, "outputTokens"],
     ["/can-use", { ...CHAT, tokens: 5 }, "tokens"],
+    ["/explain", { ...CHAT, tokens: 5 }, "tokens"],
     ["/reserve", { ...CHAT, maxOutputTokens: 0 }, "maxOutputTokens"],
   ];
   for (const [path, body, at] of rows) {

@@ -108,7 +108,8 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
   return answered({ ...reading, groups });
 }
 
-function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
+/** The call with its amounts by unit, as reserve, can-use and explain weigh it. */
+export function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
   const isUnpriced = priceRow === null && size.inputCostCents === null;
   return { event, metadata, amounts: reserveAmounts(size, priceRow), isUnpriced };
 }

@@ -59,6 +59,7 @@ async function walkMetering(tour: Tour): Promise<void> {
   await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
   await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
   await record("canUse", { body: { ...body, count: 100 } });
+  await record("explain", { body: { ...body, count: 500 } });
 }
 
 /** The examples of reserve and commit that stay: work of a model, settled by what its server reports. */

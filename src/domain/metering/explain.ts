@@ -1,0 +1,110 @@
+// Explain: what can-use says of a call, with all that the assessment saw, for people who must tell a customer why. It is
+// the assessment of reserve and can-use, asked to keep every group of the plan; nothing is decided here a second time.
+// Section 1 of beyond.md, "Explain".
+
+import { type Amount, smaller } from "../amount.ts";
+import type { Context } from "../context.ts";
+import { packNameOf, statusOf } from "../credits/credit.ts";
+import type { Draft } from "../draft.ts";
+import { matchesAny, nearestDifferences } from "../match.ts";
+import { named } from "../plans/standing.ts";
+import type { Subscription } from "../plans/subscription.ts";
+import { priceRowOf } from "../pricing/amounts.ts";
+import { answered, type Result } from "../result.ts";
+import { counterKey, type CounterRef } from "./counter.ts";
+import { explainText } from "./explain_text.ts";
+import type { ExplainAnswer, ExplainedBalance, ExplainedGroup, Fit, Meeting } from "./explanation.ts";
+import { type CanUseInput, sized } from "./reserve.ts";
+import {
+  assess,
+  type Assessment,
+  type GroupReading,
+  roomIn,
+  type SeenGroup,
+  type SizedCall,
+} from "./room.ts";
+
+/** What can-use would answer now, and why. Changes nothing. */
+export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {
+  const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
+  const seen: SeenGroup[] = [];
+  const assessment = assess(draft, context, call, "gate", seen);
+  const { standing, matched, reasons } = assessment;
+  const held = heldByCounter(draft);
+  const groups = standing === null ? [] : seen.map((group) => explainGroup(group, standing.row, call, held));
+  const credits = explainCredits(draft, assessment, call, context);
+  return answered({
+    allowed: reasons.length === 0,
+    matched,
+    reasons,
+    text: explainText(assessment, groups, credits),
+    subscription: standing === null ? null : named(standing.row, context.catalog),
+    groups,
+    credits,
+  });
+}
+
+function explainGroup(
+  { covers, ...reading }: SeenGroup,
+  row: Subscription,
+  call: SizedCall,
+  held: ReadonlyMap<string, Amount>,
+): ExplainedGroup {
+  const { group, counter } = reading;
+  return {
+    ...reading,
+    isCustom: Object.hasOwn(row.customLimits, group.id),
+    held: smaller(held.get(counter.key) ?? 0n, counter.count),
+    meeting: covers ? { why: "matched" } : meetingOf(reading, call),
+    fit: covers ? fitOf(reading, call.amounts[group.unit]) : null,
+  };
+}
+
+function meetingOf({ group }: GroupReading, { event, metadata }: SizedCall): Meeting {
+  const differences = nearestDifferences(group.matches, event, metadata);
+  return differences === null ? { why: "event" } : { why: "metadata", metadata: differences };
+}
+
+function fitOf(reading: GroupReading, need: Amount): Fit {
+  const room = roomIn(reading, "gate");
+  return { need, room, fits: need === 0n ? room > 0n : need <= room };
+}
+
+/**
+ * What open reservations hold of each counter, by its key: what their lines took from it, and what those took that left
+ * it by a change of plan and that it still contains.
+ */
+function heldByCounter(draft: Draft): ReadonlyMap<string, Amount> {
+  const held = new Map<string, Amount>();
+  const add = ({ planId, groupId, window }: CounterRef, taken: Amount) => {
+    const key = counterKey(planId, groupId, window.start);
+    held.set(key, (held.get(key) ?? 0n) + taken);
+  };
+  for (const { lines } of draft.openHolds()) {
+    for (const line of lines) {
+      add(line, line.taken);
+      for (const ref of line.left ?? []) add(ref, line.taken);
+    }
+  }
+  return held;
+}
+
+function explainCredits(
+  draft: Draft,
+  { credits }: Assessment,
+  { event, metadata }: SizedCall,
+  { catalog, now }: Context,
+): ExplainedBalance[] {
+  const shown: ExplainedBalance[] = [];
+  for (const row of draft.balancesInOrder()) {
+    if (statusOf(row, now) !== "active") continue;
+    const line = credits.find(({ balanceId }) => balanceId === row.id);
+    shown.push({
+      row,
+      packName: packNameOf(catalog, row),
+      matches: matchesAny(row.matches, event, metadata),
+      wouldPay: line?.taken ?? 0n,
+    });
+  }
+  return shown;
+}

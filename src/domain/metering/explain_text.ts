@@ -1,0 +1,178 @@
+// The text of an explanation: one or two plain sentences that a support person can read out. They name groups by label,
+// amounts and unit; never keys, prompts, or what the call's metadata holds.
+
+import { type Amount, decimalOf } from "../amount.ts";
+import type { Unit } from "../plans/plan.ts";
+import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
+import type { Assessment } from "./room.ts";
+
+/** A group that covers the call. */
+type Covering = ExplainedGroup & { readonly fit: Fit };
+
+/** Says in one or two sentences why a call is allowed or refused. */
+export function explainText(
+  assessment: Assessment,
+  groups: readonly ExplainedGroup[],
+  credits: readonly ExplainedBalance[],
+): string {
+  const covering = groups.filter((each): each is Covering => each.fit !== null);
+  const [reason] = assessment.reasons;
+  if (reason === undefined) {
+    const [first] = covering;
+    return first === undefined ? paidByCredits(assessment, credits) : allowed(first, covering, credits);
+  }
+  switch (reason) {
+    case "no_subscription":
+      return `Refused: ${noPlan(assessment)}. ${shortCredits(credits)}`;
+    case "unmatched_event":
+      return `Refused: ${noPlan(assessment)}. ${nearMiss(groups) ?? shortCredits(credits)}`;
+    case "unpriced_model":
+      return unpriced(covering);
+    case "limit_reached":
+    case "reservation_headroom_exceeded": {
+      const ids = new Set(assessment.blocking.map(({ group }) => group.id));
+      const refusing = covering.filter(({ group }) => ids.has(group.id));
+      return refused(refusing, reason === "limit_reached", credits);
+    }
+  }
+}
+
+function allowed(
+  first: Covering,
+  covering: readonly Covering[],
+  credits: readonly ExplainedBalance[],
+): string {
+  const main = covering.find(({ fit }) => !fit.fits) ?? first;
+  const { fit } = main;
+  const others = covering.filter((each) => each !== main);
+  const paid = paidBy(credits);
+  const start = fit.fits
+    ? `Allowed: the limit ${nameOf(main)} has room, with ${usedOf(main)} used and ${
+      decimalOf(fit.need)
+    } needed`
+    : `Allowed with credits: the limit ${nameOf(main)} has room for ${decimalOf(fit.room)}, with ${
+      usedOf(main)
+    } used, and the call needs ${decimalOf(fit.need)}`;
+  if (paid !== null) return `${start}. ${paid}.`;
+  if (!fit.fits) {
+    return `${start}. Such a call passes while the limit or credits that match have anything left.`;
+  }
+  return others.length === 0 ? `${start}.` : `${start}. ${labelsOf(others)} ${haveOf(others)} room too.`;
+}
+
+function paidByCredits(assessment: Assessment, credits: readonly ExplainedBalance[]): string {
+  return `Allowed with credits alone: ${noPlan(assessment)}. ${paidBy(credits)}.`;
+}
+
+/** The first group's numbers, and the labels of all others. */
+function refused(
+  refusing: readonly Covering[],
+  byQuota: boolean,
+  credits: readonly ExplainedBalance[],
+): string {
+  const [main, ...others] = refusing;
+  if (main === undefined) throw new Error("A limit refuses a call, and no group lacks room");
+  const used = `${usedOf(main)} are used${heldOf(main)}`;
+  const need = main.fit.need === 0n
+    ? "a call that needs 0 asks that some is left"
+    : `the call needs ${decimalOf(main.fit.need)}`;
+  const why = byQuota ? `${used}, and ${need}` : `${used}, ${headroomOf(main)}, and ${need}`;
+  const also = others.length === 0 ? "" : `${labelsOf(others)} ${haveOf(others)} no room either. `;
+  const units = new Set(refusing.map(({ group }) => group.unit));
+  const matching = credits.filter(({ row, matches }) => matches && units.has(row.unit));
+  const left = matching.length === 0 ? "" : `Credits that match have too little left: ${leftOf(matching)}.`;
+  if (also === "" || left === "") {
+    return `Refused by the limit ${nameOf(main)}: ${why}. ${also}${left}`.trim();
+  }
+  return `Refused by the limit ${nameOf(main)}: ${why}. ${also.slice(0, -2)}; ${lowered(left)}`;
+}
+
+function headroomOf({ group: { headroom }, gate, quota, fit }: Covering): string {
+  return headroom?.mode === "multiplier"
+    ? `headroom asks for ${decimalOf(headroom.value)} times the need, which leaves room for ${
+      decimalOf(fit.room)
+    }`
+    : `reserves stop at ${decimalOf(gate ?? quota)} to keep headroom`;
+}
+
+function unpriced(covering: readonly Covering[]): string {
+  const [main, ...others] = covering.filter(({ group }) => group.unit === "cents");
+  if (main === undefined) throw new Error("A price is missing, and no group counts cents");
+  const labels = others.length === 0
+    ? ""
+    : `, and so ${others.length === 1 ? "does" : "do"} ${labelsOf(others)}`;
+  return `Refused: the limit ${nameOf(main)}, with ${
+    usedOf(main)
+  } used, needs to know what the call costs${labels}. ` +
+    "The call names neither a model with a price nor its cost.";
+}
+
+function noPlan({ standing }: Assessment): string {
+  return standing === null
+    ? "the user has no active subscription"
+    : `no limit of the plan ${quoted(standing.plan.name)} covers the event`;
+}
+
+/** The groups that would cover the event with other metadata. */
+function nearMiss(groups: readonly ExplainedGroup[]): string | null {
+  const near = groups.filter(({ meeting }) => meeting.why === "metadata");
+  if (near.length === 0) return null;
+  return `${labelsOf(near)} would with other metadata than the call has.`;
+}
+
+function shortCredits(credits: readonly ExplainedBalance[]): string {
+  const matching = credits.filter(({ matches }) => matches);
+  if (matching.length === 0) return "There are no credits for it either.";
+  return `Credits that match do not pay for it in full: ${leftOf(matching)} left.`;
+}
+
+function paidBy(credits: readonly ExplainedBalance[]): string | null {
+  const paying = credits.filter(({ wouldPay }) => wouldPay > 0n);
+  if (paying.length === 0) return null;
+  const sums = sumsOf(paying.map(({ row, wouldPay }) => [row.unit, wouldPay]));
+  const packs = [...new Set(paying.map(({ packName }) => quoted(packName)))];
+  return `Credits from ${listed(packs)} pay ${sums}`;
+}
+
+function leftOf(credits: readonly ExplainedBalance[]): string {
+  return sumsOf(credits.map(({ row }) => [row.unit, row.remaining]));
+}
+
+/** Amounts added up by unit: "3 (count) and 40 (tokens)". */
+function sumsOf(parts: readonly (readonly [Unit, Amount])[]): string {
+  const sums = new Map<Unit, Amount>();
+  for (const [unit, amount] of parts) sums.set(unit, (sums.get(unit) ?? 0n) + amount);
+  return listed([...sums].map(([unit, amount]) => `${decimalOf(amount)} (${unit})`));
+}
+
+function nameOf({ group }: ExplainedGroup): string {
+  return `${quoted(group.label)} (${group.unit})`;
+}
+
+function usedOf({ counter, quota }: ExplainedGroup): string {
+  return `${decimalOf(counter.count)} of ${decimalOf(quota)}`;
+}
+
+function heldOf({ held }: ExplainedGroup): string {
+  return held === 0n ? "" : ` (${decimalOf(held)} of them held by open reservations)`;
+}
+
+function labelsOf(groups: readonly ExplainedGroup[]): string {
+  return listed(groups.map(({ group }) => quoted(group.label)));
+}
+
+function haveOf(groups: readonly unknown[]): string {
+  return groups.length === 1 ? "has" : "have";
+}
+
+function quoted(name: string): string {
+  return `"${name}"`;
+}
+
+function listed(texts: readonly string[]): string {
+  return texts.length < 2 ? texts.join("") : `${texts.slice(0, -1).join(", ")} and ${texts.at(-1)}`;
+}
+
+function lowered(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
+}

@@ -1,0 +1,147 @@
+// What an explanation says of a call: each group of the plan beside the call, what open holds have of it, and what each
+// balance would pay. Of its text only the labels are predicted that it must name. (beyond.md 1: Explain.)
+
+import {
+  type Input,
+  type LimitGroup,
+  type MatchRule,
+  type ModelReply,
+  naming,
+  success,
+  type WireData,
+} from "./document.ts";
+import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
+import { type Asked, decide, type Decision, readAsked } from "./metering.ts";
+import { covers, gateOf, headroomOf, type Metadata, roomOf, ruleMatches } from "./rules.ts";
+import {
+  type Balance,
+  isoOrNull,
+  isSamePlace,
+  type Place,
+  type SubscriptionRow,
+  type World,
+} from "./state.ts";
+import { inOrder, statusOf } from "./wallet.ts";
+import type { Window } from "./windows.ts";
+
+export function explain(world: World, input: Input, now: number): ModelReply {
+  const asked = readAsked(world, input, "reserve");
+  const decision = decide(world, asked, "headroom", now);
+  const { primary, window, matched, reason } = decision;
+  const plan = primary && world.plan(primary.planId);
+  return success({
+    allowed: reason === null,
+    matched: matched.length > 0 || reason === null,
+    reasons: reason === null ? [] : [reason],
+    text: naming(labelsOf(decision)),
+    subscription: primary && plan
+      ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
+      : null,
+    groups: primary && window && plan
+      ? plan.limits.map((group) => groupAnswer(world, asked, primary, window, group))
+      : [],
+    credits: creditsAnswer(world, asked, decision, now),
+  });
+}
+
+/** Choice: a refusal by limits names all groups without room, others need no label. */
+function labelsOf({ reason, blocking, matched, shares }: Decision): string[] {
+  if (reason === "limit_reached") return blocking.map(({ group }) => group.label);
+  if (reason === "unpriced_model") {
+    return matched.filter(({ group }) => group.unit === "cents").map(({ group }) => group.label);
+  }
+  if (reason !== "reservation_headroom_exceeded") return [];
+  return shares.flatMap(({ unit, need, wallet }) => {
+    const paid = wallet.reduce((sum, { remaining }) => sum + remaining, ZERO);
+    const left = need - smaller(paid, need);
+    if (need === ZERO && wallet.length > 0) return [];
+    return matched.filter(({ group, room, gate, counter }) =>
+      group.unit === unit && (need === ZERO ? counter.count >= gate : room < left)
+    ).map(({ group }) => group.label);
+  });
+}
+
+function groupAnswer(
+  world: World,
+  { user, event, metadata, amounts }: Asked,
+  primary: SubscriptionRow,
+  window: Window,
+  group: LimitGroup,
+): WireData {
+  const plan = world.plan(primary.planId);
+  const quota = world.quota(primary, group);
+  const headroom = headroomOf(plan, group) ?? null;
+  const { count } = world.counter(user.id, plan.id, group.id, window);
+  const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
+  const need = amounts[group.unit];
+  const room = roomOf(quota, count, headroom ?? undefined);
+  const held = heldOn(world, user.id, { planId: plan.id, groupId: group.id, window });
+  const meeting = isCovering ? { why: "matched" } : meetingOf(group.matches, event, metadata);
+  world.note(`explain: ${meeting.why}`);
+  if (held > ZERO) world.note("explain: holds of a group");
+  return {
+    groupId: group.id,
+    label: group.label,
+    unit: group.unit,
+    covers: isCovering,
+    ...meeting,
+    quota: toNumber(quota),
+    isCustom: primary.customLimits.has(group.id),
+    headroom: headroom && { mode: headroom.mode, value: headroom.value },
+    gate: headroom && toNumber(gateOf(quota, headroom)),
+    current: toNumber(count),
+    held: toNumber(smaller(held, count)),
+    need: isCovering ? toNumber(need) : null,
+    room: isCovering ? toNumber(room) : null,
+    fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,
+  };
+}
+
+/** What open holds have of a counter, those included that left it and that it still contains. */
+function heldOn(world: World, userId: string, place: Place): Micros {
+  return world.reservations.filter(({ user, state }) => user.id === userId && state === "held")
+    .flatMap(({ lines }) => lines)
+    .filter((line) => [line, ...line.left].some((each) => isSamePlace(each, place)))
+    .reduce((sum, { amount }) => sum + amount, ZERO);
+}
+
+function meetingOf(rules: MatchRule[], event: string, metadata: Metadata | null) {
+  const named = rules.filter((rule) => covers(rule.event, event)).map(({ metadata: wanted = {} }) =>
+    Object.entries(wanted).map(([key, text]) => ({ key, wanted: text, given: formOf(metadata, key) }))
+      .filter(({ wanted, given }) => wanted !== given)
+  );
+  // Sorting keeps the order of equals.
+  const [nearest] = named.toSorted((a, b) => a.length - b.length);
+  if (!nearest) return { why: "event" };
+  const entries = nearest.map(({ key, wanted, given }) => [key, { wanted, given }] as const);
+  return { why: "metadata", metadata: Object.fromEntries(entries) };
+}
+
+function formOf(metadata: Metadata | null, key: string): string | null {
+  if (metadata === null || !Object.hasOwn(metadata, key)) return null;
+  const value = metadata[key];
+  return ["string", "number", "boolean"].includes(typeof value) ? String(value) : null;
+}
+
+function creditsAnswer(world: World, { user, event, metadata }: Asked, decision: Decision, now: number) {
+  const own = world.balances.filter((each) => each.userId === user.id && statusOf(each, now) === "active");
+  return inOrder(own).map((balance) => ({
+    balanceId: balance.id,
+    packId: balance.pack.id,
+    packName: balance.pack.name,
+    unit: balance.unit,
+    remaining: toNumber(balance.remaining),
+    expiresAt: isoOrNull(balance.expiresAt),
+    matches: balance.matches.some((rule) => ruleMatches(rule, event, metadata)),
+    wouldPay: toNumber(decision.reason === null ? partOf(balance, decision) : ZERO),
+  }));
+}
+
+/** A balance pays what those before it leave. */
+function partOf(balance: Balance, { shares }: Decision): Micros {
+  const share = shares.find(({ wallet }) => wallet.includes(balance));
+  if (!share) return ZERO;
+  const before = share.wallet.slice(0, share.wallet.indexOf(balance));
+  const left = before.reduce((rest, { remaining }) => rest - smaller(rest, remaining), share.byCredits);
+  return smaller(left, balance.remaining);
+}
