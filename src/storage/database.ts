@@ -87,3 +87,6 @@ export function yieldToLoop(): Promise<void> {
 
 /** Numbers of the PostgreSQL types that both stores must read in the same way. */
 export const TYPE_OID = { int8: 20, numeric: 1700 } as const;
+
+/** SQLSTATE of a lock that could not be taken in time. */
+export const LOCK_NOT_AVAILABLE = "55P03";

@@ -25,7 +25,7 @@ import type { RegistryChanges } from "./registry_changes.ts";
 /** What the administrator works on. */
 export interface AdminWorld {
   readonly registry: Registry;
-  readonly changes: Pick<RegistryChanges, "change">;
+  readonly changes: Pick<RegistryChanges, "change" | "confirm">;
   readonly database: Pick<Database, "query">;
   readonly term: Pick<Term, "budget" | "doors" | "flush">;
   readonly ids: IdSource;
@@ -232,7 +232,11 @@ export async function applyCatalog(
     try {
       const inUse = await findInUse(world, app, removed);
       if (inUse !== null) return inUse;
-      if (isDryRun || changes.length === 0) return { version, changes };
+      if (isDryRun) return { version, changes };
+      if (changes.length === 0) {
+        await world.changes.confirm();
+        return { version, changes };
+      }
       const applied = nextCatalog(app, checked.catalog);
       const answer = { version: applied.version, changes };
       return await world.changes.change(app.cell, () => ({ rows: { catalogs: [applied] }, answer }));

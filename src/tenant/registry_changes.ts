@@ -96,6 +96,16 @@ export class RegistryChanges {
     return answer;
   }
 
+  /**
+   * Waits until every member has what is in force here: a repeated call that changes nothing may follow one whose answer
+   * was lost.
+   *
+   * @throws Unconfirmed when some member does not confirm in time
+   */
+  confirm(): Promise<void> {
+    return this.#confirmed(this.#options.registry.version);
+  }
+
   /** Resolves when no member that may answer lacks a version. */
   async #confirmed(version: number): Promise<void> {
     const { database } = this.#options;

@@ -10,7 +10,7 @@ import { endMember, insertMember } from "../../src/storage/members/member_store.
 import { type ApiKey, Registry, type Workspace } from "../../src/tenant/registry.ts";
 import { RegistryChanges, Unconfirmed } from "../../src/tenant/registry_changes.ts";
 import { LONER } from "../storage/sample.ts";
-import { openTestStore, type TestStore } from "../support/test_store.ts";
+import { openTestStore, testServerUrl, type TestStore } from "../support/test_store.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const clock = { now: () => NOW };
@@ -192,6 +192,29 @@ Deno.test("a change that somebody never confirms is in force, and says after its
     await fresh.changes.catchUp();
     assert.equal(fresh.registry.workspaces.size, 1);
   }));
+
+Deno.test({
+  name: "a change that waits for another one which does not end is refused in the end, and may be sent again",
+  ignore: testServerUrl() === null,
+  fn: () =>
+    withStore(async ({ database }) => {
+      const limits = REGISTRY_LIMITS as { confirmMs: number };
+      const { confirmMs } = limits;
+      limits.confirmMs = 50;
+      const { changes } = confirming(database, 1);
+      const change = () =>
+        changes.change(null, () => ({ rows: { workspaces: [workspace()] }, answer: "made" }));
+      try {
+        await database.transaction(async (session) => {
+          await session.query("select 1 from registry for update");
+          await assert.rejects(change(), Unavailable);
+        });
+        assert.equal(await change(), "made");
+      } finally {
+        limits.confirmMs = confirmMs;
+      }
+    }),
+});
 
 Deno.test("rows of a read that a later one has overtaken change nothing: a revoked key stays revoked", () => {
   const registry = new Registry(clock);

@@ -6,7 +6,7 @@
 // whatever is kept here is in the journal too.
 
 import { LEASE_LIMITS } from "../../process/limits.ts";
-import type { Database, PinnedSession, Session } from "../database.ts";
+import { type Database, LOCK_NOT_AVAILABLE, type PinnedSession, type Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
 import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
@@ -17,8 +17,6 @@ const REPLAY_BATCHES = 200;
 const REPLAY_LOCKS = 461_421;
 /** How often a member asks for the lock of a replay that another one has begun. */
 const LOOK_MS = 50;
-/** SQLSTATE of a lock that could not be taken in time. */
-const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Writes batches of the journal into the tables. */
 export interface Drainer {

@@ -1,11 +1,17 @@
 // The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. Each row says in which
 // version of the registry it was written, so that a member reads what has changed and nothing else.
 
-import type { CellParts, IssuesRow, OperationsRow, Totals } from "../../../actors/port.ts";
+import {
+  type CellParts,
+  type IssuesRow,
+  type OperationsRow,
+  type Totals,
+  Unavailable,
+} from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/amount.ts";
 import type { CatalogDocument } from "../../domain/plans/catalog.ts";
 import type { Millis } from "../../domain/plans/period.ts";
-import { LEASE_LIMITS } from "../../process/limits.ts";
+import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../process/limits.ts";
 import type {
   ApiKey,
   AppliedCatalog,
@@ -14,7 +20,7 @@ import type {
   RegistryRows,
   Workspace,
 } from "../../tenant/registry.ts";
-import { arrayText, type Session } from "../database.ts";
+import { arrayText, LOCK_NOT_AVAILABLE, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -26,10 +32,25 @@ export async function readVersion(reader: Reader): Promise<number> {
   return row?.version as number;
 }
 
-/** Holds the registry's row until the end of the transaction, so that changes come one after another. */
+/**
+ * Holds the registry's row until the end of the transaction, so that changes come one after another. A member that stands
+ * still in the middle of a change has its session ended by the server.
+ *
+ * @throws Unavailable when an earlier change does not end
+ */
 export async function lockRegistry(session: Session): Promise<number> {
-  const [row] = await session.query<{ version: number }>("select version from registry for update");
-  return row?.version as number;
+  await session.query(
+    `select set_config('lock_timeout', $1, true),
+       set_config('idle_in_transaction_session_timeout', $2, true)`,
+    [String(REGISTRY_LIMITS.confirmMs), String(LEASE_LIMITS.sessionIdleMs)],
+  );
+  try {
+    const [row] = await session.query<{ version: number }>("select version from registry for update");
+    return row?.version as number;
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new Unavailable("Another change of the registry does not end", { cause: error });
+  }
 }
 
 /** Rows that were written after a version; -1 for all. The caller reads them in one snapshot. */

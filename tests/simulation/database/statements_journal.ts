@@ -40,6 +40,7 @@ export const JOURNAL: readonly (readonly [start: string, statement: Statement])[
     },
   }],
   ["set idle_in_transaction_session_timeout", nothing],
+  ["select set_config('lock_timeout', $1, true)", nothing],
   ["create temp table", nothing],
   ["set local lock_timeout", {
     kind: "session",
