@@ -23,6 +23,8 @@ const PRIVACY_SECRET = "binary-privacy-secret-0123456789";
 /** Where a program runs: its port, and a folder or a database. */
 interface Place {
   readonly port: number;
+  /** Where other members would reach it, on a server. */
+  readonly clusterPort: number;
   readonly folder: string | null;
   readonly url: string | null;
 }
@@ -33,15 +35,18 @@ function freePort(): number {
 }
 
 /** What a place's program may reach. */
-function addresses({ port, url }: Place): string[] {
+function addresses({ port, clusterPort, url }: Place): string[] {
   const own = `127.0.0.1:${port}`;
-  return url === null ? [own] : [own, `${new URL(url).hostname}:${new URL(url).port || 5432}`];
+  const server = (at: URL) => `${at.hostname}:${at.port || 5432}`;
+  return url === null ? [own] : [own, `127.0.0.1:${clusterPort}`, server(new URL(url))];
 }
 
-function settingsOf({ port, folder, url }: Place): Record<string, string> {
-  const store: Record<string, string> = url === null
-    ? { HOLDFAST_DATA_DIR: folder as string }
-    : { DATABASE_URL: url, HOLDFAST_PRIVACY_SECRET: PRIVACY_SECRET };
+function settingsOf({ port, clusterPort, folder, url }: Place): Record<string, string> {
+  const store: Record<string, string> = url === null ? { HOLDFAST_DATA_DIR: folder as string } : {
+    DATABASE_URL: url,
+    HOLDFAST_PRIVACY_SECRET: PRIVACY_SECRET,
+    HOLDFAST_CLUSTER_ADDRESS: `127.0.0.1:${clusterPort}`,
+  };
   return { ...store, PORT: String(port), HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN };
 }
 
@@ -206,17 +211,18 @@ async function run(program: string, ...args: string[]): Promise<void> {
 
 /** Backs the store of a place up as the guide says, and restores it as another place. */
 async function restored(stage: Stage, place: Place, scratch: string): Promise<Place> {
-  const port = freePort();
+  // The copied tables name the cluster address of the first.
+  const ports = { port: freePort(), clusterPort: place.clusterPort };
   if (place.folder !== null) {
     await run("cp", "-a", place.folder, `${scratch}/restored`);
-    return { port, folder: `${scratch}/restored`, url: null };
+    return { ...ports, folder: `${scratch}/restored`, url: null };
   }
   const { admin, name, url } = stage.server;
   const copy = new URL(url);
   copy.pathname = `/${name}_restored`;
   if (!await hasClients()) {
     await admin.script(`create database ${name}_restored template ${name}`);
-    return { port, folder: null, url: copy.href };
+    return { ...ports, folder: null, url: copy.href };
   }
   await run("pg_dump", "--format=custom", `--file=${scratch}/dump`, url);
   await admin.script(`create database ${name}_restored`);
@@ -227,14 +233,19 @@ async function restored(stage: Stage, place: Place, scratch: string): Promise<Pl
     `--dbname=${copy.href}`,
     `${scratch}/dump`,
   );
-  return { port, folder: null, url: copy.href };
+  return { ...ports, folder: null, url: copy.href };
 }
 
 Deno.test("with a binary's permissions and no others the program serves, stops, and lives on in a backup", async () => {
   await using stage = await Stage.open();
   const scratch = await Deno.makeTempDir({ prefix: "holdfast_binary_" });
   const folder = stage.isEmbedded ? `${stage.folder}/data` : null;
-  const place: Place = { port: freePort(), folder, url: stage.isEmbedded ? null : stage.server.url };
+  const place: Place = {
+    port: freePort(),
+    clusterPort: freePort(),
+    folder,
+    url: stage.isEmbedded ? null : stage.server.url,
+  };
   try {
     const first = await start(stage, place, `${scratch}/first`);
     const key = await demoKey(first.origin, place);
@@ -247,7 +258,10 @@ Deno.test("with a binary's permissions and no others the program serves, stops, 
     const early = isDumped ? await restored(stage, place, scratch) : null;
     first.program.signal("SIGTERM");
     assert.equal((await first.program.exit(EXIT_MS)).code, 0, first.program.stderr);
-    assert.deepEqual(await examined(place), { code: EXIT.refused, troubles: ["fail service", "warn lease"] });
+    assert.deepEqual(await examined(place), {
+      code: EXIT.refused,
+      troubles: ["fail service", "warn members"],
+    });
     assert.deepEqual(await excesses(place, `${scratch}/first`), []);
 
     const copy = early ?? await restored(stage, place, scratch);
