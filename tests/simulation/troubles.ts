@@ -62,7 +62,7 @@ function makeTrouble(world: TroubleWorld): void {
 }
 
 function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KINDS): void {
-  const { time, random, faults, server } = world;
+  const { time, random, server } = world;
   switch (kind) {
     case "crash":
       process.crash(random.chance(0.2));
