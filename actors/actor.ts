@@ -18,7 +18,7 @@ import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
 import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
 import { Mailbox } from "./mailbox.ts";
-import { type BalanceRef, type Mode, Unavailable, type UserStore } from "./port.ts";
+import { type BalanceRef, MayNotAnswer, type Mode, Unavailable, type UserStore } from "./port.ts";
 
 /** What a turn knows of the realm it runs in. */
 export interface Realm {
@@ -160,7 +160,7 @@ export class Actor {
     }
     const { result, batch } = turn;
     if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
-    if (!this.#world.isValid()) throw new Unavailable("This process may answer nothing at the moment");
+    if (!this.#world.isValid()) throw new MayNotAnswer();
     return Promise.resolve(result);
   }
 

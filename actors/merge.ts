@@ -16,7 +16,7 @@ import type { Actor, Keeping, Outcome, Realm } from "./actor.ts";
 import type { Budget } from "./budget.ts";
 import type { Directory } from "./directory.ts";
 import type { Batch } from "./gate.ts";
-import { Unavailable, type UserStore } from "./port.ts";
+import { MayNotAnswer, Unavailable, type UserStore } from "./port.ts";
 import { standStill } from "./stand_still.ts";
 
 /** A merge as it is asked for. */
@@ -65,7 +65,7 @@ export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Me
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
-    if (!world.isValid()) throw new Unavailable("This process may answer nothing at the moment");
+    if (!world.isValid()) throw new MayNotAnswer();
     return outcome;
   }
 }

@@ -152,5 +152,12 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
+/** This process may not answer: its last beat is too old, or its term has ended. */
+export class MayNotAnswer extends Unavailable {
+  constructor() {
+    super("This process may answer nothing at the moment");
+  }
+}
+
 /** The process is about to end: another try should not come on the same connection, which ends with it. */
 export class Stopping extends Unavailable {}

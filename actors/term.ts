@@ -11,7 +11,7 @@ import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
 import type { CellParts, Lease, Totals, UserStore } from "./port.ts";
-import { Stopping, Unavailable } from "./port.ts";
+import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -97,7 +97,7 @@ export class Term {
   async flush(): Promise<void> {
     await this.gate.tip?.durable;
     await this.drain.flush();
-    if (!this.isServing) throw new Unavailable("This process may answer nothing at the moment");
+    if (!this.isServing) throw new MayNotAnswer();
   }
 
   /** Takes what is counted for the workspaces of a cell, before its door opens. */

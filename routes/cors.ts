@@ -4,7 +4,7 @@
 // decisions, "Headers".
 
 import type { Context } from "hono";
-import { Unavailable } from "../actors/port.ts";
+import { MayNotAnswer } from "../actors/port.ts";
 import { type Access, authenticate } from "./auth.ts";
 import { requestId, respondTo } from "./respond.ts";
 import type { Source } from "./endpoint.ts";
@@ -38,7 +38,7 @@ export function preflight(
   const request = context.req.raw;
   const { serving } = source;
   if (serving === null) {
-    return respondTo(request, new Unavailable("This process may answer nothing at the moment"));
+    return respondTo(request, new MayNotAnswer());
   }
   const origin = request.headers.get("origin");
   const method = request.headers.get("access-control-request-method");

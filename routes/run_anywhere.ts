@@ -3,7 +3,7 @@
 // and app in its own registry, which is at least as new as the sender's (rule 8 of the cluster's design).
 
 import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
-import { Unavailable } from "../actors/port.ts";
+import { MayNotAnswer, Unavailable } from "../actors/port.ts";
 import type { Term } from "../actors/term.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import type { Member } from "../src/cluster/member.ts";
@@ -173,7 +173,7 @@ function runInside<World extends KeyedWorld>(
   const finish = (handled: Handled) => {
     leave();
     // Looked at after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
-    if (!world.term.isServing) throw new Unavailable("This process may answer nothing at the moment");
+    if (!world.term.isServing) throw new MayNotAnswer();
     return writeHandled(handled);
   };
   const fail = (error: unknown) => {

@@ -2,7 +2,7 @@
 // all of them is asked of every owner, and their answers become one; a cell without an owner is 503, never a number that
 // is too small (rule 17 of the cluster's design). Anything else runs wherever it arrives.
 
-import { Unavailable } from "../actors/port.ts";
+import { MayNotAnswer, Unavailable } from "../actors/port.ts";
 import { CELLS } from "../actors/doors.ts";
 import type { Term } from "../actors/term.ts";
 import type { Reply, StreamedReply } from "../src/channel/hub.ts";
@@ -86,7 +86,7 @@ async function run<World extends KeylessWorld>(
   id: string,
 ): Promise<WrittenAnswer | Response> {
   const answer = await endpoint.handle({ world, input, requestId: id });
-  if (!world.term.isServing) throw new Unavailable("This process may answer nothing at the moment");
+  if (!world.term.isServing) throw new MayNotAnswer();
   return answer instanceof Response ? answer : writeHandled(answer);
 }
 

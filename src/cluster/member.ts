@@ -56,9 +56,7 @@ export class Member {
   async open(): Promise<void> {
     await this.#beat();
     // In turn: a channel that opens meanwhile asks for a round, and two that take the same cell would load it twice.
-    await this.#inTurn(async () => {
-      await this.#lookAndMove();
-    });
+    await this.#inTurn(() => this.#lookAndMove());
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }

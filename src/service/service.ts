@@ -2,7 +2,7 @@
 // term (a lost session, a failed append or drain) leads to the same path: drop everything in memory, take a new term, let
 // whoever takes the cells replay the journal, serve.
 
-import { Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
+import { MayNotAnswer, Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
 import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
@@ -120,7 +120,7 @@ export class Service {
     const { serving } = this;
     if (serving !== null) return serving;
     if (this.#isStopping()) throw new Stopping("The service is stopping");
-    throw new Unavailable("This process may answer nothing at the moment");
+    throw new MayNotAnswer();
   }
 
   /** Sets what answers calls that other members pass on. */
