@@ -6,6 +6,7 @@ import type { Amount } from "../src/domain/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/ids.ts";
+import type { Outbox } from "../src/domain/messages/outbox.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -28,6 +29,8 @@ export interface Realm {
   readonly mode: Mode;
   readonly catalog: Catalog;
   readonly caps: WorkspaceCaps;
+  /** Where its messages go; null where no webhook listens. */
+  readonly outbox: Outbox | null;
   /** The realm's clock. */
   now(): Millis;
 }
@@ -223,7 +226,8 @@ export class Actor {
     const { budget, ids } = this.#world;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
-      return decide(this.state, name, input, { now: realm.now(), catalog: realm.catalog, ids, balancesLeft });
+      const { catalog, outbox } = realm;
+      return decide(this.state, name, input, { now: realm.now(), catalog, ids, balancesLeft, outbox });
     } catch (error) {
       this.breakDown();
       throw error;

@@ -53,6 +53,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
       aiBudgetCents: null,
       ...caps,
     },
+    outbox: null,
     now: () => now,
   };
   const term = new Term({
