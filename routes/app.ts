@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
+import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
@@ -61,8 +62,13 @@ const NOWHERE = "/ ";
  * The whole HTTP surface of a service.
  *
  * @param adminToken null: the admin API is off
+ * @param console null: there is no console
  */
-export function makeApp(service: Service, adminToken: string | null): Hono {
+export function makeApp(
+  service: Service,
+  adminToken: string | null,
+  console: ConsoleOptions | null = null,
+): Hono {
   const { getPath } = new Hono();
   const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
   for (const endpoint of ENDPOINTS) {
@@ -86,6 +92,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
   app.route("/", toolRoutes(service));
+  if (console !== null) app.route("/", consoleRoutes(service, console, ENDPOINTS, KEYLESS));
   const strays = refusingRoutes(app, service, adminToken);
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));

@@ -39,7 +39,7 @@ async function main(): Promise<void> {
     share: config.isFront ? 0 : 1,
     adminToken,
   });
-  const app = makeApp(service, adminToken);
+  const app = makeApp(service, adminToken, consoleOf(adminToken));
   const handler = withStrictTransport(app.fetch, config.features.publicUrl);
   const served = service.start().catch(fail);
   // The system deals connections to all who listen on a shared port: a process that cannot answer yet stays away.
@@ -48,6 +48,12 @@ async function main(): Promise<void> {
   registerSweeps(service);
   stopOnSignal(service, listener, database);
   await greet(service, config, listener.port);
+}
+
+function consoleOf(adminToken: string | null) {
+  return adminToken === null
+    ? null
+    : { operators: [{ name: "admin", role: "admin", token: adminToken } as const], isSecure: false };
 }
 
 function startTracing({ exportsDenoMetrics }: Config): Spans | null {

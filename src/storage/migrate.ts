@@ -88,8 +88,12 @@ async function refuseUnknown(database: Database, migrations: readonly Migration[
   throw new MigrationError(`Cannot use this database: a newer program applied migration "${unknown.name}"`);
 }
 
-/** The statements of a migration. Our files have no semicolon at the end of a line within a literal. */
+/**
+ * The statements of a migration. Our files have no semicolon at the end of a line within a literal, but for the body of a
+ * function, which stands between two `$$`.
+ */
 function statementsOf(sql: string): string[] {
   const bare = sql.split("\n").filter((line) => !line.startsWith("--")).join("\n");
-  return bare.split(/;\s*$/m).map((text) => text.trim()).filter((text) => text !== "");
+  const statements = bare.match(/(?:\$\$[^]*?\$\$|(?!;\s*$)[^])+/gm) ?? [];
+  return statements.map((text) => text.replace(/^;/, "").trim()).filter((text) => text !== "");
 }

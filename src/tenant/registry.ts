@@ -164,6 +164,9 @@ export class AppRealm implements Realm {
   }
 }
 
+/** What stands for a key where an operator of the console acts for an app. */
+const OPERATED = /^console:([^:]+):(live|test)$/;
+
 const NO_CATALOG = compileCatalog({}, 0);
 
 const NOTHING: RegistryRows = { workspaces: [], apps: [], keys: [], catalogs: [], realms: [], webhooks: [] };
@@ -242,12 +245,33 @@ export class Registry {
   callerById(keyId: string): Caller | null {
     const cached = this.#callersById.get(keyId);
     if (cached !== undefined) return cached;
+    const operated = OPERATED.exec(keyId);
+    if (operated !== null) return this.operatorOf(operated[1] as string, operated[2] as Mode);
     const key = this.keys.get(keyId);
     const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
   }
 
   /** One object for each key, whichever way it was presented. */
+  /** An operator of the console, who acts for an app and mode as with a secret key; null for an unknown app. */
+  operatorOf(appId: string, mode: Mode): Caller | null {
+    const app = this.apps.get(appId);
+    if (app === undefined) return null;
+    const keyId = `console:${appId}:${mode}`;
+    const { createdAt } = app.record;
+    const key: ApiKey = {
+      keyId,
+      appId,
+      class: "secret",
+      mode,
+      hash: "",
+      prefix: "",
+      createdAt,
+      revokedAt: null,
+    };
+    return this.#callersById.get(keyId) ?? this.#callerOf(key, app);
+  }
+
   #callerOf(key: ApiKey, app: App): Caller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;

@@ -1,0 +1,317 @@
+// The console's way of every request: assets, signing in and out, then the session, and for what changes something the
+// role, the form's token and its key. beyond.md, section 8.
+
+import { type Context, Hono } from "hono";
+import type { Child } from "hono/jsx";
+import { endSession, isEnded } from "../../src/storage/stores/console_store.ts";
+import { log } from "../../src/process/log.ts";
+import type { Service, Serving } from "../../src/service/service.ts";
+import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
+import { requestId } from "../respond.ts";
+import { Asking, operationsOf } from "./ask.ts";
+import { type Assets, readAssets } from "./assets.ts";
+import { Attempts } from "./attempts.ts";
+import type { OperatorToken } from "./operators.ts";
+import { Operators } from "./operators.ts";
+import { type Frame, Page } from "./page.tsx";
+import { ACTIONS, PAGES } from "./places.ts";
+import { Message } from "./pages/message.tsx";
+import { SignIn } from "./pages/sign_in.tsx";
+import { type ActionAt, mayChange, type Outcome, type PageAt, type PageRequest } from "./room.ts";
+import { cookieOf, expiredCookie, isOwnForm, newSession, type Session, sessionOf } from "./session.ts";
+
+/** How a process serves the console. */
+export interface ConsoleOptions {
+  readonly operators: readonly OperatorToken[];
+  /** Whether browsers reach it by https alone. */
+  readonly isSecure: boolean;
+}
+
+const HOME = "/console/apps";
+const SIGN_IN = "/console/sign-in";
+const FORM_BYTES_MAX = 1024 * 1024;
+const ONCE = /^[A-Za-z0-9]{16,64}$/;
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** The routes of the console. */
+export function consoleRoutes(
+  service: Service,
+  options: ConsoleOptions,
+  keyed: readonly Endpoint<Serving>[],
+  keyless: readonly KeylessEndpoint<Serving>[],
+): Hono {
+  const app = new Hono();
+  const console = new Console(service, options, operationsOf(keyed, keyless));
+  app.get("/console/assets/*", (context) => console.asset(context));
+  app.get("/console", () => redirect(HOME));
+  app.get(SIGN_IN, (context) => console.showSignIn(context));
+  app.post(SIGN_IN, (context) => console.signIn(context));
+  app.post("/console/sign-out", (context) => console.signOut(context));
+  for (const page of PAGES) app.get(page.path, (context) => console.show(context, page));
+  for (const action of ACTIONS) app.post(action.path, (context) => console.run(context, action));
+  app.all("/console/*", (context) => console.nowhere(context));
+  return app;
+}
+
+/** What a request may go on with, or the response that ends it. */
+type Admitted = { readonly session: Session; readonly serving: Serving } | Response;
+
+class Console {
+  readonly #service: Service;
+  readonly #operators: Operators;
+  readonly #isSecure: boolean;
+  readonly #operations: ReturnType<typeof operationsOf>;
+  readonly #attempts = new Attempts();
+  #assets: Promise<Assets> | null = null;
+
+  constructor(service: Service, options: ConsoleOptions, operations: ReturnType<typeof operationsOf>) {
+    this.#service = service;
+    this.#operators = new Operators(options.operators);
+    this.#isSecure = options.isSecure;
+    this.#operations = operations;
+  }
+
+  async asset({ req }: Context): Promise<Response> {
+    return (await this.#files()).answer(req.path) ?? new Response("Not found", { status: 404 });
+  }
+
+  async showSignIn(context: Context): Promise<Response> {
+    return await this.#bare(
+      context,
+      "Sign in",
+      <SignIn returnTo={placeOf(context.req.query("to"))} fault={null} />,
+    );
+  }
+
+  async signIn(context: Context): Promise<Response> {
+    const serving = this.#service.serving;
+    if (serving === null) return await this.#unavailable(context);
+    const now = serving.clock.now();
+    const form = await readForm(context.req.raw);
+    const returnTo = placeOf(form?.get("to") ?? undefined);
+    const address = addressOf(context);
+    const waitS = this.#attempts.waitS(address, now);
+    const refuse = (fault: string, status: number) =>
+      this.#bare(context, "Sign in", <SignIn returnTo={returnTo} fault={fault} />, status);
+    if (waitS > 0) {
+      const response = await refuse(`Too many wrong tokens. Try again in ${waitS} seconds.`, 429);
+      response.headers.set("retry-after", String(waitS));
+      return response;
+    }
+    const operator = this.#operators.byToken(form?.get("token") ?? "");
+    if (operator === null) {
+      this.#attempts.failed(address, now);
+      return await refuse("Nobody signs in with this token.", 401);
+    }
+    const response = redirect(returnTo);
+    response.headers.set("set-cookie", cookieOf(newSession(operator, now), this.#isSecure));
+    return response;
+  }
+
+  async signOut(context: Context): Promise<Response> {
+    const admitted = await this.#admit(context);
+    if (admitted instanceof Response) return admitted;
+    const { session, serving } = admitted;
+    const form = await readForm(context.req.raw);
+    if (!isOwnForm(session, form?.get("csrf") ?? null)) return await this.#refuseForm(context, session);
+    await endSession(serving.database, session.id, session.until);
+    const response = redirect(SIGN_IN);
+    response.headers.set("set-cookie", expiredCookie(this.#isSecure));
+    return response;
+  }
+
+  async show(context: Context, page: PageAt): Promise<Response> {
+    const admitted = await this.#admit(context);
+    if (admitted instanceof Response) return admitted;
+    const request = this.#requestOf(context, admitted, new URLSearchParams());
+    if (request === null) return await this.#unknownApp(context, admitted.session);
+    return await this.#respond(context, request, () => page.show(request));
+  }
+
+  async run(context: Context, action: ActionAt): Promise<Response> {
+    const admitted = await this.#admit(context);
+    if (admitted instanceof Response) return admitted;
+    const { session } = admitted;
+    const form = await readForm(context.req.raw);
+    const once = form?.get("once") ?? "";
+    if (form === null || !isOwnForm(session, form.get("csrf")) || !ONCE.test(once)) {
+      return await this.#refuseForm(context, session);
+    }
+    if (action.role !== "support" && !mayChange(session)) {
+      const text = "Your role looks at everything and changes nothing.";
+      return await this.#message(context, session, "Not allowed", text, 403);
+    }
+    const request = this.#requestOf(context, admitted, form);
+    if (request === null) return await this.#unknownApp(context, session);
+    return await this.#respond(context, request, () => action.run({ ...request, once }));
+  }
+
+  async nowhere(context: Context): Promise<Response> {
+    const admitted = await this.#admit(context);
+    if (admitted instanceof Response) return admitted;
+    return await this.#message(context, admitted.session, "Nothing here", "No page has this address.", 404);
+  }
+
+  /** Who is signed in. Whoever is not goes to the page for that, and comes back to the page that was asked for. */
+  async #admit(context: Context): Promise<Admitted> {
+    const serving = this.#service.serving;
+    if (serving === null) return await this.#unavailable(context);
+    const session = sessionOf(context.req.raw, this.#operators, serving.clock.now());
+    if (session === null || await isEnded(serving.database, session.id)) {
+      const { pathname, search } = new URL(context.req.url);
+      const to = context.req.method === "GET" ? `?to=${encodeURIComponent(pathname + search)}` : "";
+      const response = redirect(SIGN_IN + to);
+      // A part of a page is no place for the sign-in form.
+      if (context.req.header("hx-request") !== undefined) response.headers.set("hx-redirect", SIGN_IN);
+      return response;
+    }
+    return { session, serving };
+  }
+
+  #requestOf(
+    context: Context,
+    { session, serving }: Exclude<Admitted, Response>,
+    form: URLSearchParams,
+  ): PageRequest | null {
+    const { req } = context;
+    const params = req.param() as Record<string, string>;
+    const { appId, mode } = params;
+    const record = appId === undefined ? null : serving.registry.apps.get(appId)?.record;
+    if (record === undefined || (record !== null && mode !== "live" && mode !== "test")) return null;
+    return {
+      session,
+      params,
+      query: new URL(req.url).searchParams,
+      form,
+      ask: new Asking(serving, this.#operations, req.raw),
+      app: record === null ? null : { appId: record.appId, mode: mode as "live" | "test", name: record.name },
+      isPartial: req.header("hx-request") !== undefined,
+      path: req.path,
+    };
+  }
+
+  async #respond(
+    context: Context,
+    request: PageRequest,
+    make: () => Promise<Outcome> | Outcome,
+  ): Promise<Response> {
+    const { session, app, path } = request;
+    let outcome: Outcome;
+    try {
+      outcome = await make();
+    } catch (error) {
+      const id = requestId(context.req.raw);
+      log("error", "A page of the console failed", { requestId: id, path, error: String(error) });
+      const text = `This page could not be made. The log has the reason under ${id}.`;
+      return await this.#message(context, session, "Something went wrong", text, 500);
+    }
+    if ("to" in outcome) {
+      if (!request.isPartial) return redirect(outcome.to);
+      return secured(new Response(null, { headers: { "hx-redirect": outcome.to } }));
+    }
+    if ("text" in outcome) return download(outcome);
+    const { title, crumbs = [], content, status = 200 } = outcome;
+    if (request.isPartial) return html(content, status);
+    return await this.#page({ session, app, title, crumbs, path }, content, status);
+  }
+
+  async #page(frame: Omit<Frame, "assets">, content: Child, status: number): Promise<Response> {
+    const assets = await this.#files();
+    return html(<Page frame={{ ...frame, assets }}>{content}</Page>, status, "<!doctype html>");
+  }
+
+  async #bare(context: Context, title: string, content: Child, status = 200): Promise<Response> {
+    return await this.#page({ session: null, app: null, title, path: context.req.path }, content, status);
+  }
+
+  async #message(
+    context: Context,
+    session: Session,
+    title: string,
+    text: string,
+    status: number,
+  ): Promise<Response> {
+    const content = <Message title={title} text={text} />;
+    return await this.#page({ session, app: null, title, path: context.req.path }, content, status);
+  }
+
+  #refuseForm(context: Context, session: Session): Promise<Response> {
+    const text =
+      "This form did not come from a page of your session. Load the page again and send it once more.";
+    return this.#message(context, session, "Not sent", text, 403);
+  }
+
+  #unknownApp(context: Context, session: Session): Promise<Response> {
+    return this.#message(context, session, "Unknown app", "No app has this id and mode.", 404);
+  }
+
+  async #unavailable(context: Context): Promise<Response> {
+    const text = "This process cannot reach its database at the moment. The page loads again by itself.";
+    const response = await this.#bare(
+      context,
+      "Not available",
+      <Message title="Not available" text={text} />,
+      503,
+    );
+    response.headers.set("retry-after", "2");
+    return response;
+  }
+
+  #files(): Promise<Assets> {
+    return this.#assets ??= readAssets();
+  }
+}
+
+/** A page of the console that a path names; anything else leads home, so that no link leads away from here. */
+function placeOf(path: string | undefined): string {
+  const isPlace = path !== undefined && /^\/console(?:[/?]|$)/.test(path) && !/[\\\p{Cc}]/u.test(path) &&
+    !path.includes("//") && !path.startsWith(SIGN_IN) && new URL(path, "http://host").host === "host";
+  return isPlace ? path : HOME;
+}
+
+/** The fields of a form; null for a body that is none, or too large. */
+async function readForm(request: Request): Promise<URLSearchParams | null> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;
+  if (Number(request.headers.get("content-length") ?? FORM_BYTES_MAX + 1) > FORM_BYTES_MAX) return null;
+  return new URLSearchParams(await request.text());
+}
+
+function addressOf({ env }: Context): string {
+  const { remoteAddr } = (env ?? {}) as { remoteAddr?: { hostname?: string } };
+  return remoteAddr?.hostname ?? "";
+}
+
+function html(content: Child, status: number, before = ""): Response {
+  const headers = { "content-type": "text/html; charset=UTF-8" };
+  return secured(new Response(before + String(content), { status, headers }));
+}
+
+function redirect(to: string): Response {
+  return secured(new Response(null, { status: 303, headers: { location: to } }));
+}
+
+function download({ name, type, text }: { name: string; type: string; text: string }): Response {
+  const headers = { "content-type": type, "content-disposition": `attachment; filename="${name}"` };
+  return secured(new Response(text, { headers }));
+}
+
+function secured(response: Response): Response {
+  const { headers } = response;
+  headers.set("cache-control", "no-store");
+  headers.set("content-security-policy", POLICY);
+  headers.set("x-frame-options", "DENY");
+  headers.set("x-content-type-options", "nosniff");
+  headers.set("referrer-policy", "same-origin");
+  return response;
+}
