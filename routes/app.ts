@@ -8,6 +8,7 @@ import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
 import { CUSTOMERS } from "./customers.ts";
+import { DAILY_USE } from "./daily_use.ts";
 import { EVENTS } from "./events.ts";
 import { DOWNLOADS, EXPORT } from "./export.ts";
 import { healthRoutes } from "./health.ts";
@@ -50,7 +51,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 ];
 
 /** Every endpoint without an API key. */
-const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS];
+const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...DAILY_USE];
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };

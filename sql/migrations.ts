@@ -15,6 +15,7 @@ import prices from "./0011_prices.sql" with { type: "text" };
 import members from "./0012_members.sql" with { type: "text" };
 import webhooks from "./0014_webhooks.sql" with { type: "text" };
 import console from "./0015_console.sql" with { type: "text" };
+import dailyUse from "./0016_daily_use.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0012_members", sql: members },
   { name: "0014_webhooks", sql: webhooks },
   { name: "0015_console", sql: console },
+  { name: "0016_daily_use", sql: dailyUse },
 ];

@@ -12,6 +12,7 @@ import { type ErasureWorld, runErasures } from "../privacy/erasure.ts";
 import type { Clock } from "../process/clock.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
 import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
+import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
@@ -55,6 +56,7 @@ const SWEEPS = {
   erasures: runErasures,
   prompt_logs: sweepLogs,
   idempotency: sweepIdempotency,
+  daily_use: addAllUp,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;

@@ -26,6 +26,7 @@ import { erasePeople, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
 import { deleteCaptured } from "../storage/stores/capture_store.ts";
+import { lockDailyUse } from "../storage/stores/daily_use_store.ts";
 import {
   deleteAnswersKeyed,
   deleteAnswersNaming,
@@ -217,6 +218,8 @@ async function eraseRest(
   keys: readonly UserKey[],
   secret: string,
 ): Promise<void> {
+  // Whoever adds events up has either added the user's rows to the sums by now, or finds no event of the user any more.
+  await lockDailyUse(session, realm);
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);

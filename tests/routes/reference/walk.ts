@@ -166,7 +166,7 @@ export async function walkPrivacy({ record, refuse, app }: Tour): Promise<void> 
 }
 
 /** Workspaces, apps, keys, catalogs; the pages of the process. */
-export async function walkAdministration({ record, refuse, app }: Tour): Promise<void> {
+export async function walkAdministration({ record, refuse, app, service }: Tour): Promise<void> {
   await refuse("listWorkspaces", "invalid_key", { key: "wrong" });
   const { workspaceId } = await record("createWorkspace", { body: { name: "Acme", operationCap: 100_000 } });
   await record("changeWorkspace", { parameters: { workspaceId }, body: { aiBudgetCents: 5000 } });
@@ -186,6 +186,9 @@ export async function walkAdministration({ record, refuse, app }: Tour): Promise
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
+  service.clock.advance(1);
+  const range = { from: "2026-01-15", to: "2026-01-15" };
+  await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
