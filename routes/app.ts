@@ -21,6 +21,7 @@ import { PRIVACY } from "./privacy.ts";
 import { PAGES } from "./reference/pages.ts";
 import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
+import { REFUSALS } from "./refusals.ts";
 import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
@@ -31,7 +32,8 @@ import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
 import { runPassed } from "./run_anywhere.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
-import type { PassedHandlers, Service, Serving } from "../src/service/service.ts";
+import type { PassedHandlers } from "../src/service/member_link.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
@@ -45,6 +47,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...PRIVACY,
   ...EXPORT,
   ...EVENTS,
+  ...REFUSALS,
   ...TEST_CLOCK,
 ];
 

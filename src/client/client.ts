@@ -8,6 +8,7 @@ import { Credits } from "./credits.ts";
 import { Customers } from "./customers.ts";
 import { Events } from "./events.ts";
 import { Metering } from "./metering.ts";
+import { Refusals } from "./refusals.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import { TestClock } from "./test_clock.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
@@ -26,6 +27,8 @@ export class HoldfastClient extends Metering {
   readonly plans: Plans;
   /** Reads metered events. */
   readonly events: Events;
+  /** Reads who met a limit. */
+  readonly refusals: Refusals;
   /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
   /** Reads and moves the clock of test mode. */
@@ -42,6 +45,7 @@ export class HoldfastClient extends Metering {
     this.credits = new Credits(transport);
     this.plans = new Plans(transport);
     this.events = new Events(transport);
+    this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
     this.testClock = new TestClock(transport);
   }
@@ -166,6 +170,7 @@ export type {
   Warning,
 } from "./metering_shapes.ts";
 export type { Metering } from "./metering.ts";
+export type { Refusal, RefusalPage, RefusalQuery, Refusals } from "./refusals.ts";
 export type { RetryPolicy } from "./retry.ts";
 export type {
   Counter,

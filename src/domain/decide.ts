@@ -72,5 +72,6 @@ export function decide<Name extends CommandName>(
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
   if (!draft.isEmpty && !state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
-  return { result, changes: draft.changes(), operations: draft.operations, issued: draft.issued };
+  const { operations, issued, refusedCall } = draft;
+  return { result, changes: draft.changes(), operations, issued, refusedCall };
 }

@@ -7,6 +7,7 @@ import type { CreditBalance, LedgerEntry } from "./credits/credit.ts";
 import type { MeteringEvent } from "./metering/event.ts";
 import { Overlay } from "./overlay.ts";
 import type { Millis } from "./plans/period.ts";
+import type { RefusedCall } from "./metering/refused_call.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
@@ -18,6 +19,8 @@ export class Draft {
   operations = 0;
   /** Credit balances that the changes issue. */
   issued = 0;
+  /** The call, where it was refused. */
+  refusedCall: RefusedCall | null = null;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;

@@ -119,6 +119,18 @@ export const SWEEP_LIMITS = {
   idempotencyKeptMs: 24 * 3_600_000,
 } as const;
 
+/** Bounds of the counts of refused calls. */
+export const REFUSAL_LIMITS = {
+  /** How often what was counted in memory is written ... */
+  writeEveryMs: 3_000,
+  /** ... or at once when it has grown to this many rows. */
+  writeFromRows: 2_000,
+  /** Rows in memory; calls that would need another one are not counted. */
+  rowsMax: 10_000,
+  /** How long rows are kept after their last call, by the realm's clock. */
+  keptMs: 90 * 24 * 3_600_000,
+} as const;
+
 /** Bounds of the process. */
 export const PROCESS_LIMITS = {
   poolConnectionsMax: 6,
@@ -144,6 +156,8 @@ export const COMPOSE_LIMITS = {
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */
   historyRowsMax: 500,
+  /** Such steps within a call: history is one, counts of refused calls may be more. */
+  callStepsMax: 4,
   /** The longest rest of the background between two steps. */
   historyRestMsMax: 1_000,
   /** Pairs of one batch. */

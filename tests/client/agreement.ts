@@ -83,6 +83,7 @@ interface ClientOperations {
   exportPerson: [{ distinctId: string }, Answer<Calls["analytics"]["exportPerson"]>];
   downloadExport: [{ token: string }, Answer<Calls["analytics"]["downloadExport"]>];
   listEvents: [Client.EventQuery, Answer<Calls["events"]["list"]>];
+  listRefusals: [Client.RefusalQuery, Answer<Calls["refusals"]["list"]>];
   getEvent: [{ eventId: string }, Answer<Calls["events"]["get"]>];
   getTestClock: [Nothing, Answer<Calls["testClock"]["read"]>];
   moveTestClock: [Input<Calls["testClock"]["move"]>[0], Answer<Calls["testClock"]["move"]>];

@@ -134,6 +134,7 @@ async function walkCompose({ record, refuse }: Tour): Promise<void> {
 async function walkFeed({ record, refuse }: Tour): Promise<void> {
   const parameters = { userId: "user_demo", eventType: "image.render", limit: "2" };
   const { events } = await record("listEvents", { parameters });
+  await record("listRefusals", { parameters: { userId: "user_demo", limit: "2" } });
   await record("getEvent", { parameters: { eventId: events[0].id } });
   await refuse("getEvent", "not_found", { parameters: { eventId: "evt_unknown" } });
 }
