@@ -19,5 +19,5 @@ comment on column refusals.reasons is 'JSON list of the reasons or error codes.'
 comment on column refusals.hour_ms is 'The begin of the UTC clock hour, in the clock of the realm.';
 comment on column refusals.group_ids is 'JSON list: the limit groups that had no room for the newest call, in the plan''s order.';
 create index refusals_realm on refusals (realm, last_at_ms desc, id desc);
-create index refusals_user on refusals (realm, user_id, last_at_ms desc, id desc);
+create index refusals_user on refusals (realm, user_id, last_at_ms desc, id desc) include (event);
 create index refusals_event on refusals (realm, event, last_at_ms desc, id desc);
