@@ -175,6 +175,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
+  "src/webhooks/": [],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -270,6 +271,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ajv: ["src/compose/"],
   commander: ["src/tasks/"],
   hono: ["routes/"],
+  "ipaddr.js": ["src/webhooks/"],
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
