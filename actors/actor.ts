@@ -6,6 +6,7 @@ import type { Amount } from "../src/domain/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/ids.ts";
+import type { Outbox } from "../src/domain/messages/outbox.ts";
 import { refusedAtCap, type RefusedCall } from "../src/domain/metering/refused_call.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
@@ -29,6 +30,8 @@ export interface Realm {
   readonly mode: Mode;
   readonly catalog: Catalog;
   readonly caps: WorkspaceCaps;
+  /** Where its messages go; null where no webhook listens. */
+  readonly outbox: Outbox | null;
   /** The realm's clock. */
   now(): Millis;
 }
@@ -243,7 +246,8 @@ export class Actor {
     const { budget, ids } = this.#world;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
-      return decide(this.state, name, input, { now: realm.now(), catalog: realm.catalog, ids, balancesLeft });
+      const { catalog, outbox } = realm;
+      return decide(this.state, name, input, { now: realm.now(), catalog, ids, balancesLeft, outbox });
     } catch (error) {
       this.breakDown();
       throw error;

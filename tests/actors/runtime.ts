@@ -55,6 +55,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
       aiBudgetCents: null,
       ...caps,
     },
+    outbox: null,
     now: () => now,
   };
   const counts = new RuntimeCounts();

@@ -27,6 +27,7 @@ const FEATURES: Features = {
   exportSecret: null,
   publicUrl: null,
   modelServer: null,
+  allowsPrivateWebhooks: false,
 };
 
 /** What a process runs in. */

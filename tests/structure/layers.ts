@@ -17,21 +17,29 @@ const DOMAIN = [
  */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Rules: nothing but rules. Nobody but the runtime knows merging.
-  "src/domain/": ["src/domain/metering/", "src/domain/plans/", "src/domain/credits/"],
+  "src/domain/": ["src/domain/metering/", "src/domain/plans/", "src/domain/credits/", "src/domain/messages/"],
   "src/domain/metering/": [
     "src/domain/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "src/domain/credits/",
+    "src/domain/messages/",
   ],
   "src/domain/plans/": ["src/domain/", "src/domain/metering/", "src/domain/pricing/"],
   "src/domain/pricing/": ["src/domain/", "src/domain/plans/"],
-  "src/domain/credits/": ["src/domain/", "src/domain/plans/", "src/domain/pricing/"],
+  "src/domain/credits/": [
+    "src/domain/",
+    "src/domain/plans/",
+    "src/domain/pricing/",
+    "src/domain/messages/",
+  ],
+  "src/domain/messages/": ["src/domain/", "src/domain/plans/", "src/domain/credits/"],
   "src/domain/merging/": [
     "src/domain/",
     "src/domain/metering/",
     "src/domain/plans/",
     "src/domain/credits/",
+    "src/domain/messages/",
   ],
 
   // What any process needs.
@@ -42,6 +50,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The runtime knows the rules and its own port, not what implements the port.
   "actors/": [
     ...DOMAIN.filter((folder) => !["src/domain/credits/", "src/domain/pricing/"].includes(folder)),
+    "src/domain/messages/",
     "src/process/",
     "src/observability/runtime_counts.ts",
     "src/observability/spans.ts",
@@ -61,6 +70,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/storage/rows/": [
     ...DOMAIN.filter((folder) => !["src/domain/merging/", "src/domain/pricing/"].includes(folder)),
+    "src/domain/messages/",
     "actors/port.ts",
     "src/storage/",
   ],
@@ -117,6 +127,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
     "src/domain/",
+    "src/domain/messages/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "actors/",
@@ -164,6 +175,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
+  "src/webhooks/": [],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -259,6 +271,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ajv: ["src/compose/"],
   commander: ["src/tasks/"],
   hono: ["routes/"],
+  "ipaddr.js": ["src/webhooks/"],
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],

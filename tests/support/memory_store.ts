@@ -190,7 +190,7 @@ export class MemoryTables {
       windowEnd === null || windowEnd > from
     );
     const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt }) =>
-      held > 0n || revokedAt === null && (expiresAt === null || expiresAt > from)
+      held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from)
     );
     const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
       .map(({ key, id }) => ({ key, id }));
@@ -272,7 +272,7 @@ export class MemoryTables {
 }
 
 const NUMBERS =
-  /_ms$|\.(user_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|opted_out)$|^users\.key$|^idempotency\.status$/;
+  /_ms$|\.(user_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|opted_out|told)$|^users\.key$|^idempotency\.status$/;
 const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
