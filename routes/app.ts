@@ -27,6 +27,7 @@ import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
 import { USERS } from "./users.ts";
+import { WEBHOOKS } from "./webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
 import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
 import { runPassed } from "./run_anywhere.ts";
@@ -52,7 +53,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 ];
 
 /** Every endpoint without an API key. */
-const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS];
+const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...WEBHOOKS];
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };

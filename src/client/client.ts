@@ -95,6 +95,7 @@ export function createClient(options: ClientOptions): HoldfastClient {
 
 export { HoldfastError } from "./errors.ts";
 export { signEndUserToken } from "./end_user_token.ts";
+export { verifyWebhook } from "./webhooks.ts";
 export type {
   Analytics,
   CaptureAnswer,
@@ -200,4 +201,14 @@ export type {
 } from "./subscriptions.ts";
 export type { TestClock, TestClockAnswer } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
+export type {
+  CreditsMessageData,
+  SubscriptionMessageData,
+  ThresholdMessageData,
+  WebhookData,
+  WebhookHeaders,
+  WebhookMessage,
+  WebhookRequest,
+  WebhookType,
+} from "./webhooks.ts";
 export type { Done, Outcome, ReservedWork, Settled } from "./with_reservation.ts";

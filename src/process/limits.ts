@@ -178,6 +178,23 @@ export const RECONCILE_LIMITS = {
   sampleMs: 5_000,
 } as const;
 
+/** Bounds of webhooks. beyond.md, section 3. */
+export const WEBHOOK_LIMITS = {
+  /** Webhooks of one app. */
+  ofAppMax: 20,
+  urlLengthMax: 2_000,
+  descriptionLengthMax: 500,
+  /** Types and prefixes that one webhook lists. */
+  eventsMax: 50,
+  secretBytes: 32,
+  /** How long a secret that was rotated away goes on signing, in real time. */
+  oldSecretMs: 24 * 3_600_000,
+  /** Secrets that sign at a time. */
+  secretsMax: 2,
+  /** Pending messages that are counted; one that nobody answers may have a million. */
+  pendingCountMax: 10_000,
+} as const;
+
 /** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
   /** Clocks of process and database that differ by more deserve a warning ... */

@@ -89,6 +89,17 @@ interface ClientOperations {
   moveTestClock: [Input<Calls["testClock"]["move"]>[0], Answer<Calls["testClock"]["move"]>];
 }
 
+/** Everything in which the messages of webhooks differ; `never` when they agree. */
+export type MessageDifferences<Webhooks> =
+  | `${Exclude<keyof Webhooks, Client.WebhookType> & string}: unknown to the client`
+  | {
+    [Type in Client.WebhookType]: Type extends keyof Webhooks
+      ? Webhooks[Type] extends { post: { requestBody: { content: { "application/json": infer Body } } } }
+        ? Different<Body, Client.WebhookMessage<Type>, Type, "answer">
+      : `${Type} is not as the generator writes a message`
+      : `${Type}: unknown to the document`;
+  }[Client.WebhookType];
+
 /** An operation as the generator writes it, as far as this comparison reads it. */
 interface GeneratedOperation {
   readonly parameters: { readonly path?: unknown; readonly query?: unknown };
