@@ -129,6 +129,7 @@ export const sweepAnswer = z.strictObject({
   idempotencyRecords: rowCount,
   historyRows: rowCount,
   promptLogs: rowCount,
+  refusals: rowCount,
   erasures: rowCount,
 });
 
@@ -188,7 +189,9 @@ export const dailyUseAnswer = z.strictObject({
       userId: z.string().nullable(),
       ...use,
       quantity: z.number(),
-    })).describe("Of the ten kinds of events, or users, that lead most days; those with no use of the day are left out"),
+    })).describe(
+      "Of the ten kinds of events, or users, that lead most days; those with no use of the day are left out",
+    ),
   })).describe("Each day of the range, oldest first"),
 });
 

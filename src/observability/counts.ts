@@ -12,6 +12,7 @@ export const SWEEP_NAMES = [
   "history",
   "erasures",
   "prompt_logs",
+  "refusals",
   "idempotency",
   "daily_use",
 ] as const;

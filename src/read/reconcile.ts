@@ -366,7 +366,11 @@ const DAILY_SUMS = `
       union all
       select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end
       from ${
-  owned("events", "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents", "t.match_status <> 'released'")
+  owned(
+    "events",
+    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents",
+    "t.match_status <> 'released'",
+  )
 }
       join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
     ) part group by user_key
