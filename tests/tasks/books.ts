@@ -70,9 +70,9 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, which come to nothing.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
-  // Three events are in the sums by day, the third of which is no use.
-  `insert into daily_use_marks values (1, ${START}, 'evt_3')`,
-  `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 2, 0, 2, 1)`,
+  // One event is in the sums by day.
+  `insert into daily_use_marks values (1, ${START}, 'evt_1')`,
+  `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 1, 0, 1, 0.5)`,
 ];
 
 /** What a proof looks at in them. */
