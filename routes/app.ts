@@ -4,6 +4,7 @@ import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
+import { BATCHES } from "./batch.ts";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
@@ -41,6 +42,7 @@ import type { Service, Serving } from "../src/service/service.ts";
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
+  ...BATCHES,
   ...USERS,
   ...SUBSCRIPTIONS,
   ...CREDITS,
