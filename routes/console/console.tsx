@@ -30,7 +30,8 @@ export interface ConsoleOptions {
 
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
-const FORM_BYTES_MAX = 1024 * 1024;
+/** A catalog of the size that the API takes, in the encoding of forms. */
+const FORM_BYTES_MAX = 4 * 1024 * 1024;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -227,10 +228,14 @@ class Console {
       return response;
     }
     if ("text" in outcome) return download(outcome);
-    const { title, crumbs = [], content, status = 200 } = outcome;
+    const { title, crumbs = [], content, status = 200, hasCharts = false } = outcome;
     if (request.isPartial) return html(content, status);
     const note = noteOf(context.req.raw, session, path);
-    const response = await this.#page({ session, app, title, crumbs, path, note }, content, status);
+    const response = await this.#page(
+      { session, app, title, crumbs, path, note, hasCharts },
+      content,
+      status,
+    );
     if (note !== null) response.headers.set("set-cookie", readNoteCookie(this.#isSecure));
     return response;
   }

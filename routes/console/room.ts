@@ -30,6 +30,8 @@ export interface Shown {
   readonly content: Child;
   readonly status?: number;
   readonly deed?: Deed;
+  /** Whether the page needs what draws charts. */
+  readonly hasCharts?: boolean;
 }
 
 /** Where a browser goes next. */

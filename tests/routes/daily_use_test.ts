@@ -95,6 +95,7 @@ Deno.test("who opted out or was erased is not named, and the sums of everybody s
   const app = await appWithUser(service);
   const customer = new Customer(app, "gone", app.secretLive);
   for (const userId of ["u", "hidden", "gone"]) await dataOf(track(app, userId, "image.a"));
+  assert.equal((await daily(app, "by=user", 1)).days[0].parts.length, 3);
   await dataOf(app.call("POST", "/opt-out", { distinctId: "hidden", scope: "all" }));
   await deletePerson(customer, "gone");
   await sweep(service);
