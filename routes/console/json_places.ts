@@ -80,7 +80,8 @@ class Reader {
 
   #value(path: string, depth: number): unknown {
     this.#space();
-    this.places.set(path, this.#at);
+    // A name may hold a dot, or nothing: the first of two that read alike counts.
+    if (!this.places.has(path)) this.places.set(path, this.#at);
     if (depth > DEPTH_MAX) throw this.#misplaced("this is nested too deeply");
     const start = this.#text[this.#at];
     if (start === "{") return this.#object(path, depth);

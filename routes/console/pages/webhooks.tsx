@@ -81,9 +81,10 @@ const webhooksPage: PageAt = {
 };
 
 /** Whether messages get through. */
-function WebhookState({ webhook: { disabled, failingSince } }: { webhook: ShownWebhook }) {
+function WebhookState({ webhook: { disabled, failingSince, lastSuccessAt } }: { webhook: ShownWebhook }) {
   if (disabled) return <span class="tag">disabled</span>;
   if (failingSince !== null) return <span class="tag bad" title={failingSince}>failing</span>;
+  if (lastSuccessAt === null) return <span class="tag">nothing delivered yet</span>;
   return <span class="tag good">works</span>;
 }
 
