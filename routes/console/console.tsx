@@ -4,6 +4,7 @@
 import { type Context, Hono } from "hono";
 import type { Child } from "hono/jsx";
 import { endSession, isEnded } from "../../src/storage/stores/console_store.ts";
+import type { OperatorToken } from "../../src/process/operators.ts";
 import { log } from "../../src/process/log.ts";
 import type { Service, Serving } from "../../src/service/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
@@ -11,7 +12,6 @@ import { requestId } from "../respond.ts";
 import { Asking, operationsOf } from "./ask.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { Attempts } from "./attempts.ts";
-import type { OperatorToken } from "./operators.ts";
 import { Operators } from "./operators.ts";
 import { type Frame, Page } from "./page.tsx";
 import { ACTIONS, PAGES } from "./places.ts";
@@ -25,6 +25,7 @@ export interface ConsoleOptions {
   readonly operators: readonly OperatorToken[];
   /** Whether browsers reach it by https alone. */
   readonly isSecure: boolean;
+  readonly supportSeesPrompts: boolean;
 }
 
 const HOME = "/console/apps";

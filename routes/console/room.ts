@@ -3,7 +3,7 @@
 import type { Child } from "hono/jsx";
 import type { Asking } from "./ask.ts";
 import type { Crumb, Frame } from "./page.tsx";
-import type { Role } from "./operators.ts";
+import type { Role } from "../../src/process/operators.ts";
 import type { Session } from "./session.ts";
 
 /** A request to a page. */
