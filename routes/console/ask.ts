@@ -96,6 +96,18 @@ export class Asking {
     });
   }
 
+  /** What is wrong with the input of an operation before it is called; null for nothing. */
+  misfitOf(id: string, members: Members): Refusal | null {
+    const endpoint = this.#operations.keyed.get(id) ?? this.#operations.keyless.get(id);
+    if (endpoint === undefined) throw new Error(`No operation "${id}"`);
+    try {
+      if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(members));
+      return null;
+    } catch (error) {
+      return refusalOf(requestId(this.#request), error);
+    }
+  }
+
   #checked<Each extends Definition>(endpoint: Each, members: Members) {
     refuseForbiddenText(members);
     return { endpoint, members, input: checkInput(endpoint, members) };

@@ -13,6 +13,7 @@ import { Asking, operationsOf } from "./ask.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { Attempts } from "./attempts.ts";
 import { Operators } from "./operators.ts";
+import { noteCookie, noteOf, readNoteCookie } from "./note.ts";
 import { type Frame, Page } from "./page.tsx";
 import { ACTIONS, PAGES } from "./places.ts";
 import { Message } from "./pages/message.tsx";
@@ -197,7 +198,7 @@ class Console {
       ask: new Asking(serving, this.#operations, req.raw),
       app: record === null ? null : { appId: record.appId, mode: mode as "live" | "test", name: record.name },
       isPartial: req.header("hx-request") !== undefined,
-      path: req.path,
+      path: new URL(req.url).pathname,
     };
   }
 
@@ -217,13 +218,22 @@ class Console {
       return await this.#message(context, session, "Something went wrong", text, 500);
     }
     if ("to" in outcome) {
-      if (!request.isPartial) return redirect(outcome.to);
-      return secured(new Response(null, { headers: { "hx-redirect": outcome.to } }));
+      const { to, note } = outcome;
+      const response = request.isPartial
+        ? secured(new Response(null, { headers: { "hx-redirect": to } }))
+        : redirect(to);
+      if (note !== undefined) {
+        response.headers.set("set-cookie", noteCookie(session, to, note, this.#isSecure));
+      }
+      return response;
     }
     if ("text" in outcome) return download(outcome);
     const { title, crumbs = [], content, status = 200 } = outcome;
     if (request.isPartial) return html(content, status);
-    return await this.#page({ session, app, title, crumbs, path }, content, status);
+    const note = noteOf(context.req.raw, session, path);
+    const response = await this.#page({ session, app, title, crumbs, path, note }, content, status);
+    if (note !== null) response.headers.set("set-cookie", readNoteCookie(this.#isSecure));
+    return response;
   }
 
   async #page(frame: Omit<Frame, "assets">, content: Child, status: number): Promise<Response> {

@@ -32,3 +32,8 @@ export function Time({ at }: { at: string }) {
 export function TimeOr({ at, none }: { at: string | null; none: string }) {
   return at === null ? <span class="soft">{none}</span> : <Time at={at} />;
 }
+
+/** A time as a text, to the minute. */
+export function timeLabel(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
+}

@@ -23,11 +23,13 @@ export interface Frame {
   readonly crumbs?: readonly Crumb[];
   /** The path of the page, for the navigation and for the switch between live and test. */
   readonly path: string;
+  /** What was just done, for the page to open with. */
+  readonly note?: string | null;
 }
 
 /** A whole page. */
 export function Page({ frame, children }: { frame: Frame; children?: Child }) {
-  const { assets, session, app, title, crumbs = [] } = frame;
+  const { assets, session, app, title, crumbs = [], note = null } = frame;
   const isTest = app?.mode === "test";
   return (
     <html lang="en" class={isTest ? "test" : undefined}>
@@ -50,6 +52,7 @@ export function Page({ frame, children }: { frame: Frame; children?: Child }) {
         {session === null ? null : <Navigation frame={frame} session={session} />}
         <main id="main" tabindex={-1}>
           {crumbs.length === 0 ? null : <Crumbs crumbs={crumbs} />}
+          {note === null ? null : <div class="note good" role="status">{note}</div>}
           {children}
         </main>
         {session === null ? null : (

@@ -29,11 +29,25 @@ export interface Shown {
   readonly crumbs?: readonly Crumb[];
   readonly content: Child;
   readonly status?: number;
+  readonly deed?: Deed;
 }
 
 /** Where a browser goes next. */
 export interface Elsewhere {
   readonly to: string;
+  /** What was done: the page that it goes to says so, once. */
+  readonly note?: string;
+  readonly deed?: Deed;
+}
+
+/** What was done, for the audit log. */
+export interface Deed {
+  /** The id of the operation. */
+  readonly what: string;
+  readonly userId: string | null;
+  /** What changed, from and to, in words. */
+  readonly before: string;
+  readonly after: string;
 }
 
 /** A file to keep, such as a list as CSV. */

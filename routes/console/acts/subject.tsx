@@ -1,0 +1,67 @@
+// The user that an act is done to, as its form and preview need to know them.
+
+import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type { Refusal } from "../../../src/domain/refusal.ts";
+import type { AppMode } from "../ask.ts";
+import { appPath, userPath } from "../page.tsx";
+import type { PageRequest, Shown } from "../room.ts";
+
+/** A subscription as the API shows it. */
+export interface ShownSubscription {
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly startedAt: string;
+  readonly endsAt: string | null;
+  readonly cycleAnchorAt: string | null;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+}
+
+/** A user as `GET /v1/users/{userId}` shows them. */
+export interface ShownUser {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly aliases: readonly string[];
+  readonly subscription: ShownSubscription | null;
+  readonly credits: readonly CreditBalance[];
+}
+
+/** What acts on a user know. */
+export interface UserSubject {
+  readonly app: AppMode & { readonly name: string };
+  readonly user: ShownUser;
+}
+
+/** The app of a page whose path names one. */
+export function appOf({ app }: PageRequest): AppMode & { readonly name: string } {
+  if (app === null) throw new Error("The path names an app");
+  return app;
+}
+
+/** The page of an operation that was refused. */
+export function refusedPage({ message }: Refusal, title = "Not shown"): Shown {
+  return {
+    title,
+    content: (
+      <section class="message">
+        <h1>{title}</h1>
+        <p>{message}</p>
+      </section>
+    ),
+    status: 400,
+  };
+}
+
+/** Reads the user that the path names. */
+export async function aboutUser(request: PageRequest): Promise<UserSubject | Shown> {
+  const app = appOf(request);
+  const user = await request.ask.app<ShownUser>(app, "getUser", { userId: request.params["userId"] ?? "" });
+  return user.ok ? { app, user: user.data } : refusedPage(user.error);
+}
+
+/** Where acts on a user are: on that user's page. */
+export function placeOfUser(_: PageRequest, { app, user }: UserSubject) {
+  const back = userPath(app, user.userId);
+  return { crumbs: [{ title: app.name, href: appPath(app) }, { title: user.userId, href: back }], back };
+}
