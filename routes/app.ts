@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
+import { AUDIT } from "./audit.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { COMPOSE } from "./compose.ts";
@@ -50,7 +51,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 ];
 
 /** Every endpoint without an API key. */
-const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS];
+const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...AUDIT];
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };

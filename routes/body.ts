@@ -27,9 +27,7 @@ export function readMembers(request: Request): Promise<Members> {
 
 /** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
 export async function readBody(request: Request): Promise<RequestInput> {
-  const text = isSmall(request)
-    ? decode(await inTime(request.bytes().catch(refuseBody)))
-    : await readChunks(request.body);
+  const text = await readText(request);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;
   try {
@@ -41,6 +39,13 @@ export async function readBody(request: Request): Promise<RequestInput> {
   // A forbidden character can reach a parsed value only through an escape.
   if (text.includes("\\u")) refuseForbiddenText(members);
   return { members, text };
+}
+
+/** Reads a body as text. */
+export async function readText(request: Request): Promise<string> {
+  return isSmall(request)
+    ? decode(await inTime(request.bytes().catch(refuseBody)))
+    : await readChunks(request.body);
 }
 
 /** Whether a body is short and says so; refuses one that says it is too long. */

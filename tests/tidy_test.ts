@@ -71,6 +71,7 @@ Deno.test("landed migrations are never edited", () => {
     "0011_prices": "bef37dd98b1058fceef6ca8913354cc0c919d8490d151a07de423e757e26a8c7",
     "0012_members": "c3030bfcccd05ff8fa1889586febfd1ee2fea5d2b43c3ce921c8d10c88e48676",
     "0014_webhooks": "f6e711c924e142107d22642eaf72f0425fa54cc51d949bed586761718290d359",
+    "0015_console": "d70b0ade8d1033fd9e8f0c929676fbc2c37c8cf6d2751afe7a78060141fa763f",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];
