@@ -66,6 +66,7 @@ const environment = z.object({
     .optional(),
   HOLDFAST_CLUSTER_ADDRESS: z.string().refine(isReachableAddress, ADDRESS_FORM).optional(),
   HOLDFAST_SHARE_PORT: z.enum(["true", "false"], "must be true or false").default("false"),
+  HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: z.enum(["true", "false"], "must be true or false").default("false"),
   HOLDFAST_CELLS: z.literal("none", "must be none, or unset to take a share of the cells").optional(),
   HOLDFAST_CONSOLE: z.enum(["on", "off"], "must be on or off").default("on"),
   HOLDFAST_SUPPORT_TOKEN: secret.optional(),
@@ -145,6 +146,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       modelServer: values.OPENAI_API_KEY === undefined
         ? null
         : { apiKey: values.OPENAI_API_KEY, baseUrl: values.OPENAI_BASE_URL ?? null },
+      allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };
 }

@@ -44,6 +44,7 @@ async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
     await v.post("/track", { event: "image.x", prompt: "p", response: "r" });
     await v.post("/track", { userId: "bystander-old", event: "image.x" });
     await v.post("/customers/alias", { from: "bystander-old", to: "bystander" });
+    await v.post("/reserve", { event: "refused" });
     await dataOf(askOf(v, "/identify", { distinctId: "bystander", properties: { a: 1 } }));
     await dataOf(askOf(v, "/capture", { distinctId: "bystander", event: "seen" }));
     await optOut(v, "bystander", "prompt_logging");
@@ -60,6 +61,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       const app = await newApp(service);
       await bystanders(app);
       await sweep(service);
+      await service.serving().term.refusals.write();
       const before = await dumpOf(service);
       const zebra = await makeZebra(app);
       for (const userId of ZEBRA_IDS) {
@@ -67,6 +69,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
         await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
       }
       await service.serving().term.flush();
+      await service.serving().term.refusals.write();
       const found = Object.keys(await tracesOf(service, MARK));
       for (
         const table of [
@@ -75,6 +78,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "subscription_events",
           "events",
           "event_logs",
+          "refusals",
           "reservations",
           "credit_balances",
           "credit_ledger",
