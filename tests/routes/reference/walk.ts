@@ -109,6 +109,12 @@ async function walkCredits({ record, refuse }: Tour): Promise<void> {
   const { balanceId } = await record("grantCredits", { body: { ...body, notes: "Spring sale" } });
   await refuse("grantCredits", "credit_pack_not_found", { body: { ...body, packId: "cpk_unknown" } });
   await record("listCredits", { parameters: { userId: "user_demo", event: "image.render" } });
+  const later = { expiresAt: "2027-12-31T00:00:00Z", reason: "They were ill" };
+  const bundle = await record("grantCredits", { body: { userId: "user_demo", packId: "Creator Bundle" } });
+  await record("extendCredits", { body: { balanceId: bundle.balanceId, ...later } });
+  await refuse("extendCredits", "credit_balance_not_found", {
+    body: { balanceId: "crb_1_unknown", ...later },
+  });
   await record("revokeCredits", { body: { balanceId, reason: "The order was refunded" } });
   await refuse("revokeCredits", "credit_balance_not_found", { body: { balanceId: "crb_1_unknown" } });
   await record("listLedger", { parameters: { userId: "user_demo", limit: "2" } });
