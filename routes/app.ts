@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
+import { ADMIN_USERS } from "./admin_users.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./batch.ts";
@@ -56,7 +57,12 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 ];
 
 /** Every endpoint without an API key. */
-const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...WEBHOOKS];
+const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
+  ...DOWNLOADS,
+  ...ADMIN_ENDPOINTS,
+  ...ADMIN_USERS,
+  ...WEBHOOKS,
+];
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };
