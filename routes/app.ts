@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { AUDIT } from "./audit.ts";
+import { ADMIN_USERS } from "./admin_users.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./batch.ts";
@@ -60,6 +61,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...ADMIN_USERS,
   ...WEBHOOKS,
   ...AUDIT,
 ];

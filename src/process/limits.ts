@@ -94,6 +94,7 @@ export const REQUEST_LIMITS = {
   feedLimitDefault: 20,
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
+  holdsShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
   customLimitsMax: 1_000,
