@@ -2,6 +2,8 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
+import { AUDIT } from "./audit.ts";
+import { ADMIN_USERS } from "./admin_users.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./batch.ts";
@@ -60,7 +62,9 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...ADMIN_USERS,
   ...WEBHOOKS,
+  ...AUDIT,
   ...DAILY_USE,
 ];
 

@@ -1,4 +1,4 @@
-// Credit packs: grant, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
+// Credit packs: grant, extend, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
 
 import { z } from "zod";
 import type { Directory } from "../actors/directory.ts";
@@ -10,7 +10,7 @@ import { answerOf, success } from "./answer.ts";
 import { endpointsOn } from "./endpoint.ts";
 import type { Endpoint } from "./endpoint_types.ts";
 import { invalidMember } from "./errors.ts";
-import { creditsAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
+import { creditsAnswer, extendAnswer, grantAnswer, ledgerAnswer, revokeAnswer } from "./schemas/answers.ts";
 import {
   endUserId,
   eventPattern,
@@ -115,6 +115,37 @@ const revoke = endpoint({
   },
 });
 
+/** `POST /v1/credits/extend`: a later expiry of a balance. */
+const extend = endpoint({
+  method: "POST",
+  path: "/v1/credits/extend",
+  access: "credit_write",
+  input: z.object({
+    balanceId: nameOf(REQUEST_LIMITS.idLengthMax),
+    expiresAt: moment.nullable(),
+    reason: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
+  }),
+  doc: {
+    id: "extendCredits",
+    tag: "Credits",
+    summary: "Give a balance a later expiry",
+    description:
+      "expiresAt is never before the expiry that the balance has; null is evergreen. A balance that has " +
+      "expired can be spent again, one that was revoked stays so.",
+    answer: extendAnswer,
+    errors: ["credit_balance_not_found"],
+  },
+  handle: (request) => {
+    const { balanceId, expiresAt, reason } = request.input;
+    const call = { name: "extend", input: { balanceId, expiresAt, reason: reason ?? null } } as const;
+    return runTurn(request, { balanceId }, call, ({ row }) => ({
+      balanceId,
+      remaining: numberOf(row.remaining),
+      expiresAt: timeTextOrNull(row.expiresAt),
+    }));
+  },
+});
+
 /** `GET /v1/credits`: a user's balances in consumption order. */
 const list = endpoint({
   method: "GET",
@@ -188,7 +219,7 @@ const history = endpoint({
   },
 });
 
-export const CREDITS: readonly Endpoint<CreditsWorld>[] = [grant, revoke, list, history];
+export const CREDITS: readonly Endpoint<CreditsWorld>[] = [grant, extend, revoke, list, history];
 
 function refuseCursor(): never {
   throw invalidMember("cursor", "is none that this call gave for this user");

@@ -190,6 +190,8 @@ export const grantAnswer = z.strictObject({
   ...issued,
 }).describe("balanceId, remaining and expiresAt are those of the first balance.");
 
+export const extendAnswer = z.strictObject(issued);
+
 export const revokeAnswer = z.strictObject({ balanceId: z.string(), remaining: z.literal(0) });
 
 export const creditsAnswer = z.strictObject({ credits: z.array(balance).describe("In the order of use") });

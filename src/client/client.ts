@@ -21,7 +21,7 @@ export class HoldfastClient extends Metering {
   readonly users: Users;
   /** Makes one user of several ids. */
   readonly customers: Customers;
-  /** Grants, revokes and lists credits. */
+  /** Grants, extends, revokes and lists credits. */
   readonly credits: Credits;
   /** Lists the plans on offer. */
   readonly plans: Plans;

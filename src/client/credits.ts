@@ -39,6 +39,21 @@ export interface GrantAnswer {
   readonly expiresAt: string | null;
 }
 
+/** A balance with its new expiry. */
+export interface ExtendInput {
+  readonly balanceId: string;
+  /** Not before the expiry that it has; null for never. */
+  readonly expiresAt: Moment | null;
+  readonly reason?: string | undefined;
+}
+
+/** The answer to an extension. */
+export interface ExtendAnswer {
+  readonly balanceId: string;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+}
+
 /** A balance to revoke. */
 export interface RevokeInput {
   readonly balanceId: string;
@@ -130,6 +145,23 @@ export class Credits {
   grant(input: GrantInput, call?: CallOptions): Promise<GrantAnswer> {
     return this.#transport.send(
       { method: "POST", path: "/credits/grant", access: "credit_write", body: input },
+      call,
+    );
+  }
+
+  /**
+   * Gives a balance a later expiry. One that has expired can be spent again.
+   *
+   * @example
+   * ```ts
+   * const { balanceId } = await client.credits.grant({ userId: "user_1", packId: "Creator Bundle" });
+   * const extended = await client.credits.extend({ balanceId, expiresAt: null });
+   * console.log(extended.expiresAt); // null
+   * ```
+   */
+  extend(input: ExtendInput, call?: CallOptions): Promise<ExtendAnswer> {
+    return this.#transport.send(
+      { method: "POST", path: "/credits/extend", access: "credit_write", body: input },
       call,
     );
   }

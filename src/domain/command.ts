@@ -4,6 +4,7 @@ import type { UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
 import type { TrackAnswer, TrackInput } from "./metering/track.ts";
 import type { SubscribeInput, SubscriptionAnswer } from "./plans/subscribe.ts";
 import type { SettleAnswer } from "./due.ts";
+import type { ExtendAnswer, ExtendInput } from "./credits/extend.ts";
 import type { RevokeInput } from "./credits/revoke.ts";
 import type { ReleaseInput } from "./metering/release.ts";
 import type { GrantInput } from "./credits/grant.ts";
@@ -26,6 +27,7 @@ export interface Commands {
   subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
   cancel: { input: CancelInput; answer: SubscriptionAnswer };
   grant: { input: GrantInput; answer: CreditsAnswer };
+  extend: { input: ExtendInput; answer: ExtendAnswer };
   revoke: { input: RevokeInput; answer: Record<never, never> };
   credits: { input: CreditsInput; answer: CreditsAnswer };
   usage: { input: UsageInput; answer: UsageAnswer };

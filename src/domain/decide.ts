@@ -14,6 +14,7 @@ import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
 import type { Context } from "./context.ts";
 import { credits } from "./credits/balances.ts";
+import { extend } from "./credits/extend.ts";
 import { grant } from "./credits/grant.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./draft.ts";
@@ -51,6 +52,7 @@ const HANDLERS: Handlers = {
   subscribe,
   cancel,
   grant,
+  extend,
   revoke,
   credits,
   usage,

@@ -232,6 +232,10 @@ export class UserState {
 
   #setBalance(row: CreditBalance): void {
     const order = this.balanceOrder;
+    const known = this.balances.get(row.id);
+    // Of all that decides the place of a balance, the expiry alone ever changes.
+    const isMoved = known !== undefined && known.expiresAt !== row.expiresAt;
+    if (isMoved) order.splice(order.indexOf(known), 1);
     let low = 0;
     let high = order.length;
     while (low < high) {
@@ -239,7 +243,7 @@ export class UserState {
       if (compareBalances(order[middle] as CreditBalance, row) < 0) low = middle + 1;
       else high = middle;
     }
-    order.splice(low, this.balances.has(row.id) ? 1 : 0, row);
+    order.splice(low, known === undefined || isMoved ? 0 : 1, row);
     this.balances.set(row.id, row);
   }
 

@@ -94,6 +94,7 @@ export const REQUEST_LIMITS = {
   feedLimitDefault: 20,
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
+  holdsShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
   customLimitsMax: 1_000,
@@ -292,4 +293,17 @@ export const CHANNEL_LIMITS = {
   keptBytesMax: 256 * 1024,
   /** Time for answers under way when this process closes its channels. */
   leaveMs: 1_000,
+} as const;
+
+/** What the audit log keeps. */
+export const AUDIT_LIMITS = {
+  /** Entries of one page. */
+  pageMax: 200,
+  pageDefault: 50,
+  /** Values that are kept of something, and characters of each and of its name. */
+  valuesMax: 20,
+  valueLengthMax: 200,
+  nameLengthMax: 64,
+  /** After this time a write whose end nobody saw counts as ended with an unknown outcome. */
+  begunMs: 3_600_000,
 } as const;

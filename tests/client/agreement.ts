@@ -54,6 +54,7 @@ interface ClientOperations {
     Answer<Calls["subscriptions"]["cancel"]>,
   ];
   grantCredits: [Input<Calls["credits"]["grant"]>[0], Answer<Calls["credits"]["grant"]>];
+  extendCredits: [Input<Calls["credits"]["extend"]>[0], Answer<Calls["credits"]["extend"]>];
   revokeCredits: [Input<Calls["credits"]["revoke"]>[0], Answer<Calls["credits"]["revoke"]>];
   listCredits: [
     // A query holds text: the client writes a boolean as "true" or "false".

@@ -166,6 +166,11 @@ async function credit({ client }: Scene): Promise<void> {
     7.5,
   ]]);
   const { balanceId } = wallet;
+  const later = "2028-01-01T00:00:00.000Z";
+  assert.deepEqual(
+    await client.credits.extend({ balanceId, expiresAt: new Date(later), reason: "r" }),
+    { balanceId, remaining: 7.5, expiresAt: later },
+  );
   assert.deepEqual(await client.credits.revoke({ balanceId, reason: "r" }), { balanceId, remaining: 0 });
   const { credits } = await client.credits.list({ userId: "u", event: "image.*", includeExpired: true });
   assert.deepEqual(credits.map(({ status }) => status).toSorted(), [...Array(4).fill("active"), "revoked"]);
@@ -174,12 +179,12 @@ async function credit({ client }: Scene): Promise<void> {
   assert.notEqual(first.entries[0]?.id, next.entries[0]?.id);
   const ofWallet = await client.credits.history({ userId: "u", balanceId });
   assert.deepEqual(ofWallet.entries.map(({ reason, delta }) => [reason, delta]), [["admin_adjust", -7.5], [
-    "grant",
-    7.5,
-  ]]);
+    "admin_adjust",
+    0,
+  ], ["grant", 7.5]]);
   const all: string[] = [];
   for await (const { id } of client.credits.historyAll({ userId: "u", limit: 2 })) all.push(id);
-  assert.deepEqual([all.length, new Set(all).size], [6, 6]);
+  assert.deepEqual([all.length, new Set(all).size], [7, 7]);
 }
 
 async function merge({ client }: Scene): Promise<void> {

@@ -1,4 +1,4 @@
-// Credits for the system made of the pure domain: grant, revoke, list and ledger in the wire's shape.
+// Credits for the system made of the pure domain: grant, extend, revoke, list and ledger in the wire's shape.
 
 import { numberOf } from "../../src/domain/amount.ts";
 import { listBalances, packNameOf } from "../../src/domain/credits/credit.ts";
@@ -15,6 +15,8 @@ export function answerCredits(system: DecideSystem, { op, input }: ModelRequest,
   switch (op) {
     case "grant":
       return grant(system, input, now);
+    case "extend":
+      return extend(system, input, now);
     case "revoke":
       return revoke(system, input, now);
     case "credits":
@@ -43,13 +45,33 @@ function grant(system: DecideSystem, input: Input, now: Millis): ModelReply {
   });
 }
 
-function revoke(system: DecideSystem, input: Input, now: Millis): ModelReply {
+function extend(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const balanceId = String(input["balanceId"]);
+  const userId = ownerWith(system, balanceId, now);
+  if (userId === null) return { status: 404, code: "credit_balance_not_found" };
+  const expiresAt = input["expiresAt"] === null ? null : Date.parse(String(input["expiresAt"]));
+  const command = { balanceId, expiresAt, reason: textOrNull(input["reason"]) };
+  return system.ask(userId, "extend", command, now, ({ row }) => ({
+    balanceId,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+  }));
+}
+
+/** The user that a balance's id names, with the balance in memory; null for nobody. */
+function ownerWith(system: DecideSystem, balanceId: string, now: Millis): string | null {
   const owner = ownerOf("creditBalance", balanceId);
   const userId = owner === null ? undefined : system.nameOf(owner);
-  if (owner === null || userId === undefined) return { status: 404, code: "credit_balance_not_found" };
+  if (owner === null || userId === undefined) return null;
   const state = system.stateOf(userId, now);
   if (!state.balances.has(balanceId)) state.admit(system.tables.loadBalances(state.user.key, { balanceId }));
+  return userId;
+}
+
+function revoke(system: DecideSystem, input: Input, now: Millis): ModelReply {
+  const balanceId = String(input["balanceId"]);
+  const userId = ownerWith(system, balanceId, now);
+  if (userId === null) return { status: 404, code: "credit_balance_not_found" };
   const command = { balanceId, reason: textOrNull(input["reason"]) };
   return system.ask(userId, "revoke", command, now, () => ({ balanceId, remaining: 0 }));
 }

@@ -115,6 +115,7 @@ export class DecideSystem {
       case "users":
         return this.#showUser(input, now);
       case "grant":
+      case "extend":
       case "revoke":
       case "credits":
       case "ledger":

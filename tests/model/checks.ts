@@ -54,6 +54,10 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
         optional(input["source"], (value) => typeof value === "string" && SOURCES.includes(value)) &&
         optional(input["notes"], isShortText) &&
         (input["expiresAt"] === null || optional(input["expiresAt"], isTime));
+    case "extend":
+      // Whether the time will do is decided after the balance, in credits.ts.
+      return isText(input["balanceId"]) && optional(input["reason"], isShortText) &&
+        (input["expiresAt"] === null || isTime(input["expiresAt"]));
     case "revoke":
       return isText(input["balanceId"]) && optional(input["reason"], isShortText);
     case "credits":

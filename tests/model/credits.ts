@@ -133,6 +133,23 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
   return success({ balanceId: balance.id, remaining: 0 });
 }
 
+export function extend(world: World, input: Input, now: number): ModelReply {
+  const balance = world.balances.find((each) => each.id === input["balanceId"]);
+  if (!balance) return refusal("credit_balance_not_found");
+  const status = statusOf(balance, now);
+  const at = input["expiresAt"] === null ? null : Date.parse(String(input["expiresAt"]));
+  const isSame = at === balance.expiresAt;
+  const isLater = at === null || (balance.expiresAt !== null && at > now && at > balance.expiresAt);
+  if (balance.revoked || !(isSame || isLater)) return refusal("invalid_request");
+  world.note(`credits: extension of a balance that is ${status}`);
+  if (!isSame) {
+    writeRow(world, balance, ZERO, { reason: "admin_adjust", at: now, notes: textOrNull(input["reason"]) });
+  }
+  balance.expiresAt = at;
+  const { id, remaining } = balance;
+  return success({ balanceId: id, remaining: toNumber(remaining), expiresAt: isoOrNull(at) });
+}
+
 function isValid(world: World, balance: Balance): boolean {
   return world.reservations.some((hold) =>
     hold.state === "held" && hold.credits.some((line) => line.balance === balance)

@@ -105,6 +105,7 @@ export type Operation =
   | "subscribe"
   | "cancel"
   | "grant"
+  | "extend"
   | "revoke"
   | "credits"
   | "ledger"

@@ -6,7 +6,7 @@
 
 import { isValid, withoutNulls } from "./checks.ts";
 import { compare, idsLearnt, renamed } from "./compare.ts";
-import { credits, grant, ledger, revoke } from "./credits.ts";
+import { credits, extend, grant, ledger, revoke } from "./credits.ts";
 import {
   type CatalogDocument,
   type Input,
@@ -108,6 +108,8 @@ export class Model {
         return cancel(world, input, now);
       case "grant":
         return grant(world, input, now);
+      case "extend":
+        return extend(world, input, now);
       case "revoke":
         return revoke(world, input, now);
       case "credits":

@@ -26,6 +26,7 @@ const POSTS: Partial<Record<ModelRequest["op"], string>> = {
   explain: "/explain",
   subscribe: "/subscriptions",
   grant: "/credits/grant",
+  extend: "/credits/extend",
   revoke: "/credits/revoke",
   alias: "/customers/alias",
   aliasBatch: "/customers/alias/batch",

@@ -73,6 +73,7 @@ const ENDPOINTS: Record<Exclude<Operation, MergeOperation>, number> = {
   subscribe: 7,
   cancel: 2.5,
   grant: 8,
+  extend: 0.7,
   revoke: 2,
   credits: 2.5,
   ledger: 3,
@@ -296,6 +297,8 @@ export class Workload {
         return this.#canceling();
       case "grant":
         return this.#credits.grantInput(this.#people.creditor(), this.#nowMs);
+      case "extend":
+        return this.#credits.extendInput(this.#nowMs);
       case "revoke":
         return this.#credits.revokeInput();
       case "credits":

@@ -154,6 +154,16 @@ export class KnownCredits {
     return { balanceId: random.pick(random.chance(0.85) ? young : this.#balances).id, ...reason };
   }
 
+  /** Mostly a young one with a later expiry or none; now and then an earlier or an equal one. */
+  extendInput(nowMs: number): Input {
+    const random = this.#random;
+    const { balanceId, ...reason } = this.revokeInput();
+    const known = this.#balances.find(({ id }) => id === balanceId);
+    const from = known?.expiresAtMs ?? nowMs;
+    const at = random.chance(0.1) ? from : from + random.pick([-HOUR_MS, 1, 15_000, 60_000, HOUR_MS]);
+    return { balanceId, expiresAt: random.chance(0.15) ? null : new Date(at).toISOString(), ...reason };
+  }
+
   /** A list of balances; `event` is a concrete name that a filter may use, also as a glob. */
   listInput(userId: string, event: string): Input {
     const random = this.#random;

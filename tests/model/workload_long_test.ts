@@ -56,6 +56,9 @@ Deno.test("a workload over each catalog meets every outcome, and equals itself b
     "grant credit_pack_not_found",
     "grant invalid_quantity",
     "grant invalid_request",
+    "extend 200",
+    "extend credit_balance_not_found",
+    "extend invalid_request",
     "revoke credit_balance_not_found",
     "revoke invalid_request",
     "credits active",
@@ -110,6 +113,8 @@ const CREDIT_CASES = {
   "revoke of a balance that is revoked": 2,
   "revoke of a partly used balance": 4,
   "revoke of a held balance": 3,
+  "extension of a balance that is active": 4,
+  "extension of a balance that is expired": 1,
 };
 
 Deno.test("a workload of 2,000 steps meets every case of credits, and meets them often", async () => {

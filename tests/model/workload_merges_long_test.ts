@@ -85,7 +85,7 @@ Deno.test("aliases are named as often as canonical ids", async () => {
     else if ([...canonical.values()].includes(String(userId))) named.canonical += 1;
     return reply;
   };
-  await drive({ catalog, seed: 5, steps: 2000, merges: true, send });
+  await drive({ catalog, seed: 5, steps: 2500, merges: true, send });
   assert.ok(named.alias > 150 && named.canonical > 150, JSON.stringify(named));
 });
 

@@ -28,7 +28,7 @@ const DAY_MS = 24 * HOUR_MS;
 const USERS = 6;
 const USERS_MIN = 4;
 
-const ENDPOINTS: Record<Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch">, number> =
+const ENDPOINTS: Record<Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">, number> =
   {
     reserve: 34,
     commit: 20,

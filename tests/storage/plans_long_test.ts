@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { firstUnadded, listDailyUse } from "../../src/read/daily_use.ts";
 import { listEvents } from "../../src/read/feed.ts";
+import { listHolds } from "../../src/read/holds.ts";
 import { listLedger } from "../../src/read/ledger.ts";
+import { listUsers, lookUp } from "../../src/read/users.ts";
 import { listRefusals } from "../../src/read/refusals.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
@@ -140,6 +142,51 @@ Deno.test("use by day reads few pages, however many events, users and days there
         pagesOf(plan) <= 1_500,
         `${pagesOf(plan)} pages\n${plan.statement}\n${plan.lines.join("\n")}`,
       );
+    }
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("users by the beginning of an id, open holds and ids that are looked up are read by index ranges", async () => {
+  const store = await openTestStore();
+  try {
+    await store.database.script(`
+      insert into users (key, realm, id, merged_into)
+        select n, 1 + n % 2, 'user_' || lpad(n::text, 6, '0'), case n % 10 when 0 then n + 2 end
+        from generate_series(1, 60000) n;
+      insert into credit_balances select 'crb_' || n, n, 1 + n % 2, 'p', 'P', null, 'generic', 'count', '[]', 0, 1, 0, null,
+        'order_' || n, 'purchase', null, 1, 0, 0, null, 0, 0 from generate_series(1, 20000) n;
+      insert into subscriptions select 'sub_' || n, n, 'plan', 'stripe', 'si_' || n, 0, null, false, null, '{}'
+        from generate_series(1, 20000) n;`);
+    for (const table of ["users", "credit_balances", "subscriptions"]) {
+      await store.database.query(`vacuum analyze ${table}`);
+    }
+    const plans: Plan[] = [];
+    const database = explaining(store.database, (plan) => plans.push(plan));
+    const page = { realm: 1, after: null, limit: 20 };
+    const works: [what: string, work: () => Promise<unknown>][] = [
+      ["all users", () => listUsers(database, { ...page, startsWith: "" })],
+      ["a prefix of many", () => listUsers(database, { ...page, startsWith: "user_0" })],
+      [
+        "a page deep in it",
+        () => listUsers(database, { ...page, startsWith: "user_0", after: "user_030001" }),
+      ],
+      ["a prefix of nobody", () => listUsers(database, { ...page, startsWith: "nobody" })],
+      ["a subscription", () => lookUp(database, 2, "sub_17", 20)],
+      ["a reference of a balance", () => lookUp(database, 2, "order_17", 20)],
+      ["a reference of a subscription", () => lookUp(database, 2, "si_17", 20)],
+      ["a reference of nothing", () => lookUp(database, 2, "nothing", 20)],
+      ["holds", () => listHolds(database, 17, 20)],
+    ];
+    for (const [what, work] of works) {
+      plans.length = 0;
+      await work();
+      assert.ok(plans.length > 0, what);
+      for (const plan of plans) {
+        const pages = pagesOf(plan);
+        assert.ok(pages <= 120, `${what}: ${pages} pages\n${plan.statement}\n${plan.lines.join("\n")}`);
+      }
     }
   } finally {
     await store.close();

@@ -105,6 +105,8 @@ export const catalogAction: ActionAt = {
     if (request.form.get("step") !== "apply") {
       return shown(request, inForce, text, { checked: checked.data });
     }
+    // As after a second click.
+    if (checked.data.changes.length === 0) return done(request, inForce.version);
     if (request.form.get("ground") !== groundOf(inForce.version, text)) {
       const moved = request.form.get("version") !== String(inForce.version)
         ? `Version ${inForce.version} was applied meanwhile, so your text was not. `
@@ -116,23 +118,12 @@ export const catalogAction: ActionAt = {
       });
     }
     const applied = await ask("false");
-    return applied.ok ? done(request, inForce, applied.data) : refused(applied.error);
+    return applied.ok ? done(request, applied.data.version) : refused(applied.error);
   },
 };
 
-function done(request: PageRequest, { version }: InForce, applied: Applied): Outcome {
-  return {
-    to: request.path,
-    note: `Version ${applied.version} of the catalog is in force.`,
-    deed: {
-      what: "applyCatalog",
-      userId: null,
-      before: `Catalog: version ${version}`,
-      after: `Catalog: version ${applied.version} (${
-        applied.changes.map(({ path, change }) => `${path} ${change}`).join(", ")
-      })`,
-    },
-  };
+function done({ path }: PageRequest, version: number): Outcome {
+  return { to: path, note: `Version ${version} of the catalog is in force.` };
 }
 
 async function readInForce(request: PageRequest): Promise<InForce | Shown> {

@@ -44,7 +44,7 @@ export interface CreditBalance {
   readonly revokedAt: Millis | null;
   /** What two merged copies had used beyond the grant; a refund reduces it first. */
   readonly overage: Amount;
-  /** What webhooks were told of it: the sum of its TOLD bits. Nothing is told twice. */
+  /** What webhooks were told of it: the sum of its TOLD bits. Nothing is told twice; a new expiry is another. */
   readonly told: number;
 }
 

@@ -19,7 +19,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   priority: column("priority"),
   initial: amount("initial"),
   grantedAt: column("granted_at_ms"),
-  expiresAt: column("expires_at_ms"),
+  expiresAt: column("expires_at_ms", { mutable: true }),
   externalRef: column("external_ref", { mutable: true }),
   source: column("source"),
   notes: column("notes"),

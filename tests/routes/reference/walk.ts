@@ -112,6 +112,12 @@ async function walkCredits({ record, refuse }: Tour): Promise<void> {
   const { balanceId } = await record("grantCredits", { body: { ...body, notes: "Spring sale" } });
   await refuse("grantCredits", "credit_pack_not_found", { body: { ...body, packId: "cpk_unknown" } });
   await record("listCredits", { parameters: { userId: "user_demo", event: "image.render" } });
+  const later = { expiresAt: "2027-12-31T00:00:00Z", reason: "They were ill" };
+  const bundle = await record("grantCredits", { body: { userId: "user_demo", packId: "Creator Bundle" } });
+  await record("extendCredits", { body: { balanceId: bundle.balanceId, ...later } });
+  await refuse("extendCredits", "credit_balance_not_found", {
+    body: { balanceId: "crb_1_unknown", ...later },
+  });
   await record("revokeCredits", { body: { balanceId, reason: "The order was refunded" } });
   await refuse("revokeCredits", "credit_balance_not_found", { body: { balanceId: "crb_1_unknown" } });
   await record("listLedger", { parameters: { userId: "user_demo", limit: "2" } });
@@ -169,6 +175,21 @@ export async function walkPrivacy({ record, refuse, app }: Tour): Promise<void> 
   await refuse("moveTestClock", "forbidden", { body: { advanceSeconds: 86_400 } });
 }
 
+/** Users of the app that the other calls were about. */
+async function walkUsers({ record, refuse, app }: Tour): Promise<void> {
+  const parameters = { appId: app.appId, mode: "live" };
+  const body = { userId: "user_demo", event: "image.render" };
+  const { reservationId } = await record("reserve", { body });
+  await record("listUsers", { parameters: { ...parameters, startsWith: "user_", limit: "2" } });
+  await record("listHolds", { parameters: { ...parameters, userId: "user_demo" } });
+  await record("lookUpId", { parameters: { ...parameters, id: reservationId } });
+  for (const operation of ["listUsers", "lookUpId"]) {
+    await refuse(operation, "not_found", {
+      parameters: { ...parameters, appId: "app_unknown", id: "user_1" },
+    });
+  }
+}
+
 /** Workspaces, apps, keys, catalogs; the pages of the process. */
 export async function walkAdministration(tour: Tour): Promise<void> {
   const { record, refuse, app, service } = tour;
@@ -184,6 +205,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("revokeKey", { parameters: { appId, keyId: made.keyId } });
   await record("listKeys", { parameters: { appId } });
   await record("rotateIdentitySecret", { parameters: { appId }, body: { keepOldSeconds: 3600 } });
+  await walkUsers(tour);
   await walkWebhooks(tour, appId);
   const faulty = { ...SMALL_CATALOG, plans: [{ ...SMALL_CATALOG.plans[0], rank: "best" }] };
   await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
@@ -192,6 +214,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
+  await record("listAudit", { parameters: { appId, limit: "2" } });
   service.clock.advance(1);
   const range = { from: "2026-01-15", to: "2026-01-15" };
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });

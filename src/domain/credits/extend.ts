@@ -1,0 +1,48 @@
+// Extend: a later expiry for a balance, or none. What had expired can be spent again, and is told of again when the new
+// expiry comes. A balance is never made to expire earlier: what a user was granted stays theirs until it was said to end.
+
+import type { Context } from "../context.ts";
+import type { Draft } from "../draft.ts";
+import type { Millis } from "../plans/period.ts";
+import { invalidField, type Refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { type CreditBalance, TOLD } from "./credit.ts";
+import { unknownBalance } from "./revoke.ts";
+import { writeEntry } from "./wallet.ts";
+
+/** A balance with its new expiry. */
+export interface ExtendInput {
+  readonly balanceId: string;
+  /** null for evergreen. */
+  readonly expiresAt: Millis | null;
+  /** For the ledger row. */
+  readonly reason: string | null;
+}
+
+export interface ExtendAnswer {
+  readonly row: CreditBalance;
+}
+
+/** Decides a new expiry of a balance that belongs to this user. The one that it has already changes nothing. */
+export function extend(draft: Draft, input: ExtendInput, context: Context): Result<ExtendAnswer> {
+  const row = draft.balance(input.balanceId);
+  if (row === undefined) return refused(unknownBalance());
+  const fault = faultOf(input, row, context.now);
+  if (fault !== null) return refused(fault);
+  if (input.expiresAt === row.expiresAt) return answered({ row });
+  const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
+  writeEntry(draft, context, row, 0n, movement, input.reason);
+  const extended = { ...row, expiresAt: input.expiresAt, told: row.told & ~TOLD.expired };
+  draft.putBalance(extended);
+  return answered({ row: extended });
+}
+
+function faultOf({ expiresAt }: ExtendInput, row: CreditBalance, now: Millis): Refusal | null {
+  if (row.revokedAt !== null) return invalidField("balanceId", "names a balance that was revoked");
+  if (expiresAt === row.expiresAt || expiresAt === null) return null;
+  if (row.expiresAt === null) return invalidField("expiresAt", "must not be set: the balance never expires");
+  if (expiresAt <= now) return invalidField("expiresAt", "must be in the future");
+  return expiresAt < row.expiresAt
+    ? invalidField("expiresAt", "must not be before the expiry that the balance has")
+    : null;
+}
