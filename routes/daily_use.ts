@@ -9,12 +9,11 @@ import { dailyUseAnswer, dailyUseInput, dayText } from "./schemas/admin.ts";
 import { timeText } from "./schemas/fields.ts";
 import { type AddingWorld, addSomeUp } from "../src/housekeeping/daily_use.ts";
 import { firstUnadded, listDailyUse } from "../src/read/daily_use.ts";
-import type { Database } from "../src/storage/database.ts";
 import type { Registry } from "../src/tenant/registry.ts";
 
 /** What reads of daily use work on. */
 export interface DailyUseWorld extends AddingWorld {
-  readonly database: Database;
+  readonly database: Parameters<typeof listDailyUse>[0];
   readonly registry: Pick<Registry, "apps">;
 }
 
