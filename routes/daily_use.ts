@@ -31,8 +31,8 @@ const list = endpoint({
     tag: "Administration",
     summary: "Use by day, by kind of event or by user",
     description:
-      "Days are those of the app's clock, in UTC. Each day's own numbers are of everybody, erased " +
-      "users too, or of userId; parts leave out users whom the feed hides.",
+      "Days are those of the app's clock, in UTC. Each day's own numbers are of everybody, or of userId; " +
+      "parts leave out users whom the feed hides.",
     answer: dailyUseAnswer,
     errors: ["not_found"],
   },

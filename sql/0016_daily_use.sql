@@ -13,7 +13,7 @@ create table daily_use (
 ) with (fillfactor = 70);
 create index daily_use_leaders on daily_use (realm, day, events desc);
 comment on table daily_use is
-  'Sums of a day''s events by type, those of erased users too; the type of no characters is the sum over all.';
+  'Sums of a day''s events by type; the type of no characters is the sum over all.';
 comment on column daily_use.day is 'Days since 1970-01-01 on the realm''s clock, UTC.';
 comment on column daily_use.events is 'Without blocked and released ones, as quantity and cost_cents are.';
 

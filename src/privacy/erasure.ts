@@ -27,7 +27,7 @@ import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
 import { hideInAudit } from "../storage/stores/audit_store.ts";
 import { deleteCaptured } from "../storage/stores/capture_store.ts";
-import { lockDailyUse } from "../storage/stores/daily_use_store.ts";
+import { removeDailyUse } from "../storage/stores/daily_use_store.ts";
 import {
   deleteAnswersKeyed,
   deleteAnswersNaming,
@@ -226,8 +226,8 @@ async function eraseRest(
   keys: readonly UserKey[],
   secret: string,
 ): Promise<void> {
-  // Whoever adds events up has either added the user's rows to the sums by now, or finds no event of the user any more.
-  await lockDailyUse(session, realm);
+  // First of all: whoever adds events up takes this lock before others too.
+  await removeDailyUse(session, realm, keys);
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);

@@ -36,7 +36,6 @@ const withService = emptiedServiceOfFile();
 const NOT_OF_USERS = [
   "operations",
   "credit_issues",
-  "daily_use",
   "daily_use_marks",
   "realms",
   "lease",

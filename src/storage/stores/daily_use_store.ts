@@ -1,8 +1,9 @@
-// Adding events up by day. A step takes the events behind a realm's mark in the order of time and id, adds them to the
+// Adding events up by day, and taking users out of the sums. A step takes the events behind a realm's mark in the order of time and id, adds them to the
 // sums and moves the mark, in one transaction: each event is in the sums exactly once. That needs events to reach the
 // table in that order, which they do: a realm has one owner at a time, whose clock never goes back (rule 16 of the
 // cluster's design), and the journal keeps the order of turns.
 
+import type { UserKey } from "../../domain/ids.ts";
 import type { Millis } from "../../domain/plans/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
@@ -15,7 +16,7 @@ export interface DailyUseMark {
 }
 
 /** Keeps every other change of a realm's sums away until the end of the transaction; answers how far they go. */
-export async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMark> {
+async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMark> {
   await session.query(
     "insert into daily_use_marks (realm, at_ms, event_id) values ($1::int, -1, '') on conflict (realm) do nothing",
     [realm],
@@ -33,6 +34,10 @@ const COLUMNS = "events, blocked, quantity, cost_cents";
 const ADD = ["events", "blocked", "quantity", "cost_cents"]
   .map((column) => `${column} = kept.${column} + excluded.${column}`).join(", ");
 const TOTALS = "sum(events), sum(blocked), sum(quantity), sum(cost_cents)";
+const TOTALS_NAMED = `sum(events) as events, sum(blocked) as blocked, sum(quantity) as quantity,
+  sum(cost_cents) as cost_cents`;
+const TAKE = ["events", "blocked", "quantity", "cost_cents"]
+  .map((column) => `${column} = d.${column} - sums.${column}`).join(", ");
 
 /** Released holds used nothing, and blocked calls are counted apart. */
 const ADD_UP = `
@@ -90,4 +95,35 @@ export async function listUnadded(reader: Reader, realms: readonly number[]): Pr
     [arrayText(realms)],
   );
   return rows.map(({ realm }) => realm);
+}
+
+/**
+ * Takes users out of a realm's sums. The name of a kind of event may name a person, so what they alone had is gone.
+ * Until the end of the transaction nothing is added; whoever adds later finds no event of these users any more.
+ */
+export async function removeDailyUse(
+  session: Session,
+  realm: number,
+  keys: readonly UserKey[],
+): Promise<void> {
+  await lockDailyUse(session, realm);
+  const text = arrayText(keys);
+  await session.query(
+    `with gone as (
+       select day, type, ${COLUMNS} from daily_use_of_users where user_key = any($2::text::bigint[])
+     ), sums as (
+       select day, type, ${TOTALS_NAMED} from gone group by day, type
+       union all select day, '', ${TOTALS_NAMED} from gone group by day
+     )
+     update daily_use d set ${TAKE} from sums
+     where d.realm = $1::int and d.day = sums.day and d.type = sums.type`,
+    [realm, text],
+  );
+  await session.query(
+    `delete from daily_use d using daily_use_of_users gone
+     where gone.user_key = any($2::text::bigint[]) and d.realm = $1::int and d.day = gone.day
+       and d.type in (gone.type, '') and d.events = 0 and d.blocked = 0`,
+    [realm, text],
+  );
+  await session.query("delete from daily_use_of_users where user_key = any($1::text::bigint[])", [text]);
 }

@@ -194,7 +194,6 @@ const OF_USERS = [
   "credit_balances",
   "history_moves",
   "idempotency",
-  "daily_use_of_users",
 ];
 
 /** Removes users with everything that is left of them. */
