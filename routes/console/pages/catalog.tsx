@@ -269,7 +269,7 @@ function Changes({ checked, inForce, text }: { checked: Applied; inForce: InForc
         {changes.slice(0, CHANGES_MAX).map(({ path, id, change }) => (
           <li>
             <span class={`tag ${TAGS[change]}`}>{change}</span> <code>{path}</code>{" "}
-            <span class="soft">{id === path ? "" : id}</span>
+            <span class="soft">{path.startsWith(id) ? "" : id}</span>
           </li>
         ))}
       </ul>
