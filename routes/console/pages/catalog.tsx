@@ -187,6 +187,7 @@ function shown(request: PageRequest, inForce: InForce, text: string, findings: F
                   id="catalog"
                   name="catalog"
                   class="code"
+                  wrap="off"
                   rows={30}
                   spellcheck={false}
                   autocomplete="off"
