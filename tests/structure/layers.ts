@@ -112,7 +112,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/embedded/",
   ],
-  "src/observability/": ["src/domain/", "src/domain/metering/", "src/channel/", "src/service/"],
+  "src/observability/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/channel/",
+    "src/process/",
+    "src/service/",
+  ],
 
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
