@@ -268,6 +268,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
+  react: ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };
