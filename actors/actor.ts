@@ -6,6 +6,8 @@ import type { Amount } from "../src/domain/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/ids.ts";
+import type { Outbox } from "../src/domain/messages/outbox.ts";
+import { refusedAtCap, type RefusedCall } from "../src/domain/metering/refused_call.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -28,6 +30,8 @@ export interface Realm {
   readonly mode: Mode;
   readonly catalog: Catalog;
   readonly caps: WorkspaceCaps;
+  /** Where its messages go; null where no webhook listens. */
+  readonly outbox: Outbox | null;
   /** The realm's clock. */
   now(): Millis;
 }
@@ -40,7 +44,7 @@ export interface Call<Name extends CommandName> {
   readonly realm: Realm;
   readonly name: Name;
   readonly input: Commands[Name]["input"];
-  /** Whether a workspace at its cap refuses the call. */
+  /** Whether a workspace at its cap refuses the call: a reserve or a track. */
   readonly isCapped?: boolean | undefined;
   /** What a model was paid for the call, for the workspace's AI budget. */
   readonly aiCents?: Amount | undefined;
@@ -74,6 +78,8 @@ export interface ActorWorld {
   readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
+  /** Counts refused calls of a user, named by its canonical id. */
+  readonly refusals: { count(realm: Realm, userId: string, call: RefusedCall): void };
   /** Whether this process may answer. */
   readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
@@ -176,6 +182,20 @@ export class Actor {
     this.#turn({ realm, name: "settle", input: {} }, null);
   }
 
+  /** Counts a call that was refused without a turn, after all turns that came before it. */
+  async countRefused(realm: Realm, call: RefusedCall): Promise<void> {
+    const successor = await this.mailbox.run(() => {
+      if (this.isBroken) throw new Unavailable("This user's state is being loaded again");
+      if (this.successor === null) this.#countRefused(realm, call);
+      return this.successor;
+    });
+    await successor?.countRefused(realm, call);
+  }
+
+  #countRefused(realm: Realm, call: RefusedCall): void {
+    this.#world.refusals.count(realm, this.state.user.id, call);
+  }
+
   /** Whether the tables have everything of this user. */
   get isDrained(): boolean {
     return this.#lastBatch?.isDrained ?? true;
@@ -204,6 +224,8 @@ export class Actor {
     this.#checkBounds(call.name);
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
     if (refusal !== null) {
+      const { event } = call.input as Commands["reserve" | "track"]["input"];
+      this.#countRefused(realm, refusedAtCap(event, refusal.code, realm.now()));
       spans?.decided(refused(refusal));
       return { result: refused(refusal), batch: durableOrNull(gate.tip) };
     }
@@ -218,6 +240,7 @@ export class Actor {
       keeping == null || kept === null ? null : { ...keeping.call, ...kept },
       call,
     );
+    if (decision.refusedCall !== null) this.#countRefused(realm, decision.refusedCall);
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
     spans?.decided(decision.result);
     const result = kept === null ? decision.result : { ...decision.result, kept };
@@ -230,7 +253,8 @@ export class Actor {
     const { budget, ids } = this.#world;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
-      return decide(this.state, name, input, { now: realm.now(), catalog: realm.catalog, ids, balancesLeft });
+      const { catalog, outbox } = realm;
+      return decide(this.state, name, input, { now: realm.now(), catalog, ids, balancesLeft, outbox });
     } catch (error) {
       this.breakDown();
       throw error;

@@ -121,8 +121,8 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
 /** A realm whose clock stands where it is now. */
 function standingStill(realm: Realm): Realm {
   const now = realm.now();
-  const { cell, mode, catalog, caps } = realm;
-  return { realm: realm.realm, cell, mode, catalog, caps, now: () => now };
+  const { cell, mode, catalog, caps, outbox } = realm;
+  return { realm: realm.realm, cell, mode, catalog, caps, outbox, now: () => now };
 }
 
 /** Makes both states whole: every counter and balance, once the tables have what was decided. */
@@ -158,7 +158,8 @@ function decideMerge(
 ): Pending {
   const { realm, isDryRun, analytics, keeping } = call;
   const seen = [from.unwritten, to.unwritten];
-  const context = { now: realm.now(), catalog: realm.catalog, ids: world.ids, balancesLeft: null };
+  const { catalog, outbox } = realm;
+  const context = { now: realm.now(), catalog, ids: world.ids, balancesLeft: null, outbox };
   const input = { isDryRun, mode: realm.mode, history, analytics };
   const decision = merge(from.state, to.state, input, context);
   if (!decision.result.ok) return { result: decision.result, alias: null, batches: seen };
@@ -173,7 +174,7 @@ function decideMerge(
     to.breakDown();
     throw error;
   }
-  const alias = from.state.recorded ? from.state.user.key : null;
+  const alias = from.state.user.key;
   return { result: kept === null ? result : { ...result, kept }, alias, batches: [to.unwritten] };
 }
 

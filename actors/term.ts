@@ -10,9 +10,10 @@ import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
-import type { CellParts, Lease, Totals, UserStore } from "./port.ts";
+import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
+import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -23,6 +24,7 @@ import type { Spans } from "../src/observability/spans.ts";
 export interface TermOptions {
   readonly lease: Lease;
   readonly store: UserStore;
+  readonly refusalStore: RefusalStore;
   readonly ids: IdSource;
   readonly realNow: () => Millis;
   /** What the process counts; by default counts that nobody reads. */
@@ -42,6 +44,7 @@ export class Term {
   readonly idempotency: Idempotency;
   /** Who waits for a user to change. */
   readonly watches = new Watches(this);
+  readonly refusals: Refusals;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
@@ -51,7 +54,7 @@ export class Term {
   #fault: Error | null = null;
 
   constructor(options: TermOptions) {
-    const { lease, store, ids, realNow } = options;
+    const { lease, store, refusalStore, ids, realNow } = options;
     const { counts = new RuntimeCounts(), spans = null } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
@@ -67,6 +70,7 @@ export class Term {
     });
     this.budget = new Budget(realNow);
     this.idempotency = new Idempotency(store, realNow);
+    this.refusals = new Refusals({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
     const world: ActorWorld = {
       gate: this.gate,
@@ -77,6 +81,7 @@ export class Term {
       flush: () => this.flush(),
       idempotency: this.idempotency,
       watches: this.watches,
+      refusals: this.refusals,
       counts,
       mailboxes: this.mailboxes,
       spans,
@@ -110,7 +115,8 @@ export class Term {
   }
 
   /**
-   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables.
+   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables, counts of refused
+   * calls included.
    *
    * @throws Error when something is left: the next owner would not know of it (rule 5)
    */
@@ -125,7 +131,8 @@ export class Term {
   /** @throws Error when anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
-      const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) + this.watches.sizeOf(realm);
+      const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
+        this.refusals.sizeOf(realm) + this.watches.sizeOf(realm);
       if (left > 0) {
         throw new Error(`Something of realm ${realm} is still in memory`);
       }
@@ -166,6 +173,7 @@ export class Term {
     this.doors.close(this.#fault);
     this.watches.close(this.#fault);
     this.directory.close();
+    this.refusals.close();
     this.#end(fault);
   }
 
@@ -173,6 +181,7 @@ export class Term {
   async close(): Promise<void> {
     try {
       await this.flush();
+      await this.refusals.write();
     } finally {
       this.fail(new Stopping("The service is stopping"));
       await this.#lease.close();

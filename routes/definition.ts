@@ -16,6 +16,8 @@ export interface Definition {
   readonly inQuery?: readonly string[];
   /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
   readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
+  /** Set where a call that could have a body has none: nothing of one is read. */
+  readonly hasNoBody?: boolean;
   /** Members that look like a slip of the caller, each with what to write in its place. */
   readonly slips?: Readonly<Record<string, string>>;
   /** Whether a nested `options` object may hold members of the body. */

@@ -1,7 +1,8 @@
-// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later, which the page brings along.
+// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later, which the page brings along: the
+// package imports "react", whatever version that is there.
 
 // @ts-types="npm:@types/react@19.3.0"
-import { useEffect, useState } from "react";
+import { useEffect, useState } from "npm:react@19.3.1";
 import type { HoldfastClient } from "./client.ts";
 import { HoldfastError } from "./errors.ts";
 import type { Usage } from "./metering_shapes.ts";

@@ -21,13 +21,14 @@ const GENERATIONS = ["protocol", "schema"] as const;
 export function fingerprintsOf(
   secret: string,
   adminToken: string | null,
-  { privacySecret, exportSecret, publicUrl }: Features,
+  { privacySecret, exportSecret, publicUrl, allowsPrivateWebhooks }: Features,
 ): Record<string, string> {
   const settings = {
     HOLDFAST_ADMIN_TOKEN: adminToken,
     HOLDFAST_PRIVACY_SECRET: privacySecret,
     ANALYTICS_EXPORT_SECRET: exportSecret,
     HOLDFAST_PUBLIC_URL: publicUrl,
+    HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: allowsPrivateWebhooks ? "true" : null,
   };
   const hashed = Object.entries(settings).map(([name, value]) => [name, hashOf(secret, name, value)]);
   return {

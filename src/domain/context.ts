@@ -2,6 +2,7 @@
 // always give the same decision.
 
 import type { IdSource } from "./ids.ts";
+import type { Outbox } from "./messages/outbox.ts";
 import type { Catalog } from "./plans/catalog.ts";
 import type { Millis } from "./plans/period.ts";
 
@@ -13,4 +14,6 @@ export interface Context {
   readonly ids: IdSource;
   /** How many more credit balances may be issued in the realm; null for no limit. */
   readonly balancesLeft: number | null;
+  /** Where messages go; null where no webhook listens. */
+  readonly outbox: Outbox | null;
 }

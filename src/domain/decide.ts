@@ -2,8 +2,10 @@
 //
 //  1. what time has already decided (lapsed holds, ended subscriptions) is settled, each as of its own time;
 //  2. the command's own function runs: it reads and writes a draft, which is laid over the state;
-//  3. the mark that says when this user is due next is brought up to date;
-//  4. the draft's changes go back to the caller, who makes them durable, applies them and then tells the result.
+//  3. alerts fire for what the command brought about;
+//  4. the mark that says when this user is due next is brought up to date;
+//  5. what webhooks are told is recorded among the changes;
+//  6. the draft's changes go back to the caller, who makes them durable, applies them and then tells the result.
 //
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
@@ -16,12 +18,14 @@ import { grant } from "./credits/grant.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./draft.ts";
 import { settleDue, updateDueAt } from "./due.ts";
+import { alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
 import { release } from "./metering/release.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
+import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./result.ts";
@@ -69,8 +73,12 @@ export function decide<Name extends CommandName>(
 ): Decision<Commands[Name]["answer"]> {
   const draft = new Draft(state);
   const settled = settleDue(draft, context);
+  const alerts = alertBase(draft, context);
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
+  fireAlerts(draft, alerts, context);
   if (!draft.isEmpty && !state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
-  return { result, changes: draft.changes(), operations: draft.operations, issued: draft.issued };
+  for (const change of messagesOf(draft, context)) draft.appendRecord(change);
+  const { operations, issued, refusedCall } = draft;
+  return { result, changes: draft.changes(), operations, issued, refusedCall };
 }

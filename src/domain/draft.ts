@@ -3,13 +3,18 @@
 // changes, with its last value.
 
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "./metering/counter.ts";
-import type { CreditBalance, LedgerEntry } from "./credits/credit.ts";
+import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credits/credit.ts";
 import type { MeteringEvent } from "./metering/event.ts";
+import { type Message, type MessageData, type MessageType, subscriptionData } from "./messages/message.ts";
 import { Overlay } from "./overlay.ts";
 import type { Millis } from "./plans/period.ts";
+import type { RefusedCall } from "./metering/refused_call.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
+
+const NO_COUNTERS: readonly Counter[] = [];
+const NO_MESSAGES: readonly Message[] = [];
 
 /** Changes of one decision over one user's state. */
 export class Draft {
@@ -18,12 +23,15 @@ export class Draft {
   operations = 0;
   /** Credit balances that the changes issue. */
   issued = 0;
+  /** The call, where it was refused. */
+  refusedCall: RefusedCall | null = null;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
   #balances: Overlay<CreditBalance> | null = null;
   #records: Change[] | null = null;
+  #messages: Message[] | null = null;
 
   constructor(state: UserState) {
     this.state = state;
@@ -73,6 +81,11 @@ export class Draft {
     for (const row of this.#counters?.rows ?? []) {
       if (!this.state.counters.has(row.key)) yield row;
     }
+  }
+
+  /** The counters that this draft has changed, each with its last value. */
+  changedCounters(): readonly Counter[] {
+    return this.#counters === null ? NO_COUNTERS : this.#counters.rows.slice();
   }
 
   putCounter(row: Counter): void {
@@ -135,11 +148,29 @@ export class Draft {
 
   appendSubscriptionEvent(row: SubscriptionEvent): void {
     this.appendRecord({ verb: "append", table: "subscription_events", row });
+    this.tell(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row));
   }
 
   /** Adds a change that no other part of this draft reads. */
   appendRecord(change: Change): void {
     (this.#records ??= []).push(change);
+  }
+
+  /** Tells webhooks what happened. */
+  tell<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+    (this.#messages ??= []).push({ type, at, data });
+  }
+
+  /** The same, before everything that was told already. */
+  tellFirst<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+    (this.#messages ??= []).unshift({ type, at, data });
+  }
+
+  /** What was told since the last call, in the order in which it happened. */
+  takeMessages(): readonly Message[] {
+    const messages = this.#messages ?? NO_MESSAGES;
+    this.#messages = null;
+    return messages;
   }
 
   /** The earliest moment at which something that this draft wrote falls due, or infinity. */
@@ -151,6 +182,7 @@ export class Draft {
     for (const row of this.#subscriptions?.rows ?? []) {
       if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
     }
+    for (const row of this.#balances?.rows ?? []) next = Math.min(next, expiryDueOf(row) ?? Infinity);
     return next;
   }
 
@@ -161,6 +193,7 @@ export class Draft {
     for (const row of this.subscriptions()) {
       if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
     }
+    for (const row of this.balancesInOrder()) next = Math.min(next, expiryDueOf(row) ?? Infinity);
     return next === Infinity ? null : next;
   }
 

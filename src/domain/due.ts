@@ -1,8 +1,11 @@
-// What is due: lapsed holds and ended subscriptions. They are settled before every decision, each as of its own time,
-// so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
+// What is due: lapsed holds, ended subscriptions and expired credits. They are settled before every decision, each as of
+// its own time, so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
 
 import type { Context } from "./context.ts";
+import { type CreditBalance, expiryDueOf } from "./credits/credit.ts";
+import { expireCredits } from "./credits/wallet.ts";
 import type { Draft } from "./draft.ts";
+import { alertBase, fireAlerts } from "./metering/alerts.ts";
 import { expire } from "./metering/release.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Millis } from "./plans/period.ts";
@@ -15,12 +18,13 @@ export interface SettleAnswer {
   readonly subscriptions: number;
 }
 
-/** Something that falls due: a hold that lapses or a subscription that ends. Holds come first at the same time. */
+/** Something that falls due; at one time holds lapse first, then subscriptions end, then credits expire. */
 type Due =
   & { readonly at: Millis; readonly id: string }
   & (
     | { readonly kind: "hold" }
     | { readonly kind: "subscription" }
+    | { readonly kind: "credits" }
   );
 
 /** Settles what is due, each at its own moment; answers how much it was. */
@@ -32,13 +36,18 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
       if (due.kind === "hold") {
         expire(draft, draft.reservation(due.id) as Reservation, context);
         settled.holds += 1;
-      } else {
-        endSubscription(draft, due.id, { ...context, now: due.at });
+      } else if (due.kind === "subscription") {
+        const asOfThen = { ...context, now: due.at };
+        const alerts = alertBase(draft, asOfThen);
+        endSubscription(draft, due.id, asOfThen);
+        fireAlerts(draft, alerts, asOfThen);
         settled.subscriptions += 1;
-      }
+      } else expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
     }
   }
+  const alerts = alertBase(draft, context);
   refreshEntitlement(draft, context, context.now);
+  fireAlerts(draft, alerts, context);
   return settled;
 }
 
@@ -50,7 +59,11 @@ function listDue(draft: Draft, now: Millis): Due[] {
       due.push({ at: row.endsAt, id: row.id, kind: "subscription" });
     }
   }
-  const order = { hold: 0, subscription: 1 };
+  for (const row of state.balances.values()) {
+    const at = expiryDueOf(row);
+    if (at !== null && at <= now) due.push({ at, id: row.id, kind: "credits" });
+  }
+  const order = { hold: 0, subscription: 1, credits: 2 };
   return due.sort((a, b) => a.at - b.at || order[a.kind] - order[b.kind] || (a.id < b.id ? -1 : 1));
 }
 

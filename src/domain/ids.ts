@@ -19,6 +19,8 @@ export const ID_PREFIX = {
   app: "app_",
   workspace: "ws_",
   key: "key_",
+  webhook: "whk_",
+  webhookMessage: "whm_",
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

@@ -7,6 +7,7 @@ import type { Counter } from "./metering/counter.ts";
 import type { EventLog, MeteringEvent } from "./metering/event.ts";
 import { ExpiryQueue } from "./metering/expiry_queue.ts";
 import type { Generation } from "./metering/generation.ts";
+import type { WebhookMessage } from "./messages/message.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Millis } from "./plans/period.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
@@ -113,7 +114,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "consents"; readonly row: ConsentEntry }
   | { readonly verb: "append"; readonly table: "generations"; readonly row: Generation }
   | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
-  | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove };
+  | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove }
+  | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage };
 
 /** The rows from which a user's state is made. */
 export interface UserRows {
@@ -203,6 +205,7 @@ export class UserState {
         case "subscription_events":
         case "credit_ledger":
         case "history_moves":
+        case "webhook_messages":
           break;
       }
     }

@@ -19,6 +19,8 @@ export interface Features {
   /** The origin of download links; null for that of the request. */
   readonly publicUrl: string | null;
   readonly modelServer: ModelServer | null;
+  /** Whether webhooks may have `http` URLs and addresses of private networks. */
+  readonly allowsPrivateWebhooks: boolean;
 }
 
 /** Every feature off. */
@@ -27,4 +29,5 @@ export const NO_FEATURES: Features = {
   exportSecret: null,
   publicUrl: null,
   modelServer: null,
+  allowsPrivateWebhooks: false,
 };

@@ -58,6 +58,7 @@ const environment = z.object({
     .optional(),
   HOLDFAST_CLUSTER_ADDRESS: z.string().refine(isReachableAddress, ADDRESS_FORM).optional(),
   HOLDFAST_SHARE_PORT: z.enum(["true", "false"], "must be true or false").default("false"),
+  HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: z.enum(["true", "false"], "must be true or false").default("false"),
   HOLDFAST_CELLS: z.literal("none", "must be none, or unset to take a share of the cells").optional(),
 }).refine(({ HOLDFAST_CELLS, DATABASE_URL }) => HOLDFAST_CELLS === undefined || DATABASE_URL !== undefined, {
   path: ["HOLDFAST_CELLS"],
@@ -121,6 +122,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       modelServer: values.OPENAI_API_KEY === undefined
         ? null
         : { apiKey: values.OPENAI_API_KEY, baseUrl: values.OPENAI_BASE_URL ?? null },
+      allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };
 }

@@ -13,7 +13,7 @@ const ENTRIES = ["client.ts", "react.ts"].map((name) => new URL(name, SOURCES).p
 /** What the client uses of packages that its user may bring along, so that none of them is needed here. */
 const PEERS = {
   path: new URL("peers.d.ts", SOURCES).pathname,
-  text: `declare module "react" {
+  text: `declare module "npm:react@19.3.1" {
   export function useState<State>(first: State): [State, (next: (before: State) => State) => void];
   export function useEffect(effect: () => () => void, dependencies: readonly unknown[]): void;
 }`,
@@ -58,7 +58,7 @@ function compile(): Map<string, string> {
       name,
       name.endsWith(".d.ts")
         ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"')
-        : text.replaceAll(/^\/\/ @ts-types=.*\n/gm, ""),
+        : text.replaceAll(/^\/\/ @ts-types=.*\n/gm, "").replaceAll(/(from )"npm:(\w+)@[\d.]+"/g, '$1"$2"'),
     );
   });
   const faults = [...ts.getPreEmitDiagnostics(program), ...diagnostics];

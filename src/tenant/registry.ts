@@ -6,6 +6,7 @@ import { hashOf } from "../secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
 import { CELLS } from "../../actors/doors.ts";
 import type { CellParts, Mode } from "../../actors/port.ts";
+import type { Outbox } from "../domain/messages/outbox.ts";
 import { type Catalog, type CatalogDocument, compileCatalog } from "../domain/plans/catalog.ts";
 import type { ModelDocument } from "../domain/pricing/price_row.ts";
 import type { Millis } from "../domain/plans/period.ts";
@@ -70,6 +71,29 @@ export interface RealmRecord {
   readonly mode: Mode;
 }
 
+/** A secret that signs messages, with the real time until which it does; null for the one in force. */
+export interface WebhookSecret {
+  readonly secret: string;
+  readonly validUntil: Millis | null;
+}
+
+/** An address of a customer that is told what happens. */
+export interface Webhook {
+  readonly webhookId: string;
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly url: string;
+  /** Types, prefixes that end in ".*", or "*". */
+  readonly events: readonly string[];
+  readonly description: string | null;
+  readonly disabled: boolean;
+  /** The newest first. */
+  readonly secrets: readonly WebhookSecret[];
+  readonly createdAt: Millis;
+  /** Whether it was deleted: nothing of it is left but this row. */
+  readonly removed: boolean;
+}
+
 /** Rows of the registry: all of them, or those that a change wrote. */
 export interface RegistryRows {
   readonly workspaces: readonly Workspace[];
@@ -77,6 +101,7 @@ export interface RegistryRows {
   readonly keys: readonly ApiKey[];
   readonly catalogs: readonly AppliedCatalog[];
   readonly realms: readonly RealmRecord[];
+  readonly webhooks: readonly Webhook[];
 }
 
 /** An app in memory. */
@@ -87,6 +112,8 @@ export interface App {
   catalog: Catalog;
   applied: AppliedCatalog | null;
   readonly realms: Record<Mode, AppRealm>;
+  /** By id, oldest first. */
+  readonly webhooks: Map<string, Webhook>;
 }
 
 /** Who a request comes from. */
@@ -108,6 +135,7 @@ export class AppRealm implements Realm {
   readonly mode: Mode;
   /** How far a test clock is ahead of real time; set by whoever takes the cell. */
   clockOffsetMs = 0;
+  outbox: Outbox | null = null;
   readonly #registry: Registry;
   readonly #clock: Clock;
   app!: App;
@@ -138,7 +166,7 @@ export class AppRealm implements Realm {
 
 const NO_CATALOG = compileCatalog({}, 0);
 
-const NOTHING: RegistryRows = { workspaces: [], apps: [], keys: [], catalogs: [], realms: [] };
+const NOTHING: RegistryRows = { workspaces: [], apps: [], keys: [], catalogs: [], realms: [], webhooks: [] };
 
 /** The registry of a term. */
 export class Registry {
@@ -175,7 +203,7 @@ export class Registry {
    */
   admit(rows: Partial<RegistryRows>, version: number): void {
     if (version <= this.#version) return;
-    const { workspaces, apps, keys, catalogs, realms } = { ...NOTHING, ...rows };
+    const { workspaces, apps, keys, catalogs, realms, webhooks } = { ...NOTHING, ...rows };
     for (const workspace of workspaces) {
       this.workspaces.set(workspace.workspaceId, workspace);
       this.#cells[cellOf(workspace.workspaceId)]?.workspaces.add(workspace.workspaceId);
@@ -188,6 +216,7 @@ export class Registry {
     }
     for (const applied of catalogs) this.#setCatalog(applied);
     for (const key of keys) this.#setKey(key);
+    for (const webhook of webhooks) this.#setWebhook(webhook);
     this.#version = version;
   }
 
@@ -235,7 +264,14 @@ export class Registry {
       return new AppRealm(row, this, this.#clock);
     }) as [AppRealm, AppRealm];
     const cell = cellOf(record.workspaceId);
-    const app: App = { cell, record, catalog: NO_CATALOG, applied: null, realms: { live, test } };
+    const app: App = {
+      cell,
+      record,
+      catalog: NO_CATALOG,
+      applied: null,
+      realms: { live, test },
+      webhooks: new Map(),
+    };
     this.apps.set(record.appId, app);
     for (const realm of [live, test]) {
       realm.app = app;
@@ -257,6 +293,17 @@ export class Registry {
     app.applied = applied;
     this.#origins = null;
     app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows);
+  }
+
+  /** Adds, changes or removes a webhook; from the next turn on its realm's messages go by it. */
+  #setWebhook(webhook: Webhook): void {
+    const app = this.apps.get(webhook.appId);
+    if (app === undefined) return;
+    if (webhook.removed) app.webhooks.delete(webhook.webhookId);
+    else app.webhooks.set(webhook.webhookId, webhook);
+    const { appId, mode } = webhook;
+    const listeners = [...app.webhooks.values()].filter((row) => row.mode === mode && !row.disabled);
+    app.realms[mode].outbox = listeners.length === 0 ? null : { appId, mode, listeners };
   }
 
   /** Adds a key or its revocation, which holds at once. */

@@ -85,10 +85,22 @@ interface ClientOperations {
   exportPerson: [{ distinctId: string }, Answer<Calls["analytics"]["exportPerson"]>];
   downloadExport: [{ token: string }, Answer<Calls["analytics"]["downloadExport"]>];
   listEvents: [Client.EventQuery, Answer<Calls["events"]["list"]>];
+  listRefusals: [Client.RefusalQuery, Answer<Calls["refusals"]["list"]>];
   getEvent: [{ eventId: string }, Answer<Calls["events"]["get"]>];
   getTestClock: [Nothing, Answer<Calls["testClock"]["read"]>];
   moveTestClock: [Input<Calls["testClock"]["move"]>[0], Answer<Calls["testClock"]["move"]>];
 }
+
+/** Everything in which the messages of webhooks differ; `never` when they agree. */
+export type MessageDifferences<Webhooks> =
+  | `${Exclude<keyof Webhooks, Client.WebhookType> & string}: unknown to the client`
+  | {
+    [Type in Client.WebhookType]: Type extends keyof Webhooks
+      ? Webhooks[Type] extends { post: { requestBody: { content: { "application/json": infer Body } } } }
+        ? Different<Body, Client.WebhookMessage<Type>, Type, "answer">
+      : `${Type} is not as the generator writes a message`
+      : `${Type}: unknown to the document`;
+  }[Client.WebhookType];
 
 /** An operation as the generator writes it, as far as this comparison reads it. */
 interface GeneratedOperation {

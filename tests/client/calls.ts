@@ -210,6 +210,8 @@ async function merge({ client }: Scene): Promise<void> {
 async function readFeed({ client }: Scene): Promise<void> {
   const page = await client.events.list({ userId: "u", eventType: "chat.reply", limit: 5, offset: 0 });
   assert.deepEqual(page.events.map(({ promptPreview }) => promptPreview), ["a cat"]);
+  const met = await client.refusals.list({ userId: "u", event: "image.x", limit: 5, offset: 0 });
+  assert.deepEqual(met.refusals.map(({ reasons }) => reasons), [["limit_reached"]]);
   const detail = await client.events.get(page.events[0]?.id as string);
   assert.deepEqual([detail.prompt, detail.response, detail.quantity], ["a cat", "done", 2]);
   const all: string[] = [];

@@ -2,9 +2,9 @@
 // service.
 
 import assert from "node:assert/strict";
-import { Window } from "npm:happy-dom@21.0.4";
+import { parseHTML } from "npm:linkedom@0.18.15";
 // @ts-types="npm:@types/react@19.3.0"
-import { act, createElement, StrictMode } from "react";
+import { act, createElement, StrictMode } from "npm:react@19.3.1";
 // @ts-types="npm:@types/react-dom@19.3.0/client"
 import { createRoot } from "npm:react-dom@19.3.1/client";
 // @ts-types="npm:@types/react-dom@19.3.0/server"
@@ -17,9 +17,10 @@ import { clientOf } from "./support.ts";
 
 /** Renders the hook as a page does; what it shows is looked at with `until`. */
 async function openPage(options: UseUsageOptions) {
-  const window = new Window();
+  const window = parseHTML("<body></body>") as unknown as { readonly document: { readonly body: Element } };
+  const { document } = window;
   const page = globalThis as Record<string, unknown>;
-  Object.assign(page, { window, document: window.document, IS_REACT_ACT_ENVIRONMENT: true });
+  Object.assign(page, { window, document, IS_REACT_ACT_ENVIRONMENT: true });
   const shown: LiveUsage[] = [];
   let waiting: (() => void) | null = null;
   function Page(props: UseUsageOptions) {
@@ -27,7 +28,7 @@ async function openPage(options: UseUsageOptions) {
     waiting?.();
     return null;
   }
-  const root = createRoot(window.document.body as unknown as Element);
+  const root = createRoot(document.body);
   const render = (props: UseUsageOptions) =>
     act(() => root.render(createElement(StrictMode, null, createElement(Page, props))));
   await render(options);
@@ -52,7 +53,6 @@ async function openPage(options: UseUsageOptions) {
     },
     async close() {
       await act(() => root.unmount());
-      await window.happyDOM.close();
       for (const name of ["window", "document", "IS_REACT_ACT_ENVIRONMENT"]) delete page[name];
     },
   };

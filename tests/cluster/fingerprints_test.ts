@@ -11,6 +11,7 @@ const FEATURES: Features = {
   exportSecret: "e",
   publicUrl: "https://a",
   modelServer: null,
+  allowsPrivateWebhooks: false,
 };
 const ADMIN_TOKEN = "a";
 const OWN = fingerprintsOf("secret", ADMIN_TOKEN, FEATURES);
@@ -40,6 +41,10 @@ for (
     ["HOLDFAST_PRIVACY_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, privacySecret: "q" })],
     ["HOLDFAST_PRIVACY_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, privacySecret: null })],
     ["ANALYTICS_EXPORT_SECRET", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, exportSecret: "f" })],
+    [
+      "HOLDFAST_WEBHOOKS_ALLOW_PRIVATE",
+      fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, allowsPrivateWebhooks: true }),
+    ],
     ["HOLDFAST_PUBLIC_URL", fingerprintsOf("secret", ADMIN_TOKEN, { ...FEATURES, publicUrl: "https://b" })],
   ] as const
 ) {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { decimalOf } from "../../src/domain/amount.ts";
 import { type Counter, counterKey } from "../../src/domain/metering/counter.ts";
-import type { CreditBalance, CreditLine } from "../../src/domain/credits/credit.ts";
+import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/domain/credits/credit.ts";
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Change, UserState } from "../../src/domain/user.ts";
 
@@ -82,6 +82,9 @@ export class Auditor {
           balances.add(balanceId);
           break;
         }
+        case "webhook_messages":
+          this.#see(change.row.id);
+          break;
         case "users":
         case "subscriptions":
         case "merges":
@@ -115,7 +118,8 @@ export class Auditor {
     const ends = [...state.subscriptions.values()].flatMap(({ ended, endsAt }) =>
       ended || endsAt === null ? [] : [endsAt]
     );
-    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends);
+    const lapses = [...state.balances.values()].map((row) => expiryDueOf(row) ?? Infinity);
+    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses);
     if (next !== Infinity) assert.ok((state.user.dueAt ?? Infinity) <= next, "a user is due too late");
   }
 

@@ -150,7 +150,7 @@ export class DecideSystem {
     const ids = this.#idsOf(key);
     const { testCreditBalanceCap: cap = null } = this.#options;
     const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
-    const context = { now, catalog: this.catalog, ids, balancesLeft };
+    const context = { now, catalog: this.catalog, ids, balancesLeft, outbox: null };
     const first = decide(state, name, input, { ...context, ids: throwawayIds() });
     const again = decide(state, name, input, { ...context, ids: throwawayIds() });
     assert.deepEqual(again, first, "the same inputs give another decision");
@@ -185,7 +185,7 @@ export class DecideSystem {
     const before = [ending, into].flatMap(referencesOf);
     const history = this.tables.countHistory(ending.keys, MERGE_LIMITS.historyRowsMax);
     const ids = this.#idsOf(into.user.key);
-    const context = { now, catalog: this.catalog, ids, balancesLeft: null };
+    const context = { now, catalog: this.catalog, ids, balancesLeft: null, outbox: null };
     const { mode = "live" } = this.#options;
     const { result, changes, operations } = merge(ending, into, { ...input, mode, history }, context);
     assertSame([ending, into].flatMap(referencesOf), before);

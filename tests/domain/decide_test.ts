@@ -34,7 +34,13 @@ Deno.test("a decision changes nothing by itself and is the same when asked again
   const scene = new Scene([planOf("p", { g: 10 })]);
   scene.subscribe("p");
   const ask = () => {
-    const context = { now: scene.now, catalog: scene.catalog, ids: countedIds(99), balancesLeft: null };
+    const context = {
+      now: scene.now,
+      catalog: scene.catalog,
+      ids: countedIds(99),
+      balancesLeft: null,
+      outbox: null,
+    };
     const size = { quantity: null, count: null, inputTokens: null, inputCostCents: null };
     return decide(scene.state, "reserve", { event: "x.a", metadata: null, size, ttlMs: null }, context);
   };

@@ -118,7 +118,13 @@ Deno.test("a read decides no change unless something was due", () => {
         scene.do("settle", {});
         for (const name of ["usage", "user", "settle", "canUse", "explain"] as const) {
           const input = { event: "x.make", metadata: null, size: sizeOf() };
-          const context = { now: scene.now, catalog: scene.catalog, ids: countedIds(1), balancesLeft: null };
+          const context = {
+            now: scene.now,
+            catalog: scene.catalog,
+            ids: countedIds(1),
+            balancesLeft: null,
+            outbox: null,
+          };
           assert.deepEqual(decide(scene.state, name, input, context).changes, [], name);
         }
       });
@@ -132,7 +138,13 @@ Deno.test("can-use says what reserve then does", () => {
     fc.property(anyPlan, fc.array(step, { maxLength: 40 }), amount, (planId, steps, count) => {
       run(planId, steps, (scene) => {
         const call = { event: "x.make", metadata: null, size: sizeOf({ count }) };
-        const context = { now: scene.now, catalog: scene.catalog, ids: countedIds(1), balancesLeft: null };
+        const context = {
+          now: scene.now,
+          catalog: scene.catalog,
+          ids: countedIds(1),
+          balancesLeft: null,
+          outbox: null,
+        };
         const asked = decide(scene.state, "canUse", call, context).result;
         const tried = decide(scene.state, "reserve", { ...call, ttlMs: null }, context).result;
         assert.ok(asked.ok && tried.ok);

@@ -20,6 +20,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "metering/generation": "metering/generate",
   "metering/record_event": "metering/prompt_log",
   "metering/settle_lines": "metering/commit",
+  "messages/outbox": "messages/message",
+  "messages/record": "messages/message",
   "plans/cancel": "plans/subscribe",
 };
 

@@ -6,6 +6,8 @@ import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { CreditSource } from "../../src/domain/credits/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
 import type { IdSource } from "../../src/domain/ids.ts";
+import type { Context } from "../../src/domain/context.ts";
+import type { WebhookMessage } from "../../src/domain/messages/message.ts";
 import { merge } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import type { Metadata } from "../../src/domain/match.ts";
@@ -123,6 +125,8 @@ export interface Start extends Omit<CatalogDocument, "plans"> {
   readonly beside?: Scene;
   /** Whether every decision is audited; not where decisions are timed. Default true. */
   readonly isAudited?: boolean;
+  /** The types that a webhook listens to; nobody listens where it is absent. */
+  readonly listensTo?: readonly string[];
 }
 
 /** One user behind `decide`. */
@@ -137,6 +141,7 @@ export class Scene {
   readonly auditor: Auditor;
   readonly #ids: IdSource;
   readonly #isAudited: boolean;
+  readonly #outbox: Context["outbox"];
   /** Every price row there ever was. */
   #priced: readonly ModelDocument[];
 
@@ -144,7 +149,7 @@ export class Scene {
     plans: readonly PlanDocument[],
     at = "2026-03-10T12:00:00.000Z",
     packs: readonly PackDocument[] = [],
-    { key = 7, id = "u", beside, isAudited = true, ...more }: Start = {},
+    { key = 7, id = "u", beside, isAudited = true, listensTo, ...more }: Start = {},
   ) {
     this.catalog = beside?.catalog ?? compileCatalog({ plans, packs, ...more }, 1);
     this.#priced = more.models ?? [];
@@ -152,6 +157,9 @@ export class Scene {
     this.auditor = beside?.auditor ?? new Auditor();
     this.#isAudited = isAudited;
     this.#ids = beside === undefined ? countedIds(7) : beside.#ids;
+    this.#outbox = listensTo === undefined
+      ? null
+      : { appId: "app_1", mode: "live", listeners: [{ webhookId: "whk_1", events: listensTo }] };
     const user = newUser(key, 1, id);
     this.state = new UserState({
       user,
@@ -187,11 +195,21 @@ export class Scene {
     input: Commands[Name]["input"],
     balancesLeft: number | null = null,
   ): Decision<Commands[Name]["answer"]> {
-    const context = { now: this.now, catalog: this.catalog, ids: this.#ids, balancesLeft };
+    const context = { ...this.#context(this.#ids), balancesLeft };
     const decision = decide(this.state, name, input, context);
     this.#take(decision.changes);
     this.operations += decision.operations;
     return decision;
+  }
+
+  #context(ids: IdSource): Context {
+    const { now, catalog } = this;
+    return { now, catalog, ids, balancesLeft: null, outbox: this.#outbox };
+  }
+
+  /** The messages that this user's decisions recorded, oldest first. */
+  get messages(): readonly WebhookMessage[] {
+    return this.changes.flatMap((change) => change.table === "webhook_messages" ? [change.row] : []);
   }
 
   #take(changes: readonly Change[]): void {
@@ -378,7 +396,7 @@ export class Scene {
    * leave them: all of it is the other one's.
    */
   mergeInto(to: Scene): MergeReport {
-    const context = { now: this.now, catalog: this.catalog, ids: to.#ids, balancesLeft: null };
+    const context = this.#context(to.#ids);
     const history = {
       events: 0,
       eventLogs: 0,

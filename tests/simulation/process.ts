@@ -8,7 +8,8 @@ import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { isKeyless } from "../../routes/run_keyless.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
-import { type PassedHandlers, Service, type Serving } from "../../src/service/service.ts";
+import type { PassedHandlers } from "../../src/service/member_link.ts";
+import { Service, type Serving } from "../../src/service/service.ts";
 import { SimClock } from "./clock.ts";
 import type { Random } from "../model/random.ts";
 import { replyFromWire } from "../model/document.ts";
@@ -26,6 +27,7 @@ const FEATURES: Features = {
   exportSecret: null,
   publicUrl: null,
   modelServer: null,
+  allowsPrivateWebhooks: false,
 };
 
 /** What a process runs in. */

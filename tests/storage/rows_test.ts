@@ -65,6 +65,7 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   revokedAmount: size,
   revokedAt: orNull(millis),
   overage: size,
+  told: fc.constantFrom(0, 1, 2, 3, 4, 7),
 });
 
 const entry: fc.Arbitrary<LedgerEntry> = record({
@@ -160,7 +161,12 @@ Deno.test("a user comes back as it went", () => {
 });
 
 Deno.test("a counter comes back as it went", () => {
-  const values = record({ count: size, adjusted: amount, costCents: amount });
+  const values = record({
+    count: size,
+    adjusted: amount,
+    costCents: amount,
+    alerted: fc.constantFrom([], [80], [33.3, 100]),
+  });
   fc.assert(fc.property(ref, values, (named, counted) => {
     const row = { ...emptyCounter(1, named), ...counted };
     const tables = new MemoryTables();

@@ -146,6 +146,7 @@ export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
     revokedAmount: 0n,
     revokedAt: null,
     overage: 0n,
+    told: 0,
     ...row,
   };
 }

@@ -111,13 +111,13 @@ Deno.test("a settled reservation is loaded by its owner alone, with the counters
     assert.deepEqual(await users.loadReservation([1], "rsv_none"), NOTHING);
   }));
 
-Deno.test("balances are live until they expire or are revoked, and as long as a hold has a part of them", () =>
+Deno.test("balances are live up to the moment at which they are due or revoked, and as long as a hold has a part of them", () =>
   withWriter(async ({ store, write }) => {
     const rows = [
       balance({ id: "crb_1_a" }),
       balance({ id: "crb_1_b", remaining: 0n }),
-      balance({ id: "crb_1_c", expiresAt: NOW }),
-      balance({ id: "crb_1_d", expiresAt: NOW + 1 }),
+      balance({ id: "crb_1_c", expiresAt: NOW - 1 }),
+      balance({ id: "crb_1_d", expiresAt: NOW }),
       balance({ id: "crb_1_e", expiresAt: NOW - 1, held: 1n }),
       balance({ id: "crb_1_f", remaining: 0n, revokedAt: NOW - 1 }),
       balance({ id: "crb_1_g", remaining: 0n, revokedAt: NOW - 1, held: 1n }),

@@ -17,21 +17,29 @@ const DOMAIN = [
  */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Rules: nothing but rules. Nobody but the runtime knows merging.
-  "src/domain/": ["src/domain/metering/", "src/domain/plans/", "src/domain/credits/"],
+  "src/domain/": ["src/domain/metering/", "src/domain/plans/", "src/domain/credits/", "src/domain/messages/"],
   "src/domain/metering/": [
     "src/domain/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "src/domain/credits/",
+    "src/domain/messages/",
   ],
   "src/domain/plans/": ["src/domain/", "src/domain/metering/", "src/domain/pricing/"],
   "src/domain/pricing/": ["src/domain/", "src/domain/plans/"],
-  "src/domain/credits/": ["src/domain/", "src/domain/plans/", "src/domain/pricing/"],
+  "src/domain/credits/": [
+    "src/domain/",
+    "src/domain/plans/",
+    "src/domain/pricing/",
+    "src/domain/messages/",
+  ],
+  "src/domain/messages/": ["src/domain/", "src/domain/plans/", "src/domain/credits/"],
   "src/domain/merging/": [
     "src/domain/",
     "src/domain/metering/",
     "src/domain/plans/",
     "src/domain/credits/",
+    "src/domain/messages/",
   ],
 
   // What any process needs.
@@ -42,6 +50,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The runtime knows the rules and its own port, not what implements the port.
   "actors/": [
     ...DOMAIN.filter((folder) => !["src/domain/credits/", "src/domain/pricing/"].includes(folder)),
+    "src/domain/messages/",
     "src/process/",
     "src/observability/runtime_counts.ts",
     "src/observability/spans.ts",
@@ -61,11 +70,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/storage/rows/": [
     ...DOMAIN.filter((folder) => !["src/domain/merging/", "src/domain/pricing/"].includes(folder)),
+    "src/domain/messages/",
     "actors/port.ts",
     "src/storage/",
   ],
   "src/storage/stores/": [
     ...DOMAIN.filter((folder) => folder !== "src/domain/pricing/"),
+    "src/domain/messages/",
     "actors/port.ts",
     "src/process/",
     "src/storage/",
@@ -123,6 +134,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
     "src/domain/",
+    "src/domain/messages/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "actors/",
@@ -132,6 +144,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/",
     "src/storage/members/",
     "src/storage/stores/",
+    "src/webhooks/address.ts",
   ],
   "src/tenant/catalog/": [
     "src/domain/",
@@ -170,6 +183,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
+  "src/webhooks/": [],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -218,12 +232,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "routes/schemas/": [
     "src/domain/",
+    "src/domain/messages/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "src/process/",
     "src/tenant/catalog/",
   ],
-  "routes/reference/": ["src/domain/", "routes/", "routes/schemas/", "src/process/"],
+  "routes/reference/": ["src/domain/", "src/domain/messages/", "routes/", "routes/schemas/", "src/process/"],
 
   // What is started: the service, and the command line.
   "src/main.ts": [
@@ -265,10 +280,11 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   ajv: ["src/compose/"],
   commander: ["src/tasks/"],
   hono: ["routes/"],
+  "ipaddr.js": ["src/webhooks/"],
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
-  react: ["src/client/react.ts"],
+  "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };

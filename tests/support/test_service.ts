@@ -25,6 +25,7 @@ export const TEST_FEATURES: Features = {
   exportSecret: "test-export-secret-0123456789",
   publicUrl: null,
   modelServer: null,
+  allowsPrivateWebhooks: false,
 };
 
 /** A clock that stands where a test put it. */

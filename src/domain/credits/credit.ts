@@ -44,7 +44,12 @@ export interface CreditBalance {
   readonly revokedAt: Millis | null;
   /** What two merged copies had used beyond the grant; a refund reduces it first. */
   readonly overage: Amount;
+  /** What webhooks were told of it: the sum of its TOLD bits. Nothing is told twice. */
+  readonly told: number;
 }
+
+/** What is told of a balance once. */
+export const TOLD = { low: 1, depleted: 2, expired: 4 } as const;
 
 export type LedgerReason =
   | "event_committed"
@@ -88,6 +93,12 @@ export function statusOf(row: CreditBalance, now: Millis): CreditStatus {
   if (row.revokedAt !== null) return "revoked";
   if (row.expiresAt !== null && row.expiresAt <= now) return "expired";
   return row.remaining === 0n ? "depleted" : "active";
+}
+
+/** When the expiry of a balance is due to be settled; null where it lapses with nothing left, or never. */
+export function expiryDueOf(row: CreditBalance): Millis | null {
+  const hasLeft = row.remaining > 0n || row.held > 0n;
+  return hasLeft && row.revokedAt === null && (row.told & TOLD.expired) === 0 ? row.expiresAt : null;
 }
 
 /** Whether a balance can be spent on an event now. */

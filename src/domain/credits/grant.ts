@@ -10,6 +10,7 @@ import { invalidField, type Refusal, refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { type CreditsAnswer, showBalances } from "./balances.ts";
 import type { CreditBalance, CreditSource } from "./credit.ts";
+import { creditsData } from "../messages/message.ts";
 import { writeEntry } from "./wallet.ts";
 
 /** Specification, "POST /v1/credits/grant". */
@@ -103,10 +104,12 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     revokedAmount: 0n,
     revokedAt: null,
     overage: 0n,
+    told: 0,
   };
   draft.putBalance(row);
   const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
   writeEntry(draft, context, row, row.initial, movement, input.notes);
+  draft.tell("credits.granted", now, creditsData(user.id, row));
   return row;
 }
 

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
+import { creditsData } from "../messages/message.ts";
 import { writeEntry } from "./wallet.ts";
 
 /** Specification, "POST /v1/credits/revoke". */
@@ -20,12 +21,16 @@ export function revoke(draft: Draft, input: RevokeInput, context: Context): Resu
   if (row === undefined) return refused(unknownBalance());
   const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
   writeEntry(draft, context, row, -row.remaining, movement, input.reason);
-  draft.putBalance({
+  const revoked = {
     ...row,
     remaining: 0n,
     revokedAmount: row.revokedAmount + row.remaining,
     revokedAt: row.revokedAt ?? context.now,
-  });
+  };
+  draft.putBalance(revoked);
+  if (row.revokedAt === null) {
+    draft.tell("credits.revoked", context.now, creditsData(draft.user.id, revoked));
+  }
   return answered({});
 }
 

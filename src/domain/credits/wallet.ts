@@ -5,10 +5,19 @@ import { type Amount, smaller } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import type { Metadata } from "../match.ts";
+import { creditsData } from "../messages/message.ts";
 import type { Amounts } from "../pricing/amounts.ts";
+import type { Catalog } from "../plans/catalog.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
-import { type CreditBalance, type CreditLine, isSpendable, type LedgerEntry, packNameOf } from "./credit.ts";
+import {
+  type CreditBalance,
+  type CreditLine,
+  isSpendable,
+  type LedgerEntry,
+  packNameOf,
+  TOLD,
+} from "./credit.ts";
 
 /** What a pack could give an event. */
 export interface PackOffer {
@@ -132,12 +141,45 @@ export function moveCredit(
   const isRevoked = row.revokedAt !== null;
   const swallowed = delta <= 0n ? 0n : isRevoked ? delta : smaller(delta, row.overage);
   if (swallowed > 0n) writeEntry(draft, context, row, -swallowed, { ...movement, reason: "admin_adjust" });
-  draft.putBalance({
+  const after = {
     ...row,
     remaining: row.remaining + delta - swallowed,
     revokedAmount: isRevoked ? row.revokedAmount + swallowed : row.revokedAmount,
     overage: isRevoked ? row.overage : row.overage - swallowed,
-  });
+  };
+  draft.putBalance(after.remaining < row.remaining ? tellOfLittle(draft, context, row, after) : after);
+}
+
+/** Tells once that little is left of a balance and once that nothing is; answers the balance with its marks. */
+function tellOfLittle(
+  draft: Draft,
+  { catalog, now }: Context,
+  before: CreditBalance,
+  after: CreditBalance,
+): CreditBalance {
+  const lowAt = lowAtOf(catalog, after);
+  let { told } = after;
+  const tell = (what: "low" | "depleted", limit: Amount) => {
+    if (before.remaining <= limit || after.remaining > limit || (told & TOLD[what]) !== 0) return;
+    told |= TOLD[what];
+    draft.tell(`credits.${what}`, now, creditsData(draft.user.id, after));
+  };
+  if (lowAt !== null) tell("low", lowAt);
+  tell("depleted", 0n);
+  return told === after.told ? after : { ...after, told };
+}
+
+/** What is left of a balance when that is little, as the catalog says now. */
+function lowAtOf(catalog: Catalog, { packId, packItemId }: CreditBalance): Amount | null {
+  const pack = catalog.packs.get(packId);
+  const item = packItemId === null ? pack?.bucket : pack?.items.find(({ id }) => id === packItemId);
+  return item?.lowAt ?? null;
+}
+
+/** Settles the expiry of a balance, as of its own time. What is left of it can't be spent any more. */
+export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): void {
+  draft.putBalance({ ...row, told: row.told | TOLD.expired });
+  if (row.remaining > 0n) draft.tell("credits.expired", at, creditsData(draft.user.id, row));
 }
 
 /** Appends a movement of a balance to the ledger. */

@@ -5,6 +5,8 @@
 import type { Context } from "../context.ts";
 import { Draft } from "../draft.ts";
 import { settleDue } from "../due.ts";
+import { alertBase, fireAlerts } from "../metering/alerts.ts";
+import { messagesOf } from "../messages/record.ts";
 import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/standing.ts";
 import { answered, type Decision } from "../result.ts";
 import { type Change, type Entitlement, newUser, type UserState } from "../user.ts";
@@ -37,6 +39,8 @@ export function merge(
   settleDue(from, context);
   settleDue(to, context);
   const settled = from.operations + to.operations;
+  const told = [from, to].flatMap((side) => messagesOf(side, context));
+  const alerts = alertBase(to, context);
 
   const sides = [from, to] as const;
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
@@ -56,6 +60,7 @@ export function merge(
   const isErasing = from.user.isErasing || to.user.isErasing;
   to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
 
+  fireAlerts(to, alerts, context);
   const mergeId = input.isDryRun ? null : context.ids.next("merge");
   const { history } = input;
   const report: MergeReport = {
@@ -86,12 +91,16 @@ export function merge(
     },
     analytics: input.analytics,
   };
-  if (mergeId !== null) writeMerge(from, to, report, mergeId, context);
+  if (mergeId !== null) {
+    writeMerge(from, to, report, mergeId, context);
+    to.tellFirst("user.merged", context.now, { from: from.user.id, to: to.user.id, mergeId });
+  }
   return {
     result: answered({ report }),
-    changes: [...from.changes(), ...asPuts(to.changes(), fromState)],
+    changes: [...from.changes(), ...asPuts(to.changes(), fromState), ...told, ...messagesOf(to, context)],
     operations: from.operations + to.operations,
     issued: 0,
+    refusedCall: null,
   };
 }
 
@@ -107,13 +116,9 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
     from.appendRecord({ verb: "put", table: "users", row });
   }
   const historyKeys = from.state.keys;
-  if (from.state.recorded) {
-    from.appendRecord({
-      verb: "append",
-      table: "history_moves",
-      row: { userKey: from.user.key, at: now },
-    });
-  }
+  // Also for a user that had no row: calls of it may have been refused, and their counts move too.
+  const move = { userKey: from.user.key, at: now };
+  from.appendRecord({ verb: "append", table: "history_moves", row: move });
   to.appendRecord({
     verb: "append",
     table: "merges",

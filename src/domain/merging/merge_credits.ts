@@ -75,12 +75,13 @@ function mergeCopies(to: Draft, moved: CreditBalance, own: CreditBalance, contex
 function combined(survivor: CreditBalance, dropped: CreditBalance, now: number): CreditBalance {
   const used = usedOf(survivor) + usedOf(dropped);
   const held = survivor.held + dropped.held;
+  const told = survivor.told | dropped.told;
   const left = larger(survivor.initial - used, 0n);
   const revokedAt = survivor.revokedAt ?? (dropped.revokedAt === null ? null : now);
   if (revokedAt !== null) {
-    return { ...survivor, held, remaining: 0n, overage: 0n, revokedAmount: left, revokedAt };
+    return { ...survivor, told, held, remaining: 0n, overage: 0n, revokedAmount: left, revokedAt };
   }
-  return { ...survivor, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
+  return { ...survivor, told, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
 }
 
 /** What events and open holds have taken of a grant. */

@@ -15,7 +15,14 @@
 import { larger } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { addedTo, adjustedTo, type Counter, type CounterRef, emptied } from "../metering/counter.ts";
+import {
+  addedTo,
+  adjustedTo,
+  alertedBy,
+  type Counter,
+  type CounterRef,
+  emptied,
+} from "../metering/counter.ts";
 import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
 import type { Window } from "../plans/period.ts";
 import { runningPlanOf, type Standing } from "../plans/standing.ts";
@@ -95,14 +102,15 @@ function carryRunning(side: Draft, to: Draft, standing: Standing, context: Conte
       continue;
     }
     const holds = heldBy.get(id) ?? 0n;
-    if (!hasUsage(from) && holds === 0n) continue;
+    if (!hasUsage(from) && holds === 0n && from.alerted.length === 0) continue;
     if (!survives && hasUsage(from)) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
     tally.moved.add(from.key);
     const known = isContained ? side.counter(ref) : NOTHING;
     const target = to.counter(ref);
     const count = target.count + larger(from.count - known.count, 0n);
     const costCents = target.costCents + larger(from.costCents - known.costCents, 0n);
-    to.putCounter(adjustedTo(target, count, costCents, holds));
+    const alerted = alertedBy(target.alerted, from.alerted);
+    to.putCounter({ ...adjustedTo(target, count, costCents, holds), alerted });
     const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
     side.putCounter(adjustedTo(from, kept, keptCost, -holds));
   }
@@ -116,7 +124,7 @@ function hasUsage({ count, costCents }: Counter): boolean {
 }
 
 function isEmpty(row: Counter): boolean {
-  return !hasUsage(row) && row.adjusted === 0n;
+  return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0;
 }
 
 function refTo({ plan, window }: RunningPlan, groupId: string): CounterRef {

@@ -37,7 +37,12 @@ export interface Counter {
   readonly adjusted: Amount;
   /** The cost of the window's counted events, without open holds. */
   readonly costCents: Amount;
+  /** The percents of the quota that fired as alerts in this window. */
+  readonly alerted: readonly number[];
 }
+
+/** Most counters have no alerts: they share this list. */
+export const NO_ALERTS: readonly number[] = [];
 
 interface KnownKey {
   readonly windowStart: Millis;
@@ -74,6 +79,7 @@ export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
     count: 0n,
     adjusted: 0n,
     costCents: 0n,
+    alerted: NO_ALERTS,
   };
 }
 
@@ -93,12 +99,19 @@ export function addedTo(counter: Counter, other: Counter): Counter {
     count: counter.count + other.count,
     adjusted: counter.adjusted + other.adjusted,
     costCents: counter.costCents + other.costCents,
+    alerted: alertedBy(counter.alerted, other.alerted),
   };
+}
+
+/** What either of two counters fired: where their usage meets, nothing fires again. */
+export function alertedBy(one: readonly number[], other: readonly number[]): readonly number[] {
+  const added = other.filter((percent) => !one.includes(percent));
+  return added.length === 0 ? one : [...one, ...added];
 }
 
 /** The counter of a user who became an alias: all of it, holds and events included, is the canonical user's now. */
 export function emptied(counter: Counter): Counter {
-  return { ...counter, count: 0n, adjusted: 0n, costCents: 0n };
+  return { ...counter, count: 0n, adjusted: 0n, costCents: 0n, alerted: NO_ALERTS };
 }
 
 /** The counter set to a count by a plan change while `holdsDelta` of open holds came or went with it. */

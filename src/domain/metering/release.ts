@@ -76,4 +76,6 @@ export function expire(draft: Draft, row: Reservation, context: Context): void {
     at: row.expiresAt,
   });
   draft.putReservation({ ...row, status: transition.next, settledAt: row.expiresAt });
+  const expired = { userId: draft.user.id, reservationId: row.id, event: row.event };
+  draft.tell("reservation.expired", row.expiresAt, expired);
 }

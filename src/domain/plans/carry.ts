@@ -12,7 +12,7 @@
 
 import { type Amount, larger } from "../amount.ts";
 import type { Draft } from "../draft.ts";
-import { adjustedTo, counterKey, type CounterRef } from "../metering/counter.ts";
+import { adjustedTo, alertedBy, counterKey, type CounterRef } from "../metering/counter.ts";
 import type { HoldLine } from "../metering/reservation.ts";
 import type { Window } from "./period.ts";
 import { pairGroups, type Plan } from "./plan.ts";
@@ -42,11 +42,16 @@ export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan
   for (const [fromId, toRef] of moves) {
     const from = draft.counter({ planId: left.plan.id, groupId: fromId, window: left.window });
     const holds = heldBy.get(fromId) ?? 0n;
-    if (from.count === 0n && from.costCents === 0n && holds === 0n) continue;
+    const isUsed = from.count > 0n || from.costCents > 0n || holds !== 0n;
+    if (!isUsed && from.alerted.length === 0) continue;
     const to = draft.counter(toRef);
-    draft.putCounter(
-      adjustedTo(to, larger(to.count, from.count), larger(to.costCents, from.costCents), holds),
+    const entersWith = adjustedTo(
+      to,
+      larger(to.count, from.count),
+      larger(to.costCents, from.costCents),
+      holds,
     );
+    draft.putCounter({ ...entersWith, alerted: alertedBy(to.alerted, from.alerted) });
     // Its holds count elsewhere now; its count stays, so they become part of what was adjusted.
     if (holds !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -holds));
   }

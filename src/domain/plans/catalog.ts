@@ -2,7 +2,7 @@
 // amounts and look-up tables). Whether a document is well formed is checked before it comes here, in
 // src/tenant/catalog.
 
-import { type Amount, amountOf } from "../amount.ts";
+import { type Amount, amountOf, larger } from "../amount.ts";
 import type { MatchRule } from "../match.ts";
 import {
   compilePriceRow,
@@ -28,6 +28,7 @@ export interface LimitGroupDocument {
   readonly quota: number;
   readonly matches: readonly MatchRule[];
   readonly headroom?: HeadroomDocument | null | undefined;
+  readonly alerts?: readonly number[] | undefined;
 }
 
 export interface PlanDocument {
@@ -47,6 +48,7 @@ export interface PackItemDocument {
   readonly unit: Unit;
   readonly amount: number;
   readonly matches: readonly MatchRule[];
+  readonly lowAt?: number | undefined;
 }
 
 export interface PackDocument {
@@ -58,6 +60,7 @@ export interface PackDocument {
   readonly archived?: boolean | undefined;
   readonly unit?: Unit | undefined;
   readonly matches?: readonly MatchRule[] | undefined;
+  readonly lowAt?: number | undefined;
   readonly items: readonly PackItemDocument[];
 }
 
@@ -105,6 +108,8 @@ export interface PackItem {
   readonly unit: Unit;
   readonly amount: Amount;
   readonly matches: readonly MatchRule[];
+  /** What is left when webhooks are told that it is little; null for never. */
+  readonly lowAt: Amount | null;
 }
 
 /** A credit pack. A pack without items has a bucket, whose amount each grant names. */
@@ -141,6 +146,8 @@ export interface Catalog {
   /** What becomes of an event that counts cents and names no model with a price. */
   readonly unpricedModels: "warn" | "refuse";
   readonly plans: ReadonlyMap<string, Plan>;
+  /** Whether any group of any plan has alerts. */
+  readonly hasAlerts: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   readonly composeTypes: ReadonlyMap<string, ComposeType>;
 }
@@ -165,6 +172,7 @@ export function compileCatalog(
   const models = new Map(
     (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
   );
+  const plans = (document.plans ?? []).map(compilePlan);
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
@@ -178,7 +186,8 @@ export function compileCatalog(
     models,
     priceRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
-    plans: new Map((document.plans ?? []).map((plan) => [plan.id, compilePlan(plan)])),
+    plans: new Map(plans.map((plan) => [plan.id, plan])),
+    hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
     composeTypes: compileTypes(document.composeTypes ?? [], models),
   };
@@ -234,6 +243,7 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
     quota: amountOf(limit.quota),
     matches: limit.matches,
     headroom: headroom === null ? null : compileHeadroom(headroom),
+    alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
   };
 }
 
@@ -245,6 +255,8 @@ const PRIORITY_DEFAULT: Readonly<Record<PackKind, number>> = { per_type: 100, ge
 
 function compilePack(pack: PackDocument): Pack {
   const { unit, matches } = pack;
+  const lowAtOf = ({ lowAt }: { readonly lowAt?: number | undefined }) =>
+    lowAt === undefined ? null : amountOf(lowAt);
   const isBucket = pack.items.length === 0 && unit !== undefined && matches !== undefined;
   return {
     id: pack.id,
@@ -258,8 +270,9 @@ function compilePack(pack: PackDocument): Pack {
       unit: item.unit,
       amount: amountOf(item.amount),
       matches: item.matches,
+      lowAt: lowAtOf(item),
     })),
-    bucket: isBucket ? { id: null, unit, matches } : null,
+    bucket: isBucket ? { id: null, unit, matches, lowAt: lowAtOf(pack) } : null,
   };
 }
 

@@ -17,6 +17,13 @@ export interface Headroom {
   readonly value: Amount;
 }
 
+/** A percent of a group's quota that webhooks are told of. */
+export interface Alert {
+  readonly percent: number;
+  /** The percent as an amount. */
+  readonly share: Amount;
+}
+
 /** A limit group of a plan. */
 export interface LimitGroup {
   readonly id: string;
@@ -25,6 +32,8 @@ export interface LimitGroup {
   readonly quota: Amount;
   readonly matches: readonly MatchRule[];
   readonly headroom: Headroom | null;
+  /** Ascending. */
+  readonly alerts: readonly Alert[];
 }
 
 /** A plan as decisions use it. */

@@ -1,10 +1,10 @@
 // A user's standing: which subscription is primary and which plan and window it gives. Where the primary's plan
 // changes, the user enters the new plan here, by its `onPlanChange`. Section 4 of the decisions.
 
-import { larger } from "../amount.ts";
+import type { Amount } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
-import { adjustedTo, type CounterRef } from "../metering/counter.ts";
+import { adjustedTo, type CounterRef, NO_ALERTS } from "../metering/counter.ts";
 import type { Entitlement } from "../user.ts";
 import { carryUsage, forgetLeft, type RunningPlan } from "./carry.ts";
 import type { Catalog } from "./catalog.ts";
@@ -133,13 +133,13 @@ function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context
       if (left !== null) carryUsage(draft, left, entered);
       return true;
     case "reset":
-      for (const ref of refsOf(entered)) setCounter(draft, ref, () => 0n, true);
+      for (const ref of refsOf(entered)) resetCounter(draft, ref);
       forgetLeft(draft, refsOf(entered));
       return false;
     case "block":
       for (const group of entered.plan.groups) {
         const ref = { planId: entered.plan.id, groupId: group.id, window: entered.window };
-        setCounter(draft, ref, (count) => larger(count, quotaOf(entered.row, group)), false);
+        fillCounter(draft, ref, quotaOf(entered.row, group));
       }
       forgetLeft(draft, refsOf(entered));
       return false;
@@ -150,15 +150,13 @@ function refsOf({ plan, window }: Standing): CounterRef[] {
   return plan.groups.map((group) => ({ planId: plan.id, groupId: group.id, window }));
 }
 
-function setCounter(
-  draft: Draft,
-  ref: CounterRef,
-  next: (count: bigint) => bigint,
-  clearCost: boolean,
-): void {
+function resetCounter(draft: Draft, ref: CounterRef): void {
   const counter = draft.counter(ref);
-  const count = next(counter.count);
-  const costCents = clearCost ? 0n : counter.costCents;
-  if (count === counter.count && costCents === counter.costCents) return;
-  draft.putCounter(adjustedTo(counter, count, costCents, 0n));
+  if (counter.count === 0n && counter.costCents === 0n && counter.alerted.length === 0) return;
+  draft.putCounter({ ...adjustedTo(counter, 0n, 0n, 0n), alerted: NO_ALERTS });
+}
+
+function fillCounter(draft: Draft, ref: CounterRef, quota: Amount): void {
+  const counter = draft.counter(ref);
+  if (counter.count < quota) draft.putCounter(adjustedTo(counter, quota, counter.costCents, 0n));
 }

@@ -28,6 +28,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   revokedAmount: amount("revoked_amount", { mutable: true }),
   revokedAt: column("revoked_at_ms", { mutable: true }),
   overage: amount("overage", { mutable: true, later: { since: 3, value: 0 } }),
+  told: column("told", { mutable: true, later: { since: 14, value: 0 } }),
 }, lineOfBalance);
 
 function lineOfBalance(row: CreditBalance): string {
@@ -39,7 +40,7 @@ function lineOfBalance(row: CreditBalance): string {
     copyText(row.externalRef)
   }\t${row.source}\t${copyText(row.notes)}\t${decimalOf(row.remaining)}\t${decimalOf(row.held)}\t${
     decimalOf(row.revokedAmount)
-  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}`;
+  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}`;
 }
 
 /** The JSON text of each balance's rules: they never change, and every movement writes the balance. */

@@ -3,7 +3,7 @@
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
-import { type Counter, counterKey, type CounterRef } from "../../domain/metering/counter.ts";
+import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/metering/counter.ts";
 import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
 import type { Generation } from "../../domain/metering/generation.ts";
 import type { HoldLine, Reservation } from "../../domain/metering/reservation.ts";
@@ -24,9 +24,10 @@ export const COUNTERS: Table<Counter> = {
     "count",
     "adjusted",
     "cost_cents",
+    "alerted",
   ],
-  mutable: ["window_end_ms", "count", "adjusted", "cost_cents"],
-  later: [],
+  mutable: ["window_end_ms", "count", "adjusted", "cost_cents", "alerted"],
+  later: [NULL],
   encode: encodeCounter,
   read: readCounter,
 };
@@ -34,7 +35,9 @@ export const COUNTERS: Table<Counter> = {
 function encodeCounter(row: Counter): string {
   return `${row.userKey}\t${copyText(row.planId)}\t${copyText(row.groupId)}\t${row.windowStart}\t${
     row.windowEnd ?? NULL
-  }\t${decimalOf(row.count)}\t${decimalOf(row.adjusted)}\t${decimalOf(row.costCents)}`;
+  }\t${decimalOf(row.count)}\t${decimalOf(row.adjusted)}\t${decimalOf(row.costCents)}\t${
+    row.alerted.length === 0 ? NULL : row.alerted.join(",")
+  }`;
 }
 
 function readCounter(stored: StoredRow): Counter {
@@ -50,7 +53,13 @@ function readCounter(stored: StoredRow): Counter {
     count: parseAmount(stored.count as string),
     adjusted: parseAmount(stored.adjusted as string),
     costCents: parseAmount(stored.cost_cents as string),
+    alerted: alertedOf(stored.alerted as string | null),
   };
+}
+
+/** Percents as text: "80,100"; null for none. */
+function alertedOf(text: string | null): readonly number[] {
+  return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
 
 export const RESERVATIONS = table<Reservation>("reservations", 1, {

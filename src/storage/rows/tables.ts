@@ -8,6 +8,7 @@ import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
 import { AI_SPEND, CREDIT_ISSUES, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
+import { WEBHOOK_MESSAGES } from "./message_rows.ts";
 import { CONSENTS, HISTORY_MOVES, MERGES, USERS } from "./user_rows.ts";
 
 type RowOf<Name extends RowChange["table"]> = Extract<RowChange, { readonly table: Name }>["row"];
@@ -35,6 +36,7 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   generations: GENERATIONS,
   ai_spend: AI_SPEND,
   consents: CONSENTS,
+  webhook_messages: WEBHOOK_MESSAGES,
 };
 
 /** The tables in the order of their marks. */

@@ -18,6 +18,7 @@ import type {
   AppRecord,
   RealmRecord,
   RegistryRows,
+  Webhook,
   Workspace,
 } from "../../tenant/registry.ts";
 import { arrayText, LOCK_NOT_AVAILABLE, type Session } from "../database.ts";
@@ -86,7 +87,20 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
      where a.changed_in > $1::bigint`,
     [since],
   );
+  const webhooks = await reader.query<
+    Omit<Webhook, "events" | "secrets"> & { readonly events: string; readonly secrets: string }
+  >(
+    `select id as "webhookId", app_id as "appId", mode, url, events, description, disabled, secrets,
+       created_at_ms as "createdAt", removed
+     from webhooks where changed_in > $1::bigint order by created_at_ms, id`,
+    [since],
+  );
   return {
+    webhooks: webhooks.map((row) => ({
+      ...row,
+      events: JSON.parse(row.events),
+      secrets: JSON.parse(row.secrets),
+    })),
     workspaces: workspaces.map(readWorkspace),
     apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
     keys,
@@ -102,7 +116,9 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
 /** Writes rows of a change, new or changed, and the version that it makes. */
 export async function saveRegistry(
   session: Session,
-  { workspaces = [], apps = [], keys = [], catalogs = [], realms = [] }: Partial<RegistryRows>,
+  { workspaces = [], apps = [], keys = [], catalogs = [], realms = [], webhooks = [] }: Partial<
+    RegistryRows
+  >,
   version: number,
   at: Millis,
 ): Promise<void> {
@@ -111,6 +127,7 @@ export async function saveRegistry(
   for (const realm of realms) await insertRealm(session, realm);
   for (const key of keys) await saveKey(session, key, version);
   for (const applied of catalogs) await saveCatalog(session, applied, version, at);
+  for (const webhook of webhooks) await saveWebhook(session, webhook, version);
   await session.query("update registry set version = $1::bigint", [version]);
 }
 
@@ -249,6 +266,30 @@ async function saveCatalog(
       JSON.stringify(applied.planOrder),
       JSON.stringify(applied.priceRows),
       at,
+      version,
+    ],
+  );
+}
+
+async function saveWebhook(session: Session, webhook: Webhook, version: number): Promise<void> {
+  await session.query(
+    `insert into webhooks (id, app_id, mode, url, events, description, disabled, secrets, created_at_ms, removed,
+       changed_in)
+     values ($1, $2, $3, $4, $5, $6, $7::boolean, $8, $9::bigint, $10::boolean, $11::bigint)
+     on conflict (id) do update set url = excluded.url, events = excluded.events,
+       description = excluded.description, disabled = excluded.disabled, secrets = excluded.secrets,
+       removed = excluded.removed, changed_in = excluded.changed_in`,
+    [
+      webhook.webhookId,
+      webhook.appId,
+      webhook.mode,
+      webhook.url,
+      JSON.stringify(webhook.events),
+      webhook.description,
+      webhook.disabled,
+      JSON.stringify(webhook.secrets),
+      webhook.createdAt,
+      webhook.removed,
       version,
     ],
   );

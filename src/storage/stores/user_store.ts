@@ -75,7 +75,7 @@ async function load(
     ),
     database.query<StoredRow>(
       `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
-       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms > $2::bigint)) order by id`,
+       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,
       [keyText, from],
     ),
   ]);

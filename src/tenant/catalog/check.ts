@@ -160,6 +160,13 @@ function* packFaults(packs: readonly Loose[]): Iterable<CatalogFault> {
   const itemIds = new Set<string>();
   for (const [index, pack] of packs.entries()) {
     const items = listOf(pack, "items");
+    for (const [item, { lowAt, amount }] of items.entries()) {
+      if (typeof lowAt !== "number" || typeof amount !== "number" || lowAt < amount) continue;
+      yield { path: `packs[${index}].items[${item}].lowAt`, message: "must be less than the amount" };
+    }
+    if (items.length > 0 && pack.lowAt !== undefined) {
+      yield { path: `packs[${index}].lowAt`, message: "stands on each item when the pack has items" };
+    }
     for (const [item, { id }] of items.entries()) {
       if (typeof id !== "string") continue;
       if (itemIds.has(id)) yield { path: `packs[${index}].items[${item}].id`, message: "must be unique" };

@@ -4,9 +4,15 @@
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
-
-/** Levels of an output schema; no model server takes as many. */
-const SCHEMA_DEPTH_MAX = 100;
+import {
+  hasNoPrototype,
+  isAscending,
+  isLabel,
+  isOrigin,
+  isPattern,
+  isShallow,
+  SCHEMA_DEPTH_MAX,
+} from "./forms.ts";
 
 /** Text of 1 to 200 characters without control characters: ids, names and labels. */
 const label = z.string().refine(isLabel, "must be a text of 1 to 200 characters without control characters")
@@ -83,6 +89,16 @@ const limitGroup = z.strictObject({
   }),
   matches,
   headroom: headroom.nullish().meta({ description: "Replaces the headroom of the plan.", default: null }),
+  alerts: z.array(z.number().positive().max(100)).max(10).refine(
+    isAscending,
+    "must be ascending, each percent once",
+  ).optional().meta({
+    description:
+      "Percents of the quota in force. Webhooks are told `usage.threshold_reached` when the usage, holds " +
+      "included, reaches one: once per user, percent and window.",
+    default: [],
+    examples: [[80, 100]],
+  }),
 }).meta({
   id: "CatalogLimitGroup",
   title: "Limit group",
@@ -238,6 +254,11 @@ const packItem = z.strictObject({
     description: "How much of the unit a grant adds. More than 0.",
     examples: [50],
   }),
+  lowAt: amount.positive().optional().meta({
+    description:
+      "Webhooks are told `credits.low`, once per balance, when no more than this is left. Less than the amount.",
+    examples: [5],
+  }),
   matches,
 }).meta({
   id: "CatalogPackItem",
@@ -277,6 +298,11 @@ const pack = z.strictObject({
   matches: matches.optional().meta({
     description: "What the one balance of a pack without items pays for. Needed there.",
     examples: [[{ event: "*" }]],
+  }),
+  lowAt: amount.positive().optional().meta({
+    description:
+      "For a pack without items: webhooks are told `credits.low`, once per balance, when no more than this is left.",
+    examples: [5],
   }),
   items: z.array(packItem).meta({
     description: "The parts of the pack. Empty: each grant names its quantity and makes one balance.",
@@ -405,35 +431,3 @@ export const envelopeMembers = {
 
 /** A catalog document whose parts have the right shape. */
 export type CatalogInput = z.infer<typeof catalogSchema>;
-
-function isLabel(text: string): boolean {
-  return /^[^\p{Cc}]+$/u.test(text) && [...text].length <= REQUEST_LIMITS.idLengthMax;
-}
-
-/** Scheme, host and port in the form in which browsers send them: it is compared as text. */
-function isOrigin(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, origin } = new URL(text);
-  if (protocol === "http:" || protocol === "https:") return origin === text;
-  // Of apps in a shell of their own, such as capacitor://localhost.
-  return /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+$/.test(text);
-}
-
-/** A record schema drops this member, which would make a rule match more than it says. */
-function hasNoPrototype(value: unknown): boolean {
-  return typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__");
-}
-
-/** Looks level by level, without recursion. */
-function isShallow(root: unknown): boolean {
-  let level = [root];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > SCHEMA_DEPTH_MAX) return false;
-    level = level.flatMap((value) => typeof value === "object" && value !== null ? Object.values(value) : []);
-  }
-  return true;
-}
-
-function isPattern(text: string): boolean {
-  return isLabel(text) && !text.slice(0, -1).includes("*");
-}

@@ -23,7 +23,12 @@ Deno.test("what a document leaves out has its default", () => {
     packs: [packOf("a"), packOf("b", { kind: "generic" }), packOf("c", { priority: 5 })],
   }, 1);
   assert.deepEqual([...packs.values()].map(({ priority }) => priority), [100, 0, 5]);
-  assert.deepEqual(packs.get("a")?.bucket, { id: null, unit: "count", matches: [{ event: "x.*" }] });
+  assert.deepEqual(packs.get("a")?.bucket, {
+    id: null,
+    unit: "count",
+    matches: [{ event: "x.*" }],
+    lowAt: null,
+  });
   assert.deepEqual([packs.get("a")?.defaultExpiryDays, packs.get("a")?.archived], [null, false]);
 });
 

@@ -1,0 +1,83 @@
+// Alerts: a limit group may name percents of its quota, and a webhook is told when a counter reaches one. An alert fires
+// where a turn takes the count from below the threshold to it or above it, once per group, threshold and window: the
+// counter remembers what has fired. A catalog without alerts costs nothing here. beyond.md, section 2.
+
+import { type Amount, amountOf } from "../amount.ts";
+import type { Context } from "../context.ts";
+import type { Draft } from "../draft.ts";
+import { thresholdData } from "../messages/message.ts";
+import type { Alert, LimitGroup } from "../plans/plan.ts";
+import { type Standing, standingOf } from "../plans/standing.ts";
+import { quotaOf } from "../plans/subscription.ts";
+import type { Counter } from "./counter.ts";
+
+/** A user as it stood when something began: what it comes to is compared with it. */
+export interface AlertBase {
+  readonly standing: Standing | null;
+  /** Counters that the draft had changed by then; all others are in the state. */
+  readonly changed: ReadonlyMap<string, Counter>;
+}
+
+const HUNDRED: Amount = amountOf(100);
+const NONE: ReadonlyMap<string, Counter> = new Map();
+
+/** The user as it stands now; null for a catalog without alerts. */
+export function alertBase(draft: Draft, context: Context): AlertBase | null {
+  if (!context.catalog.hasAlerts) return null;
+  const rows = draft.changedCounters();
+  const changed = rows.length === 0 ? NONE : new Map(rows.map((row) => [row.key, row]));
+  return { standing: standingOf(draft, context), changed };
+}
+
+/** Fires what the turn, or this part of it, brought about since. */
+export function fireAlerts(draft: Draft, base: AlertBase | null, context: Context): void {
+  const standing = base === null ? null : standingOf(draft, context);
+  if (base === null || standing === null) return;
+  for (const { group, counter } of countersToLookAt(draft, base, standing)) {
+    const { count, alerted } = counter;
+    const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
+    const quota = quotaOf(standing.row, group);
+    const quotaBefore = base.standing?.plan.id === standing.plan.id ? quotaOf(base.standing.row, group) : 0n;
+    const countBefore = before?.count ?? 0n;
+    const fired = group.alerts.filter((alert) =>
+      !alerted.includes(alert.percent) && isReached(alert, count, quota) &&
+      // A threshold that the catalog moved below the count fires when the count next rises.
+      (count > countBefore || !isReached(alert, countBefore, quotaBefore))
+    );
+    if (fired.length === 0) continue;
+    draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
+    const window = { start: counter.windowStart, end: counter.windowEnd };
+    for (const { percent } of fired) {
+      const reached = { group, percent, quota, current: count, window };
+      draft.tell("usage.threshold_reached", context.now, thresholdData(draft.user.id, reached));
+    }
+  }
+}
+
+/** Counters of the plan in force that were written, and those of its window where plan or quotas may have changed. */
+function* countersToLookAt(
+  draft: Draft,
+  base: AlertBase,
+  { plan, row, window }: Standing,
+): Iterable<{ readonly group: LimitGroup; readonly counter: Counter }> {
+  const changed = draft.changedCounters().filter((counter) =>
+    counter.planId === plan.id && base.changed.get(counter.key) !== counter
+  );
+  const isSame = base.standing?.row === row && base.standing.plan === plan;
+  for (const group of plan.groups) {
+    if (group.alerts.length === 0) continue;
+    let isWritten = false;
+    for (const counter of changed) {
+      if (counter.groupId !== group.id) continue;
+      yield { group, counter };
+      isWritten ||= counter.windowStart === window.start;
+    }
+    if (!isSame && !isWritten) {
+      yield { group, counter: draft.counter({ planId: plan.id, groupId: group.id, window }) };
+    }
+  }
+}
+
+function isReached({ share }: Alert, count: Amount, quota: Amount): boolean {
+  return quota > 0n && count * HUNDRED >= quota * share;
+}
