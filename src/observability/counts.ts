@@ -6,7 +6,15 @@ import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
 
 /** The sweeps by name. */
-export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs", "idempotency"] as const;
+export const SWEEP_NAMES = [
+  "due",
+  "store",
+  "history",
+  "erasures",
+  "prompt_logs",
+  "refusals",
+  "idempotency",
+] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
 

@@ -4,15 +4,12 @@
 
 import { MayNotAnswer, Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
-import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
 import { Member } from "../cluster/member.ts";
 import { Owners } from "../cluster/owners.ts";
-import type { MemberParts, Note } from "../cluster/parts.ts";
-import { notRun, type PassedCall } from "../cluster/passing.ts";
+import type { MemberParts } from "../cluster/parts.ts";
 import type { IdSource } from "../domain/ids.ts";
-import type { ClusterCounts } from "../observability/cluster_counts.ts";
 import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import type { Clock } from "../process/clock.ts";
@@ -25,10 +22,12 @@ import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
 import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
 import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { openRefusalStore } from "../storage/stores/refusal_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
 import { RegistryChanges } from "../tenant/registry_changes.ts";
+import { MemberLink, type PassedHandlers } from "./member_link.ts";
 
 /** What serves requests: the parts of one term. */
 export interface Serving {
@@ -61,11 +60,6 @@ export interface ServiceOptions {
   /** Its admin token, in which all members must agree. */
   readonly adminToken?: string | null;
 }
-
-/** What answers calls that other members pass on. */
-export type PassedHandlers = Pick<Receiver, "onRequest"> & {
-  onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
-};
 
 /** How long a stopping member waits for its last calls before it ends them. */
 const LEAVE_MS = 3_000;
@@ -281,7 +275,17 @@ export class Service {
     const store = openUserStore(database);
     const registry = new Registry(clock);
     const realNow = () => clock.now();
-    const term = new Term({ lease: writer, store, ids, realNow, counts: counts.runtime, spans });
+    const inCell = inCellOf(database, writer.term);
+    const refusalStore = openRefusalStore(inCell);
+    const term = new Term({
+      lease: writer,
+      store,
+      refusalStore,
+      ids,
+      realNow,
+      counts: counts.runtime,
+      spans,
+    });
     const changes = new RegistryChanges({
       registry,
       database,
@@ -304,7 +308,6 @@ export class Service {
     };
     const member = new Member(parts, share);
     link.member = member;
-    const inCell = inCellOf(database, writer.term);
     const features = this.#features;
     return {
       term,
@@ -349,64 +352,16 @@ async function livingMembers(session: PinnedSession) {
   return members.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
 }
 
-/** What other members' channels lead to: the member, once there is one, and the routes. */
-class MemberLink implements Receiver {
-  hub: Hub | null = null;
-  member: Member | null = null;
-  readonly #handlers: () => PassedHandlers | null;
-  readonly #counts: ClusterCounts;
-
-  constructor(handlers: () => PassedHandlers | null, counts: ClusterCounts) {
-    this.#handlers = handlers;
-    this.#counts = counts;
-  }
-
-  /** Opens the channel's address; null without a network. */
-  async open(
-    network: Network | null,
-    identity: ConstructorParameters<typeof Hub>[1],
-  ): Promise<string | null> {
-    if (network === null) return null;
-    this.hub = new Hub(network, identity, this, this.#counts.channels);
-    return await this.hub.open();
-  }
-
-  onCall(call: unknown, from: number): Promise<Reply> {
-    const [relayTo, passed] = call as PassedCall;
-    const handlers = this.#handlers();
-    const { member } = this;
-    if (member === null || handlers === null) return Promise.resolve(notRun(null));
-    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
-    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
-  }
-
-  onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
-    const handlers = this.#handlers();
-    if (handlers === null) return Promise.resolve({ ...notRun(null), body: null });
-    return handlers.onRequest(...call);
-  }
-
-  onNote(note: unknown): void {
-    this.member?.onNote(note as Note);
-  }
-
-  onOpened(term: number): void {
-    this.member?.onOpened(term);
-  }
-
-  onLost(term: number, isRefused: boolean): void {
-    this.member?.onLost(term, isRefused);
-  }
-}
-
 /** Ends a term in good order: what was decided is durable and in the tables, the cells are free, and the row says so. */
 async function endTerm({ term, member, lease, database, clock, buckets }: Serving): Promise<void> {
   const cells = term.doors.held;
   try {
     await term.flush();
+    await term.refusals.write();
     // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
+      await term.refusals.write();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
       await freeCells(database, lease.term, clock.now(), sides);
     }

@@ -7,6 +7,7 @@ import { JOURNAL } from "./statements_journal.ts";
 import { MEMBERS } from "./statements_members.ts";
 import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
+import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
 import { VIEWS } from "./statements_views.ts";
 import type { Lock } from "./locks.ts";
@@ -38,7 +39,7 @@ type StatementKind =
     run(tables: SimTables, session: ServerSession, params: readonly Param[]): number | null;
   };
 
-const EVERY = [...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...VIEWS];
+const EVERY = [...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...VIEWS];
 
 const known = new Map<string, Statement>();
 
