@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
+import { BATCHES } from "./batch.ts";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
@@ -40,6 +41,7 @@ import type { Service, Serving } from "../src/service/service.ts";
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
+  ...BATCHES,
   ...USERS,
   ...USAGE_STREAM,
   ...SUBSCRIPTIONS,

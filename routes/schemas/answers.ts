@@ -65,6 +65,19 @@ export const trackAnswer = z.strictObject({
   warnings,
 });
 
+export const trackBatchAnswer = z.strictObject({
+  results: z.array(
+    z.union([
+      z.strictObject({ ok: z.literal(true), data: trackAnswer }),
+      z.strictObject({
+        ok: z.literal(false),
+        error: z.strictObject({ code: z.string(), message: z.string(), details: z.unknown().optional() })
+          .describe("What the event alone would have been refused with"),
+      }),
+    ]),
+  ).describe("In the order of the events: what `POST /v1/track` would have answered to each"),
+});
+
 export const canUseAnswer = z.strictObject({
   allowed: z.boolean(),
   matched: z.boolean(),

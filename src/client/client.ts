@@ -94,6 +94,7 @@ export function createClient(options: ClientOptions): HoldfastClient {
 }
 
 export { HoldfastError } from "./errors.ts";
+export { TrackError } from "./track_later.ts";
 export { signEndUserToken } from "./end_user_token.ts";
 export { verifyWebhook } from "./webhooks.ts";
 export type {
@@ -141,6 +142,7 @@ export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts"
 export type { ChargedAmount, EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
 export type {
   Actual,
+  BatchResult,
   CallSize,
   CanUseAnswer,
   CommitAnswer,
@@ -155,9 +157,11 @@ export type {
   GroupStanding,
   Held,
   HeldSize,
+  LaterEvent,
   LimitReachedDetails,
   ModelUsage,
   NotHeld,
+  OnTrackError,
   ReleaseOptions,
   ReportedUsage,
   ReserveAnswer,

@@ -108,6 +108,9 @@ export const REGISTRY_LIMITS = {
 /** Bounds of requests. Section 1 of the decisions. */
 export const REQUEST_LIMITS = {
   bodyBytesMax: 1024 * 1024,
+  /** Of a batch of events. */
+  batchBytesMax: 8 * 1024 * 1024,
+  batchEventsMax: 500,
   metadataBytesMax: 16 * 1024,
   idLengthMax: 200,
   eventLengthMax: 200,

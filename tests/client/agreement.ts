@@ -36,6 +36,8 @@ interface ClientOperations {
   commit: [Settled & Client.CommitOptions, Answer<Calls["commit"]>];
   release: [Settled & Client.ReleaseOptions, Nothing];
   track: [Metered<"track">, Answer<Calls["track"]>];
+  // The client writes the events and reads the results itself.
+  trackBatch: [{ events: Record<string, never>[] }, { results: readonly Client.BatchResult[] }];
   canUse: [Metered<"canUse">, Answer<Calls["canUse"]>];
   explain: [Metered<"explain">, Answer<Calls["explain"]>];
   getUsage: [{ userId?: string; event?: string }, Answer<Calls["usage"]>];

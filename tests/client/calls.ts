@@ -134,6 +134,8 @@ async function meter({ client }: Scene): Promise<void> {
     assert.deepEqual(counters.map(({ count }) => count), [2]);
     stop.abort();
   }, { signal: stop.signal, event: "image.x" });
+  client.trackLater("u", "image.x", 1, {}, { count: 2 });
+  await client.flush();
 }
 
 /** What a model used, in members of ours and as a server's object: it costs the same each time. */

@@ -25,6 +25,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "POST /v1/commit": { body: { reservationId: "rsv_x" } },
   "POST /v1/release": { body: { reservationId: "rsv_x" } },
   "POST /v1/track": { body: { userId: "u", event: "image.x" } },
+  "POST /v1/track/batch": { body: { events: [{ userId: "u", event: "image.x" }] } },
   "POST /v1/can-use": { body: { userId: "u", event: "image.x" } },
   "POST /v1/explain": { body: { userId: "u", event: "image.x" } },
   "POST /v1/subscriptions": { body: { userId: "u", planId: "plan_pro" } },

@@ -229,6 +229,9 @@ Deno.test("an erasure removes rows that are written, those in memory and those t
   assert.equal(status, "completed");
   assert.deepEqual(await shownOf(app), others);
   assert.equal((await stored(app)).length, 1);
+  await dataOf(app.call("POST", "/delete-person", { distinctId: "other" }));
+  await dataOf(service.admin("POST", "/sweep"));
+  assert.equal((await stored(app)).length, 0, "of somebody who was never known either");
   await refuse(app, "image.x", "alias");
   assert.deepEqual(await shownOf(app, "&userId=alias"), ["alias image.x no_subscription 1"], "a new user");
 });

@@ -59,6 +59,9 @@ async function walkMetering(tour: Tour): Promise<void> {
   await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
   await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
   await record("canUse", { body: { ...body, count: 100 } });
+  await record("trackBatch", {
+    body: { events: [{ ...body, idempotencyKey: "job_1" }, { ...body, count: 500 }] },
+  });
   await record("explain", { body: { ...body, count: 500 } });
 }
 
