@@ -31,7 +31,8 @@ import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
 import { runPassed } from "./run_anywhere.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
-import type { PassedHandlers, Service, Serving } from "../src/service/service.ts";
+import type { PassedHandlers } from "../src/service/member_link.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
