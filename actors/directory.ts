@@ -8,7 +8,8 @@ import type { Millis } from "../src/domain/plans/period.ts";
 import { newUser, UserState } from "../src/domain/user.ts";
 import { secondsSince } from "../src/observability/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { Actor, type ActorWorld, type Call, type Outcome } from "./actor.ts";
+import type { RefusedCall } from "../src/domain/metering/refused_call.ts";
+import { Actor, type ActorWorld, type Call, type Outcome, type Realm } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
@@ -64,6 +65,12 @@ export class Directory {
     const actor = this.#byId.get(realm)?.get(id);
     if (actor !== undefined) return actor.run(call);
     return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
+  }
+
+  /** Counts a call of an end-user id that was refused without a turn. */
+  async countRefused(realm: Realm, id: string, call: RefusedCall): Promise<void> {
+    const actor = await this.actorOf(realm.realm, id);
+    await actor.countRefused(realm, call);
   }
 
   /** The actor of an end-user id; that of the canonical user for an alias. */

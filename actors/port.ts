@@ -5,6 +5,7 @@
 import type { Amount } from "../src/domain/amount.ts";
 import type { UserKey } from "../src/domain/ids.ts";
 import type { HistoryCounts } from "../src/domain/merging/merge_report.ts";
+import type { RefusalRow } from "../src/domain/metering/refused_call.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import type { Change, OlderRows, UserRows } from "../src/domain/user.ts";
 
@@ -116,6 +117,17 @@ export interface UserStore {
   nextKeys(): Promise<{ readonly first: UserKey; readonly count: number }>;
   /** First answers by idempotency key, each in its place. */
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
+}
+
+/** Where counts of refused calls are written. */
+export interface RefusalStore {
+  /**
+   * Adds rows to those that are stored, alike to alike, in one transaction that holds their cells.
+   *
+   * @returns false when nobody knows whether they were written
+   * @throws when they were not
+   */
+  add(cells: readonly number[], rows: readonly RefusalRow[]): Promise<boolean>;
 }
 
 /** A batch that is durable in the journal. */

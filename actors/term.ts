@@ -10,8 +10,9 @@ import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
-import type { CellParts, Lease, Totals, UserStore } from "./port.ts";
+import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
 import type { WebhookMessage } from "../src/domain/messages/message.ts";
@@ -23,6 +24,7 @@ import type { Spans } from "../src/observability/spans.ts";
 export interface TermOptions {
   readonly lease: Lease;
   readonly store: UserStore;
+  readonly refusalStore: RefusalStore;
   readonly ids: IdSource;
   readonly realNow: () => Millis;
   /** What the process counts; by default counts that nobody reads. */
@@ -42,6 +44,7 @@ export class Term {
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
+  readonly refusals: Refusals;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
@@ -51,7 +54,7 @@ export class Term {
   #fault: Error | null = null;
 
   constructor(options: TermOptions) {
-    const { lease, store, ids, realNow } = options;
+    const { lease, store, refusalStore, ids, realNow } = options;
     const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
@@ -70,6 +73,7 @@ export class Term {
     });
     this.budget = new Budget(realNow);
     this.idempotency = new Idempotency(store, realNow);
+    this.refusals = new Refusals({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
     const world: ActorWorld = {
       gate: this.gate,
@@ -79,6 +83,7 @@ export class Term {
       isValid,
       flush: () => this.flush(),
       idempotency: this.idempotency,
+      refusals: this.refusals,
       counts,
       mailboxes: this.mailboxes,
       spans,
@@ -112,7 +117,8 @@ export class Term {
   }
 
   /**
-   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables.
+   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables, counts of refused
+   * calls included.
    *
    * @throws Error when something is left: the next owner would not know of it (rule 5)
    */
@@ -126,7 +132,9 @@ export class Term {
   /** @throws Error when anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
-      if (this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) > 0) {
+      const rows = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
+        this.refusals.sizeOf(realm);
+      if (rows > 0) {
         throw new Error(`Something of realm ${realm} is still in memory`);
       }
     }
@@ -165,6 +173,7 @@ export class Term {
     this.drain.close(this.#fault);
     this.doors.close(this.#fault);
     this.directory.close();
+    this.refusals.close();
     this.#end(fault);
   }
 
@@ -172,6 +181,7 @@ export class Term {
   async close(): Promise<void> {
     try {
       await this.flush();
+      await this.refusals.write();
     } finally {
       this.fail(new Stopping("The service is stopping"));
       await this.#lease.close();

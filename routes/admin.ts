@@ -50,11 +50,12 @@ type World = AdminWorld & HousekeepingWorld;
 const endpoint = keylessEndpointsOn<World>();
 
 const workspacePath = { workspaceId: z.string() };
-const appPath = { appId: z.string() };
+/** The app in the path of a call. */
+export const appPath = { appId: z.string() };
 const keyPath = { ...appPath, keyId: z.string() };
 
 /** An app's calls run at the owner of its cell. */
-function aboutApp({ input }: { readonly input: unknown }): About {
+export function aboutApp({ input }: { readonly input: unknown }): About {
   return input as { readonly appId: string };
 }
 
@@ -372,7 +373,8 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   ...CATALOG_AND_SWEEPS,
 ];
 
-function appOf({ registry }: { readonly registry: Pick<Registry, "apps"> }, appId: string): App {
+/** @throws Refused when the app is unknown */
+export function appOf({ registry }: { readonly registry: Pick<Registry, "apps"> }, appId: string): App {
   return registry.apps.get(appId) ?? unknown("app");
 }
 
@@ -380,7 +382,8 @@ function keysOf({ registry }: { readonly registry: Pick<Registry, "keys"> }, app
   return [...registry.keys.values()].filter(({ appId }) => appId === app.record.appId);
 }
 
-function unknown(what: string): never {
+/** Refuses a call that names what does not exist. */
+export function unknown(what: string): never {
   throw new Refused("not_found", `No such ${what}`);
 }
 

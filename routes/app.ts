@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
+import { BATCHES } from "./batch.ts";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
@@ -21,11 +22,13 @@ import { PRIVACY } from "./privacy.ts";
 import { PAGES } from "./reference/pages.ts";
 import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
+import { REFUSALS } from "./refusals.ts";
 import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
 import { USERS } from "./users.ts";
+import { WEBHOOKS } from "./webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
 import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
 import { runPassed } from "./run_anywhere.ts";
@@ -37,6 +40,7 @@ import type { Service, Serving } from "../src/service/service.ts";
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
+  ...BATCHES,
   ...USERS,
   ...SUBSCRIPTIONS,
   ...CREDITS,
@@ -46,11 +50,12 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...PRIVACY,
   ...EXPORT,
   ...EVENTS,
+  ...REFUSALS,
   ...TEST_CLOCK,
 ];
 
 /** Every endpoint without an API key. */
-const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS];
+const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...WEBHOOKS];
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };

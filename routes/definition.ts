@@ -16,8 +16,15 @@ export interface Definition {
   readonly inQuery?: readonly string[];
   /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
   readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
+  /** Set where a call that could have a body has none: nothing of one is read. */
+  readonly hasNoBody?: boolean;
   /** Members that look like a slip of the caller, each with what to write in its place. */
   readonly slips?: Readonly<Record<string, string>>;
+  /**
+   * Whether a call is many: its body may be larger, and its handler counts each element against the rate limit and looks at
+   * the texts of each.
+   */
+  readonly isBatch?: boolean;
   /** Whether a nested `options` object may hold members of the body. */
   readonly hasOptions?: boolean;
   readonly doc: EndpointDoc;

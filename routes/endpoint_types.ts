@@ -15,6 +15,8 @@ export interface Endpoint<World> extends Definition {
   readonly input: z.ZodType;
   /** Whether an answer holds a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
+  /** Whether a call may also come as an element of a batch, where it is known by its value. */
+  readonly mayBeInBatch?: boolean;
   /** Whether a call may take long. The cell of its workspace is then not handed over before it has ended. */
   readonly isLong?: boolean;
   readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;

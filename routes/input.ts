@@ -19,10 +19,10 @@ const FAULTS_SHOWN_MAX = 20;
 /** Reads the members of a request, and the text that stands for them in the hash of an idempotent call. */
 export async function readInput(context: Context, definition: Definition): Promise<RequestInput> {
   const request = context.req.raw;
-  const { method, path, wholeBody, inQuery } = definition;
+  const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
   const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
-  const body = method === "GET" ? NONE : await readBody(request);
+  const body = method === "GET" || hasNoBody === true ? NONE : await readBody(request, definition);
   if (method === "DELETE") refuseTwice(query.members, body.members);
   const asked = inQuery === undefined
     ? query.members

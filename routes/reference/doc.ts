@@ -17,6 +17,7 @@ export const TAGS = {
   Privacy: "Consent, export and erasure.",
   "Test mode": "The clock of test mode.",
   Administration: "Workspaces, apps, keys and catalogs, with the admin token.",
+  Webhooks: "Addresses that are told what happens, with the admin token.",
   Service: "Pages of the process itself, without a key.",
 } as const;
 

@@ -56,11 +56,11 @@ const OF_ACCESS: Readonly<Record<Access | "admin" | "open", readonly RefusalCode
 
 /** Every code that an endpoint can answer. */
 export function errorsOf(endpoint: Endpoint<never> | KeylessEndpoint<never>): RefusalCode[] {
-  const { access, method, input, doc } = endpoint;
+  const { access, method, input, hasNoBody, doc } = endpoint;
   const isKeyed = access !== "admin" && access !== "open";
   const ofKey: RefusalCode[] = isKeyed ? ["invalid_key", "rate_limited"] : [];
   const ofInput: RefusalCode[] = input === null || access === "open" ? [] : ["invalid_request"];
-  const ofBody: RefusalCode[] = input === null || method === "GET" ? [] : ["payload_too_large"];
+  const ofBody: RefusalCode[] = input === null || hasNoBody || method === "GET" ? [] : ["payload_too_large"];
   const ofWrite: RefusalCode[] = isKeyed && method !== "GET" ? ["idempotency_conflict"] : [];
   const all = [OF_EVERY_CALL, ofKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, doc.errors];
   return [...new Set(all.flat())];

@@ -11,6 +11,7 @@ import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } f
 import { type EndpointDoc, TAGS } from "./doc.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
+import { messageItems } from "./messages.ts";
 import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
 import type { Page } from "./pages.ts";
 
@@ -49,6 +50,7 @@ export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
     info: INFO,
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
+    webhooks: messageItems(writer),
     components: {
       schemas: { Error: ERROR, ...writer.components },
       securitySchemes: SECURITY_SCHEMES,
@@ -75,11 +77,13 @@ function showEndpoint(writer: SchemaWriter, endpoint: Endpoint<never> | KeylessE
 
 /** Where the members of an endpoint's input go: into path and query, or into the body. */
 function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "parameters" | "body"> {
-  const { method, path, input, inQuery = [], wholeBody, hasOptions } = endpoint;
+  const { method, path, input, inQuery = [], wholeBody, hasOptions, hasNoBody } = endpoint;
   if (input === null) return { parameters: {}, body: null };
   const members = writer.write(input);
   // A body of DELETE holds the members of the query; clients often cannot send one.
-  if (method === "GET" || method === "DELETE") return { parameters: members, body: null };
+  if (method === "GET" || method === "DELETE" || hasNoBody === true) {
+    return { parameters: members, body: null };
+  }
   const inAddress = (name: string) => path.includes(`:${name}`) || inQuery.includes(name);
   const body = wholeBody !== undefined
     ? writer.write(wholeBody.schema)

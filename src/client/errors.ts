@@ -33,9 +33,9 @@ export type ServiceErrorCode =
 
 /**
  * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not the
- * service's (a proxy's error page, say).
+ * service's (a proxy's error page, say), a request that is no message of a webhook.
  */
-export type ClientErrorCode = "network_error" | "timeout" | "bad_answer";
+export type ClientErrorCode = "network_error" | "timeout" | "bad_answer" | "invalid_webhook";
 
 /** The members of an error. */
 export interface ErrorParts {

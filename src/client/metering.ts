@@ -17,15 +17,18 @@ import type {
   Usage,
 } from "./metering_shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import { TrackLater } from "./track_later.ts";
 import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
 
 /** The calls that meter. */
 export class Metering {
   readonly #transport: Transport;
+  readonly #later: TrackLater;
 
   /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.#later = new TrackLater(transport, transport.onTrackError);
   }
 
   /**
@@ -123,6 +126,41 @@ export class Metering {
     call?: CallOptions,
   ): Promise<TrackAnswer> {
     return this.#write("/track", { ...options, userId, event, quantity, metadata }, call);
+  }
+
+  /**
+   * Hands over an event that is sent later, with up to a hundred others, within a second: for work that has been done and
+   * is only counted. Each counts once however often it is sent. What is refused goes to `onTrackError`, else to `flush`.
+   * The rest is sent at the end of a Node or Deno process, but not by `process.exit()`.
+   *
+   * @example
+   * ```ts
+   * client.trackLater("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
+   *   usage: { inputTokens: 4000, outputTokens: 120 },
+   * });
+   * client.trackLater("user_1", "image.render");
+   * await client.flush();
+   * const { events } = await client.events.list({ userId: "user_1" });
+   * console.log(events.length); // 2
+   * ```
+   */
+  trackLater(
+    userId: string,
+    event: string,
+    quantity?: number,
+    metadata?: Metadata,
+    options: TrackOptions = {},
+  ): void {
+    this.#later.add({ ...options, userId, event, quantity, metadata });
+  }
+
+  /**
+   * Sends every event that `trackLater` was given.
+   *
+   * @throws AggregateError of a `TrackError` for each event that was not counted and that nobody was told of
+   */
+  flush(): Promise<void> {
+    return this.#later.flush();
   }
 
   /**

@@ -1,5 +1,5 @@
-// What is due: lapsed holds, ended subscriptions and expired credits. They are settled before every decision, each as of its own time,
-// so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
+// What is due: lapsed holds, ended subscriptions and expired credits. They are settled before every decision, each as of
+// its own time, so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
 
 import type { Context } from "./context.ts";
 import { type CreditBalance, expiryDueOf } from "./credits/credit.ts";
@@ -18,7 +18,7 @@ export interface SettleAnswer {
   readonly subscriptions: number;
 }
 
-/** Something that falls due: a hold that lapses, a subscription that ends, credits that expire; in this order at one time. */
+/** Something that falls due; at one time holds lapse first, then subscriptions end, then credits expire. */
 type Due =
   & { readonly at: Millis; readonly id: string }
   & (

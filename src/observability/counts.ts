@@ -7,7 +7,15 @@ import { RuntimeCounts } from "./runtime_counts.ts";
 import { WebhookCounts } from "./webhook_counts.ts";
 
 /** The sweeps by name. */
-export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs", "idempotency"] as const;
+export const SWEEP_NAMES = [
+  "due",
+  "store",
+  "history",
+  "erasures",
+  "prompt_logs",
+  "refusals",
+  "idempotency",
+] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
 

@@ -20,6 +20,7 @@ export function makeMetrics(service: Service): Registry {
   addChannels(registry, service);
   addRequests(registry, service);
   addTurns(registry, service);
+  addRefusals(registry, service);
   addJournal(registry, service);
   addActors(registry, service);
   addSweeps(registry, service);
@@ -230,6 +231,28 @@ function addTurns(registry: Registry, { counts: { runtime } }: Service): void {
           ] as const
         )
       ),
+  );
+}
+
+function addRefusals(registry: Registry, service: Service): void {
+  const { runtime } = service.counts;
+  addGauge(
+    registry,
+    "holdfast_refusals_waiting_rows",
+    "Counts of refused calls that are in memory alone, by user, event, reasons and hour.",
+    () => service.serving?.term.refusals.size ?? null,
+  );
+  addCounter(
+    registry,
+    "holdfast_refusals_written_rows_total",
+    "Such rows written, new ones and additions.",
+    () => runtime.refusalRowsWritten,
+  );
+  addCounter(
+    registry,
+    "holdfast_refusals_lost_total",
+    "Refused calls that are in no row: too many rows in memory, or a write whose end is unknown.",
+    () => runtime.refusedCallsLost,
   );
 }
 

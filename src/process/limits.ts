@@ -80,6 +80,9 @@ export const REGISTRY_LIMITS = {
 /** Bounds of requests. Section 1 of the decisions. */
 export const REQUEST_LIMITS = {
   bodyBytesMax: 1024 * 1024,
+  /** Of a batch of events. */
+  batchBytesMax: 8 * 1024 * 1024,
+  batchEventsMax: 500,
   metadataBytesMax: 16 * 1024,
   idLengthMax: 200,
   eventLengthMax: 200,
@@ -119,6 +122,18 @@ export const SWEEP_LIMITS = {
   idempotencyKeptMs: 24 * 3_600_000,
 } as const;
 
+/** Bounds of the counts of refused calls. */
+export const REFUSAL_LIMITS = {
+  /** How often what was counted in memory is written ... */
+  writeEveryMs: 3_000,
+  /** ... or at once when it has grown to this many rows. */
+  writeFromRows: 2_000,
+  /** Rows in memory; calls that would need another one are not counted. */
+  rowsMax: 10_000,
+  /** How long rows are kept after their last call, by the realm's clock. */
+  keptMs: 90 * 24 * 3_600_000,
+} as const;
+
 /** Bounds of the process. */
 export const PROCESS_LIMITS = {
   poolConnectionsMax: 6,
@@ -144,6 +159,8 @@ export const COMPOSE_LIMITS = {
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */
   historyRowsMax: 500,
+  /** Such steps within a call: history is one, counts of refused calls may be more. */
+  callStepsMax: 4,
   /** The longest rest of the background between two steps. */
   historyRestMsMax: 1_000,
   /** Pairs of one batch. */
@@ -162,6 +179,23 @@ export const RECONCILE_LIMITS = {
   sampleUsersMax: 200,
   /** Time for a statement of a sample, on a server: somebody may have millions of events. */
   sampleMs: 5_000,
+} as const;
+
+/** Bounds of webhooks. beyond.md, section 3. */
+export const WEBHOOK_LIMITS = {
+  /** Webhooks of one app. */
+  ofAppMax: 20,
+  urlLengthMax: 2_000,
+  descriptionLengthMax: 500,
+  /** Types and prefixes that one webhook lists. */
+  eventsMax: 50,
+  secretBytes: 32,
+  /** How long a secret that was rotated away goes on signing, in real time. */
+  oldSecretMs: 24 * 3_600_000,
+  /** Secrets that sign at a time. */
+  secretsMax: 2,
+  /** Pending messages that are counted; one that nobody answers may have a million. */
+  pendingCountMax: 10_000,
 } as const;
 
 /** Thresholds of the doctor. */
@@ -248,8 +282,8 @@ export const CHANNEL_LIMITS = {
   leaveMs: 1_000,
 } as const;
 
-/** Bounds of webhooks. beyond.md, section 3. */
-export const WEBHOOK_LIMITS = {
+/** Bounds of the sender of webhooks. beyond.md, section 3. */
+export const SENDER_LIMITS = {
   /** How long an attempt may take. */
   answerMs: 15_000,
   /** How much of an answer is read. */
@@ -274,8 +308,6 @@ export const WEBHOOK_LIMITS = {
   hurryRows: 500,
   /** Outcomes written by one transaction. */
   outcomesMax: 500,
-  /** Pending messages of one webhook that are counted. */
-  countMax: 10_000,
-  /** How long a count of them is good enough. */
+  /** How long a count of what is pending is good enough. */
   countEveryMs: 5_000,
 } as const;

@@ -1,5 +1,7 @@
 // Random texts for keys and secrets.
 
+import { Buffer } from "node:buffer";
+
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Random base62 text. Bytes past the last whole multiple of 62 are dropped, so every digit is equally likely. */
@@ -11,4 +13,9 @@ export function randomText(length: number): string {
     }
   }
   return text;
+}
+
+/** Random bytes in base64. */
+export function randomBase64(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("base64");
 }

@@ -1,4 +1,5 @@
-// What other members' channels lead to in this process.
+// What the channels of other members lead to in this process: the member, for what members tell each other, and whatever
+// answers calls that are passed on.
 
 import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
@@ -12,7 +13,7 @@ export type PassedHandlers = Pick<Receiver, "onRequest"> & {
   onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
 };
 
-/** Leads channels to the member, once there is one, and to the routes. */
+/** What other members' channels lead to: the member, once there is one, and the routes. */
 export class MemberLink implements Receiver {
   hub: Hub | null = null;
   member: Member | null = null;

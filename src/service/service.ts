@@ -22,6 +22,7 @@ import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
 import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
 import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { openRefusalStore } from "../storage/stores/refusal_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
@@ -285,9 +286,12 @@ export class Service {
     const store = openUserStore(database);
     const registry = new Registry(clock);
     const realNow = () => clock.now();
+    const inCell = inCellOf(database, writer.term);
+    const refusalStore = openRefusalStore(inCell);
     const term = new Term({
       lease: writer,
       store,
+      refusalStore,
       ids,
       realNow,
       counts: counts.runtime,
@@ -302,7 +306,6 @@ export class Service {
       announce: (version) => member.announce(version),
     });
     const buckets = new RateBuckets();
-    const inCell = inCellOf(database, writer.term);
     const sender = new Sender({
       term,
       registry,
@@ -381,9 +384,11 @@ async function endTerm({ term, member, lease, database, clock, buckets, sender }
   sender.close();
   try {
     await term.flush();
+    await term.refusals.write();
     // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
+      await term.refusals.write();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
       await freeCells(database, lease.term, clock.now(), sides);
     }

@@ -11,6 +11,7 @@ import { addClusterCommand } from "./admin_cluster.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
 import { addModelCommands } from "./admin_models.ts";
 import { actionsOf, type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { addWebhookCommands } from "./admin_webhooks.ts";
 import {
   EXIT,
   makeProgram,
@@ -63,6 +64,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
   addKeyCommands(program, action);
   addCatalogCommands(program, action);
   addModelCommands(program, action);
+  addWebhookCommands(program, action);
   addSweepCommand(program, action);
   addClusterCommand(program, action);
   addDoctorCommand(program, shell);

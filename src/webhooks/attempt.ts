@@ -11,7 +11,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { Webhook } from "standardwebhooks";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/limits.ts";
 import { hostOf, isAddress, isPublicAddress, urlFault } from "./address.ts";
 import type { Attempt, AttemptResult } from "./transport.ts";
 
@@ -33,7 +33,7 @@ export interface Surroundings {
 export function realSurroundings(allowsPrivate: boolean): Surroundings {
   return {
     allowsPrivate,
-    answerMs: WEBHOOK_LIMITS.answerMs,
+    answerMs: SENDER_LIMITS.answerMs,
     resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
     mayCall: (address) => allowsPrivate || isPublicAddress(address),
   };
@@ -51,7 +51,7 @@ export class Caller {
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
     const { ca } = surroundings;
-    const options = { keepAlive: true, maxFreeSockets: WEBHOOK_LIMITS.idleConnectionsMax };
+    const options = { keepAlive: true, maxFreeSockets: SENDER_LIMITS.idleConnectionsMax };
     this.#http = new HttpAgent(options);
     this.#https = new HttpsAgent(ca === undefined ? options : { ...options, ca });
   }
@@ -196,7 +196,7 @@ function readSome(answer: IncomingMessage, cut: () => void): Promise<void> {
     let bytes = 0;
     answer.on("data", (chunk: Uint8Array) => {
       bytes += chunk.byteLength;
-      if (bytes <= WEBHOOK_LIMITS.answerBytesMax) return;
+      if (bytes <= SENDER_LIMITS.answerBytesMax) return;
       cut();
       resolve();
     });

@@ -3,7 +3,7 @@
 
 import type { UserKey } from "../domain/ids.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/limits.ts";
 
 /** How far a way through all lanes has come: first the messages outside every order, then the lanes by user. */
 export interface Progress {
@@ -49,7 +49,7 @@ export class Delivery {
   remember(userKey: UserKey | null, messageId: string): void {
     if (userKey === null) this.#loose.add(messageId);
     else this.#lanes.add(userKey);
-    if (this.#lanes.size + this.#loose.size > WEBHOOK_LIMITS.rememberedMax) this.startOver();
+    if (this.#lanes.size + this.#loose.size > SENDER_LIMITS.rememberedMax) this.startOver();
   }
 
   rememberLanes(lanes: readonly UserKey[]): void {
@@ -78,7 +78,7 @@ export class Delivery {
 function takeSome<T>(set: Set<T>): T[] {
   const taken: T[] = [];
   for (const value of set) {
-    if (taken.length >= WEBHOOK_LIMITS.lookRows) break;
+    if (taken.length >= SENDER_LIMITS.lookRows) break;
     taken.push(value);
     set.delete(value);
   }

@@ -4,7 +4,7 @@
 import { Unavailable } from "../../actors/port.ts";
 import type { AttemptEnd, WebhookCounts } from "../observability/webhook_counts.ts";
 import type { Clock } from "../process/clock.ts";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import type { AttemptOutcome, StoredMessage } from "../storage/stores/message_store.ts";
@@ -63,7 +63,7 @@ export class Flights {
 
   /** How many more messages may be on their way to a webhook. */
   roomOf({ inFlight }: Delivery): number {
-    const { inFlightMax, allInFlightMax } = WEBHOOK_LIMITS;
+    const { inFlightMax, allInFlightMax } = SENDER_LIMITS;
     const room = inFlightMax - inFlight;
     return this.size < allInFlightMax ? room : Math.min(room, 1 - inFlight);
   }

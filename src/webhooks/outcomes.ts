@@ -2,7 +2,7 @@
 // that has another owner by now refuses it: that owner sends the message again.
 
 import type { Millis } from "../domain/plans/period.ts";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/limits.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import {
   type AttemptOutcome,
@@ -49,7 +49,7 @@ export class Outcomes {
     if (this.#isWriting) return;
     this.#isWriting = true;
     for (const [cell, waiting] of this.#waiting) {
-      const some = waiting.splice(0, WEBHOOK_LIMITS.outcomesMax);
+      const some = waiting.splice(0, SENDER_LIMITS.outcomesMax);
       this.#waiting.delete(cell);
       if (waiting.length > 0) this.#waiting.set(cell, waiting);
       try {

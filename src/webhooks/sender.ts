@@ -12,7 +12,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { WebhookMessage } from "../domain/messages/message.ts";
 import type { Millis } from "../domain/plans/period.ts";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS, WEBHOOK_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { Database } from "../storage/database.ts";
 import {
@@ -142,7 +142,7 @@ export class Sender {
   /** What waits for delivery. Answers the same for a few seconds. */
   backlog(): Promise<SenderBacklog> {
     const now = performance.now();
-    if (this.#backlog === null || now - this.#backlog.at >= WEBHOOK_LIMITS.countEveryMs) {
+    if (this.#backlog === null || now - this.#backlog.at >= SENDER_LIMITS.countEveryMs) {
       this.#backlog = { at: now, facts: this.#readBacklog() };
     }
     return this.#backlog.facts;
@@ -177,7 +177,7 @@ export class Sender {
       } catch {
         // A late beat, after which the term goes on; or its end.
         this.#noted = [...noted, ...this.#noted];
-        await this.#pause(WEBHOOK_LIMITS.pauseMs);
+        await this.#pause(SENDER_LIMITS.pauseMs);
         continue;
       }
       for (const { webhookId, userKey, id } of noted) {
@@ -186,7 +186,7 @@ export class Sender {
         delivery.remember(userKey, id);
         this.#want(delivery);
       }
-      await this.#pause(WEBHOOK_LIMITS.flushEveryMs);
+      await this.#pause(SENDER_LIMITS.flushEveryMs);
     }
     this.#isFlushing = false;
   }
@@ -220,7 +220,7 @@ export class Sender {
   #wantLater(delivery: Delivery): void {
     if (delivery.isPaused) return;
     delivery.isPaused = true;
-    void this.#pause(WEBHOOK_LIMITS.pauseMs).then(() => {
+    void this.#pause(SENDER_LIMITS.pauseMs).then(() => {
       delivery.isPaused = false;
       if (this.#deliveries.get(delivery.webhookId) === delivery) this.#want(delivery);
     });
@@ -244,7 +244,7 @@ export class Sender {
     const { database, inCell, clock } = this.#world;
     const { webhookId, cell } = delivery;
     if (delivery.isHurried) {
-      const { hurryRows } = WEBHOOK_LIMITS;
+      const { hurryRows } = SENDER_LIMITS;
       const now = clock.now();
       const hurried = await inCell(cell, (session) => hurryRetries(session, webhookId, now, hurryRows));
       delivery.isHurried = hurried === hurryRows;
@@ -260,7 +260,7 @@ export class Sender {
   async #lookAtRetries(delivery: Delivery): Promise<void> {
     const { database, clock } = this.#world;
     // Those on their way are among the first ones.
-    const limit = delivery.inFlight + WEBHOOK_LIMITS.inFlightMax + 1;
+    const limit = delivery.inFlight + SENDER_LIMITS.inFlightMax + 1;
     delivery.nextRetryAt = Infinity;
     const retries = await listRetries(database, delivery.webhookId, limit);
     const later = retries.find((message) => !this.#isDue(message))?.nextAttemptAt;
@@ -273,7 +273,7 @@ export class Sender {
   async #goOn(delivery: Delivery): Promise<void> {
     const { progress, webhookId } = delivery;
     const { database } = this.#world;
-    const { lookRows } = WEBHOOK_LIMITS;
+    const { lookRows } = SENDER_LIMITS;
     if (progress === null) return;
     if (progress.looseAfter !== null) {
       const loose = await listLoose(database, webhookId, progress.looseAfter, lookRows);
@@ -323,7 +323,7 @@ export class Sender {
     const backlogs = await readBacklogs(
       database,
       deliveries.map(({ webhookId }) => webhookId),
-      WEBHOOK_LIMITS.countMax,
+      WEBHOOK_LIMITS.pendingCountMax,
     );
     let pending = 0;
     let oldestSeconds = 0;
@@ -352,7 +352,7 @@ export class Sender {
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
     this.#retryTimer = null;
     if (next === Infinity) return;
-    const ms = Math.min(Math.max(next - clock.now(), 1), WEBHOOK_LIMITS.lookEveryMs);
+    const ms = Math.min(Math.max(next - clock.now(), 1), SENDER_LIMITS.lookEveryMs);
     this.#retryTimer = setTimeout(() => {
       for (const delivery of this.#deliveries.values()) {
         if (delivery.nextRetryAt <= clock.now()) this.#want(delivery);

@@ -36,6 +36,8 @@ interface ClientOperations {
   commit: [Settled & Client.CommitOptions, Answer<Calls["commit"]>];
   release: [Settled & Client.ReleaseOptions, Nothing];
   track: [Metered<"track">, Answer<Calls["track"]>];
+  // The client writes the events and reads the results itself.
+  trackBatch: [{ events: Record<string, never>[] }, { results: readonly Client.BatchResult[] }];
   canUse: [Metered<"canUse">, Answer<Calls["canUse"]>];
   explain: [Metered<"explain">, Answer<Calls["explain"]>];
   getUsage: [{ userId?: string; event?: string }, Answer<Calls["usage"]>];
@@ -83,10 +85,22 @@ interface ClientOperations {
   exportPerson: [{ distinctId: string }, Answer<Calls["analytics"]["exportPerson"]>];
   downloadExport: [{ token: string }, Answer<Calls["analytics"]["downloadExport"]>];
   listEvents: [Client.EventQuery, Answer<Calls["events"]["list"]>];
+  listRefusals: [Client.RefusalQuery, Answer<Calls["refusals"]["list"]>];
   getEvent: [{ eventId: string }, Answer<Calls["events"]["get"]>];
   getTestClock: [Nothing, Answer<Calls["testClock"]["read"]>];
   moveTestClock: [Input<Calls["testClock"]["move"]>[0], Answer<Calls["testClock"]["move"]>];
 }
+
+/** Everything in which the messages of webhooks differ; `never` when they agree. */
+export type MessageDifferences<Webhooks> =
+  | `${Exclude<keyof Webhooks, Client.WebhookType> & string}: unknown to the client`
+  | {
+    [Type in Client.WebhookType]: Type extends keyof Webhooks
+      ? Webhooks[Type] extends { post: { requestBody: { content: { "application/json": infer Body } } } }
+        ? Different<Body, Client.WebhookMessage<Type>, Type, "answer">
+      : `${Type} is not as the generator writes a message`
+      : `${Type}: unknown to the document`;
+  }[Client.WebhookType];
 
 /** An operation as the generator writes it, as far as this comparison reads it. */
 interface GeneratedOperation {

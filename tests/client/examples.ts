@@ -59,7 +59,7 @@ export function moduleOf(examples: readonly Example[], client: string): string {
     return `// ${name}\nasync ({ client, createClient, identitySecret }: Scope) => {\n${body}\n},`;
   });
   return `import assert from "node:assert/strict";
-import { type createClient as Create, HoldfastClient, HoldfastError, signEndUserToken } from "${client}";
+import { type createClient as Create, HoldfastClient, HoldfastError, signEndUserToken, verifyWebhook } from "${client}";
 interface Scope {
   client: HoldfastClient;
   createClient: typeof Create;

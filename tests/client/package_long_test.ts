@@ -2,6 +2,7 @@
 // by Node with a running service. Without npm on the machine this test is ignored.
 
 import assert from "node:assert/strict";
+import { Webhook } from "standardwebhooks";
 import ts from "npm:typescript@5.9.3";
 import { packClient, textOf } from "../../src/tasks/client_package.ts";
 import { runTask, serve } from "../tasks/support.ts";
@@ -12,9 +13,11 @@ const TIMEOUT_MS = 120_000;
 /** What a user of the package writes: it compiles under strict rules and runs on Node. */
 const PROGRAM = `
 import assert from "node:assert/strict";
-import { createClient, HoldfastError, signEndUserToken, type ReserveAnswer } from "holdfast-client";
+import { createClient, HoldfastError, signEndUserToken, type ReserveAnswer, verifyWebhook } from "holdfast-client";
 
-const [baseUrl, apiKey, publicKey, identitySecret] = process.argv.slice(2) as [string, string, string, string];
+const [baseUrl, apiKey, publicKey, identitySecret, signed] = process.argv.slice(2) as [
+  string, string, string, string, string,
+];
 const retried: string[] = [];
 const client = createClient({
   apiKey,
@@ -32,12 +35,17 @@ await assert.rejects(client.commit(hold.reservationId), (error) =>
 
 const endUserToken = await signEndUserToken({ identitySecret, userId: "u" });
 const page = createClient({ apiKey: publicKey, baseUrl, endUserToken });
+const request = JSON.parse(signed);
+const message = await verifyWebhook(request);
+assert.deepEqual(message.type === "user.merged" ? message.data.from : null, "a");
+await assert.rejects(verifyWebhook({ ...request, body: "{}" }), (error) =>
+  error instanceof HoldfastError && error.code === "invalid_webhook");
 console.log(JSON.stringify({ retried, counts: (await page.usageMe()).counters.map(({ count }) => count) }));
 `;
 
 /** Mistakes that the compiler must find, one a line. */
 const MISTAKES = `
-import { createClient } from "holdfast-client";
+import { createClient, verifyWebhook } from "holdfast-client";
 const client = createClient({ apiKey: "sk_live_x", baseUrl: "https://holdfast.example.com" });
 const hold = await client.reserve("u", "image.render");
 export const id: string = hold.reservationId;
@@ -45,10 +53,12 @@ await client.reserve("u", "image.render", 1, {}, { ttl: 60 });
 await client.credits.grant({ userId: "u" });
 await client.analytics.optOut("u", "everything");
 export const groups = (await client.commit("rsv_1")).group;
+const message = await verifyWebhook({ secret: "whsec_x", headers: new Headers(), body: "{}" });
+export const remaining = message.type === "credits.low" ? message.data.remaining : message.data.remaining;
 `;
 
-const EXPECTED_FAULTS = [5, 6, 7, 8, 9].map((line, place) =>
-  `mistakes.ts:${line}: ${[2322, 2353, 2345, 2345, 2551][place]}`
+const EXPECTED_FAULTS = [5, 6, 7, 8, 9, 11].map((line, place) =>
+  `mistakes.ts:${line}: ${[2322, 2353, 2345, 2345, 2551, 2339][place]}`
 );
 
 /** In place of the types of Node, which would come from the registry. */
@@ -133,11 +143,24 @@ async function runOnNode(folder: string): Promise<unknown> {
   });
   try {
     const keys = [app.secretLive, app.publicLive, app.identitySecret];
-    return JSON.parse(await run("node", ["program.js", url, ...keys], folder));
+    return JSON.parse(await run("node", ["program.js", url, ...keys, signedMessage()], folder));
   } finally {
     await close();
     await service.close();
   }
+}
+
+/** A message as its receiver on Node has it. */
+function signedMessage(): string {
+  const secret = `whsec_${btoa("a secret of 32 bytes, as they are")}`;
+  const body = JSON.stringify({ type: "user.merged", data: { from: "a", to: "b", mergeId: "mrg_1" } });
+  const at = new Date(Math.floor(Date.now() / 1000) * 1000);
+  const headers = {
+    "webhook-id": "whm_1",
+    "webhook-timestamp": String(at.getTime() / 1000),
+    "webhook-signature": new Webhook(secret).sign("whm_1", at, body),
+  };
+  return JSON.stringify({ secret, headers, body });
 }
 
 Deno.test({

@@ -21,9 +21,10 @@ async function generateTypes(): Promise<string> {
 }
 
 const COMPARISON = `
-import type { operations } from "./document.ts";
-import type { Differences } from "./agreement.ts";
+import type { operations, webhooks } from "./document.ts";
+import type { Differences, MessageDifferences } from "./agreement.ts";
 export type Found = Differences<operations>;
+export type FoundOfMessages = MessageDifferences<webhooks>;
 `;
 
 /** Pairs of types with what the comparison must find in them, so that it cannot pass by finding nothing. */
@@ -48,6 +49,18 @@ const PLANTED:
     ['{ a: "b" | "c" }', '{ a: "b" }', "input", ["x.a"]],
   ];
 
+/** Messages as a document could have them, each wrong in another way. */
+const PLANTED_MESSAGES = `
+import type { webhooks } from "./document.ts";
+import type { MessageDifferences } from "./agreement.ts";
+interface Message<Body> { post: { requestBody: { content: { "application/json": Body } } } }
+interface Planted extends Omit<webhooks, "ping"> {
+  ping: Message<{ type: "ping"; timestamp?: string; data: { appId: string } }>;
+  "user.split": Message<object>;
+}
+export type OfMessages = MessageDifferences<Planted>;
+`;
+
 const plants = PLANTED.map(([document, own, to], index) =>
   `export type Plant${index} = Different<${document}, ${own}, "x", "${to}">;`
 );
@@ -56,12 +69,22 @@ const examples = await readExamples();
 const compiled = new Compiled({
   "document.ts": await generateTypes(),
   "comparison.ts": COMPARISON,
+  "planted.ts": PLANTED_MESSAGES,
   "plants.ts": `import type { Different } from "./agreement.ts";\n${plants.join("\n")}`,
   "all_examples.ts": moduleOf(examples, "../../src/client/client.ts"),
 });
 
 Deno.test("the client's types are those of the OpenAPI document, member by member", () => {
   assert.deepEqual(compiled.unionsOf("comparison.ts").Found, []);
+});
+
+Deno.test("the client's messages of webhooks are those of the OpenAPI document, type by type", () => {
+  assert.deepEqual(compiled.unionsOf("comparison.ts").FoundOfMessages, []);
+  assert.deepEqual(compiled.unionsOf("planted.ts").OfMessages, [
+    "ping.data.mode: unknown to the document",
+    "ping.timestamp: optional on one side",
+    "user.split: unknown to the client",
+  ]);
 });
 
 Deno.test("the comparison finds every kind of difference", () => {

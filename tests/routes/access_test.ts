@@ -34,6 +34,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "GET /v1/users/:userId": { path: "/users/u" },
   "GET /v1/plans": {},
   "GET /v1/events": {},
+  "GET /v1/refusals": {},
   "GET /v1/events/:eventId": { path: "/events/evt_x" },
   "GET /v1/test-clock": {},
   "POST /v1/test-clock": { body: { advanceSeconds: 1 } },

@@ -19,6 +19,12 @@ const ENDPOINTS: readonly [string, string][] = [
   ["DELETE", "/apps/app_x/keys/key_x"],
   ["PUT", "/apps/app_x/catalog"],
   ["GET", "/apps/app_x/catalog"],
+  ["GET", "/apps/app_x/webhooks"],
+  ["POST", "/apps/app_x/webhooks"],
+  ["PATCH", "/apps/app_x/webhooks/whk_x"],
+  ["DELETE", "/apps/app_x/webhooks/whk_x"],
+  ["POST", "/apps/app_x/webhooks/whk_x/rotate"],
+  ["GET", "/apps/app_x/webhooks/whk_x/messages"],
   ["GET", "/health"],
   ["GET", "/cluster"],
   ["POST", "/sweep"],
@@ -72,7 +78,12 @@ Deno.test("unknown workspaces, apps and keys are not found, unknown paths and me
   const app = await appWithUser(service);
   const other = await appWithUser(service);
   const key = { class: "secret", mode: "live" };
-  const bodies: Record<string, unknown> = { "PATCH /workspaces/ws_x": {}, "POST /apps/app_x/keys": key };
+  const bodies: Record<string, unknown> = {
+    "PATCH /workspaces/ws_x": {},
+    "POST /apps/app_x/keys": key,
+    "POST /apps/app_x/webhooks": { url: "https://example.com", mode: "live", events: ["*"] },
+    "PATCH /apps/app_x/webhooks/whk_x": {},
+  };
   for (const [method, path] of ENDPOINTS.filter(([, path]) => path.includes("_x"))) {
     const body = bodies[`${method} ${path}`] ?? (method === "PUT" ? CATALOG : undefined);
     assertRefused(await service.admin(method, path, body), 404, "not_found", `${method} ${path}`);
@@ -297,6 +308,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     idempotencyRecords: 0,
     historyRows: 0,
     promptLogs: 0,
+    refusals: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

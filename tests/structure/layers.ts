@@ -139,6 +139,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/",
     "src/storage/members/",
     "src/storage/stores/",
+    "src/webhooks/address.ts",
   ],
   "src/tenant/catalog/": [
     "src/domain/",
@@ -238,12 +239,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "routes/schemas/": [
     "src/domain/",
+    "src/domain/messages/",
     "src/domain/plans/",
     "src/domain/pricing/",
     "src/process/",
     "src/tenant/catalog/",
   ],
-  "routes/reference/": ["src/domain/", "routes/", "routes/schemas/", "src/process/"],
+  "routes/reference/": ["src/domain/", "src/domain/messages/", "routes/", "routes/schemas/", "src/process/"],
 
   // What is started: the service, and the command line.
   "src/main.ts": [

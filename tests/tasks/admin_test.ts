@@ -170,10 +170,12 @@ Deno.test("every admin command has help with an example", async () => {
     ...["list", "create", "show"].map((verb) => ["apps", verb]),
     ...["list", "create", "revoke"].map((verb) => ["keys", verb]),
     ...["show", "apply"].map((verb) => ["catalog", verb]),
+    ...["list", "create", "update", "delete", "rotate", "messages"].map((verb) => ["webhooks", verb]),
     ["workspaces"],
     ["apps"],
     ["keys"],
     ["catalog"],
+    ["webhooks"],
     ["sweep"],
     ["doctor"],
   ];

@@ -96,6 +96,15 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "models[0].checkedAt: must be a time in UTC such as 2026-11-22T00:00:00.000Z",
   ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
+  [groupWith({ alerts: [0, 50, 101] }), [
+    "plans[0].limits[0].alerts[0]: must be more than 0",
+    "plans[0].limits[0].alerts[2]: must be at most 100",
+  ]],
+  [groupWith({ alerts: Array.from({ length: 11 }, (_, place) => place + 1) }), [
+    "plans[0].limits[0].alerts: must have at most 10 elements",
+  ]],
+  [groupWith({ alerts: 80 }), ["plans[0].limits[0].alerts: must be a list"]],
+  [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be more than 0"]],
   [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be more than 0"]],
   [{ plans: {}, settings: { promptLogging: "yes" } }, [
     "settings.promptLogging: must be true or false",
@@ -146,6 +155,24 @@ const PRICE_FAULTS: readonly (readonly [object, readonly string[]])[] = [
 
 for (const [document, expected] of PRICE_FAULTS) {
   Deno.test(`prices must fit their model: ${JSON.stringify(document)}`, async () => {
+    assert.deepEqual(await faultsOf(document), expected);
+  });
+}
+
+/** Faults of numbers that are compared with others, which the JSON Schema cannot say. */
+const THRESHOLD_FAULTS: readonly (readonly [object, readonly string[]])[] = [
+  [groupWith({ alerts: [80, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
+  [groupWith({ alerts: [90, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
+  [groupWith({ alerts: [0.5, 1, 50, 100] }), []],
+  [groupWith({ alerts: [] }), []],
+  [itemWith({ lowAt: 5 }), ["packs[0].items[0].lowAt: must be less than the amount"]],
+  [itemWith({ lowAt: 4.999999 }), []],
+  [packWith({ lowAt: 1 }), ["packs[0].lowAt: stands on each item when the pack has items"]],
+  [{ packs: [{ ...BUCKET, lowAt: 1e6 }] }, []],
+];
+
+for (const [document, expected] of THRESHOLD_FAULTS) {
+  Deno.test(`thresholds are ascending, and below what they are of: ${JSON.stringify(document)}`, async () => {
     assert.deepEqual(await faultsOf(document), expected);
   });
 }

@@ -131,7 +131,7 @@ Deno.test("five days of nothing but failures disable a webhook, and a success be
   await tell(BROKEN);
   assert.equal(webhook()?.disabled, false);
   days(1);
-  await tell(BROKEN);
+  sending.serving().sender.wake();
   await until(() => webhook()?.disabled === true);
   await sending.put("whk_1", { disabled: false });
   await tell(BROKEN);

@@ -10,10 +10,9 @@ import type { WebhookMessage } from "../../domain/messages/message.ts";
 import type { Millis } from "../../domain/plans/period.ts";
 import { WEBHOOK_MESSAGES } from "../rows/message_rows.ts";
 import { arrayText, type Session } from "../database.ts";
+import type { MessageStatus } from "./webhook_store.ts";
 
 type Reader = Pick<Session, "query">;
-
-export type MessageStatus = "pending" | "delivered" | "failed";
 
 /** A message as its sender needs it. */
 export interface StoredMessage {

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
+import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/messages/message.ts";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
 import { makeApp, SURFACE } from "../../../routes/app.ts";
 import { STATUS } from "../../../routes/errors.ts";
@@ -38,6 +39,22 @@ Deno.test("every route of the service is in the document, and nothing else", () 
   const mounted = routes.filter(({ method, path }) => method !== "OPTIONS" && !isOther(path))
     .map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`);
   assert.deepEqual(shown.toSorted(), mounted.toSorted());
+});
+
+Deno.test("every type of message is a webhook of the document, whose schema takes the bodies that are sent", () => {
+  assert.deepEqual(Object.keys(document.webhooks), MESSAGE_TYPES);
+  const origin = { appId: "app_1", mode: "live" as const };
+  for (const type of MESSAGE_TYPES) {
+    const validate = validatorAt("webhooks", type, "post", "requestBody");
+    const takes = (value: unknown): boolean => validate(value);
+    const body = JSON.parse(bodyOf({ type, at: 0, data: SAID[type] }, origin));
+    assert.ok(takes(body), `${type}: ${ajv.errorsText(validate.errors)}`);
+    for (const name of Object.keys(body.data)) {
+      const { [name]: _, ...others } = body.data;
+      assert.equal(takes({ ...body, data: others }), false, `${type} without ${name}`);
+    }
+    assert.equal(takes({ ...body, type: "other" }), false);
+  }
 });
 
 Deno.test("every operation has a name of its own, every error code and every key class is shown", () => {
@@ -77,6 +94,52 @@ Deno.test("calls and answers of the tour match the schemas of the document", () 
     }
   }
 });
+
+const CREDITS: MessageData["credits.low"] = {
+  userId: "u",
+  balanceId: "crb_1_x",
+  packId: "cpk",
+  packItemId: null,
+  remaining: 0.5,
+  externalRef: null,
+};
+const SUBSCRIPTION: MessageData["subscription.created"] = {
+  userId: "u",
+  subscriptionId: "sub_1",
+  planId: "plan_pro",
+  previousPlanId: null,
+  reason: null,
+};
+
+/** What a message of each type says. */
+const SAID: MessageData = {
+  "usage.threshold_reached": {
+    userId: "u",
+    groupId: "lg",
+    label: "Images",
+    unit: "count",
+    thresholdPercent: 80,
+    quota: 100,
+    current: 81,
+    period: { start: "2026-01-01T00:00:00.000Z", end: null },
+  },
+  "credits.granted": CREDITS,
+  "credits.low": CREDITS,
+  "credits.depleted": CREDITS,
+  "credits.expired": CREDITS,
+  "credits.revoked": CREDITS,
+  "subscription.created": SUBSCRIPTION,
+  "subscription.plan_changed": SUBSCRIPTION,
+  "subscription.canceled": SUBSCRIPTION,
+  "subscription.reactivated": SUBSCRIPTION,
+  "subscription.ended": SUBSCRIPTION,
+  "subscription.merged": SUBSCRIPTION,
+  "subscription.promoted": SUBSCRIPTION,
+  "user.merged": { from: "a", to: "b", mergeId: "mrg_1" },
+  "reservation.expired": { userId: "u", reservationId: "rsv_1_x", event: "image.render" },
+  "person.erased": { jobId: "job_1" },
+  ping: {},
+};
 
 /** Values of every kind, at the bounds and past them. */
 const VALUES = [

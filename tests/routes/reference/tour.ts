@@ -134,6 +134,7 @@ function withoutSecrets(text: string, app: TestApp): string {
   return text
     .replaceAll(app.identitySecret, "EXAMPLE_IDENTITY_SECRET")
     .replace(/"identitySecret":"[^"]*"/g, '"identitySecret":"EXAMPLE_IDENTITY_SECRET"')
+    .replace(/"whsec_[^"]*"/g, '"whsec_EXAMPLE"')
     .replace(/"([sp]k_(?:live|test)_)[0-9A-Za-z]{40}"/g, '"$1EXAMPLE"')
     .replace(/"prefix":"([sp]k_(?:live|test)_)[0-9A-Za-z]*"/g, '"prefix":"$1EXAM"')
     .replace(/[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{43}/g, "EXAMPLE_TOKEN");

@@ -59,6 +59,9 @@ async function walkMetering(tour: Tour): Promise<void> {
   await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
   await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
   await record("canUse", { body: { ...body, count: 100 } });
+  await record("trackBatch", {
+    body: { events: [{ ...body, idempotencyKey: "job_1" }, { ...body, count: 500 }] },
+  });
   await record("explain", { body: { ...body, count: 500 } });
 }
 
@@ -134,6 +137,7 @@ async function walkCompose({ record, refuse }: Tour): Promise<void> {
 async function walkFeed({ record, refuse }: Tour): Promise<void> {
   const parameters = { userId: "user_demo", eventType: "image.render", limit: "2" };
   const { events } = await record("listEvents", { parameters });
+  await record("listRefusals", { parameters: { userId: "user_demo", limit: "2" } });
   await record("getEvent", { parameters: { eventId: events[0].id } });
   await refuse("getEvent", "not_found", { parameters: { eventId: "evt_unknown" } });
 }
@@ -166,7 +170,8 @@ export async function walkPrivacy({ record, refuse, app }: Tour): Promise<void> 
 }
 
 /** Workspaces, apps, keys, catalogs; the pages of the process. */
-export async function walkAdministration({ record, refuse, app }: Tour): Promise<void> {
+export async function walkAdministration(tour: Tour): Promise<void> {
+  const { record, refuse, app } = tour;
   await refuse("listWorkspaces", "invalid_key", { key: "wrong" });
   const { workspaceId } = await record("createWorkspace", { body: { name: "Acme", operationCap: 100_000 } });
   await record("changeWorkspace", { parameters: { workspaceId }, body: { aiBudgetCents: 5000 } });
@@ -179,6 +184,7 @@ export async function walkAdministration({ record, refuse, app }: Tour): Promise
   await record("revokeKey", { parameters: { appId, keyId: made.keyId } });
   await record("listKeys", { parameters: { appId } });
   await record("rotateIdentitySecret", { parameters: { appId }, body: { keepOldSeconds: 3600 } });
+  await walkWebhooks(tour, appId);
   const faulty = { ...SMALL_CATALOG, plans: [{ ...SMALL_CATALOG.plans[0], rank: "best" }] };
   await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
   await record("applyCatalog", { parameters: { appId, dryRun: "false" }, body: SMALL_CATALOG });
@@ -189,4 +195,20 @@ export async function walkAdministration({ record, refuse, app }: Tour): Promise
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
+}
+
+async function walkWebhooks({ record, refuse }: Tour, appId: string): Promise<void> {
+  const body = { url: "https://example.com/holdfast", mode: "live", events: ["usage.*", "credits.low"] };
+  await refuse("createWebhook", "invalid_request", {
+    parameters: { appId },
+    body: { ...body, url: "http://10.0.0.1/" },
+  });
+  const { webhookId } = await record("createWebhook", { parameters: { appId }, body });
+  const parameters = { appId, webhookId };
+  await record("changeWebhook", { parameters, body: { description: "Mails who is about to run out" } });
+  await record("rotateWebhookSecret", { parameters });
+  await record("listWebhooks", { parameters: { appId } });
+  await record("listMessages", { parameters: { ...parameters, status: "failed", limit: "2" } });
+  await refuse("listMessages", "not_found", { parameters: { appId, webhookId: "whk_unknown" } });
+  await record("deleteWebhook", { parameters });
 }

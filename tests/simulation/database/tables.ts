@@ -18,6 +18,7 @@ const OTHERS = [
   "members",
   "cells",
   "webhooks",
+  "refusals",
 ];
 
 /** All rows of a database at one moment. */

@@ -1,0 +1,208 @@
+// Messages of webhooks: what each type says, and whether a request that claims to be one really comes from the service
+// and is fresh. Signed as Standard Webhooks says. beyond.md, section 3.
+
+import { HoldfastError } from "./errors.ts";
+import type { Mode, Period, Unit } from "./shapes.ts";
+
+/** What a message about a credit balance says. */
+export interface CreditsMessageData {
+  readonly userId: string;
+  readonly balanceId: string;
+  readonly packId: string;
+  /** null for a pack without items. */
+  readonly packItemId: string | null;
+  readonly remaining: number;
+  readonly externalRef: string | null;
+}
+
+/** What a message about a subscription says. */
+export interface SubscriptionMessageData {
+  readonly userId: string;
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+}
+
+/** What a message about a threshold says. */
+export interface ThresholdMessageData {
+  readonly userId: string;
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  /** The percent of the quota that was reached. */
+  readonly thresholdPercent: number;
+  readonly quota: number;
+  /** What is used and held. */
+  readonly current: number;
+  readonly period: Period;
+}
+
+/** What a message of each type says, beside app and mode. */
+export interface WebhookData {
+  readonly "usage.threshold_reached": ThresholdMessageData;
+  readonly "credits.granted": CreditsMessageData;
+  readonly "credits.low": CreditsMessageData;
+  readonly "credits.depleted": CreditsMessageData;
+  readonly "credits.expired": CreditsMessageData;
+  readonly "credits.revoked": CreditsMessageData;
+  readonly "subscription.created": SubscriptionMessageData;
+  readonly "subscription.plan_changed": SubscriptionMessageData;
+  readonly "subscription.canceled": SubscriptionMessageData;
+  readonly "subscription.reactivated": SubscriptionMessageData;
+  readonly "subscription.ended": SubscriptionMessageData;
+  readonly "subscription.merged": SubscriptionMessageData;
+  readonly "subscription.promoted": SubscriptionMessageData;
+  readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
+  readonly "reservation.expired": {
+    readonly userId: string;
+    readonly reservationId: string;
+    readonly event: string;
+  };
+  /** Of the erasure alone: nothing names the person. */
+  readonly "person.erased": { readonly jobId: string };
+  readonly ping: Readonly<Record<never, never>>;
+}
+
+export type WebhookType = keyof WebhookData;
+
+/** A message of one of these types. Compare `type`, and TypeScript knows what `data` is. */
+export type WebhookMessage<Type extends WebhookType = WebhookType> = {
+  readonly [Name in Type]: {
+    readonly type: Name;
+    /** When it happened. */
+    readonly timestamp: string;
+    readonly data: WebhookData[Name] & { readonly appId: string; readonly mode: Mode };
+  };
+}[Type];
+
+/** A request that claims to be a message. */
+export interface WebhookRequest {
+  /** The webhook's secret, `whsec_...`; a list where one address is that of several webhooks. */
+  readonly secret: string | readonly string[];
+  /** `request.headers` of a web request, or the headers object of Node. */
+  readonly headers: WebhookHeaders;
+  /** The body exactly as it came, as text or bytes: a body that was parsed and written again has another signature. */
+  readonly body: string | Uint8Array;
+}
+
+/** Headers as the web or Node has them. */
+export type WebhookHeaders =
+  | { get(name: string): string | null }
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A message whose time differs more from this clock may be a copy that somebody kept. */
+const TOLERANCE_S = 300;
+
+/**
+ * Checks that a request is a message of the service, and answers the message. A message may come more than once, each
+ * time with the same `webhook-id`: remember the ids that you have handled. Later versions of the service may send types
+ * that this client does not know: answer 200 and ignore them.
+ *
+ * @throws HoldfastError with code `invalid_webhook` when it is not one: answer 400 then, and do nothing
+ *
+ * @example In a route of your backend, with the request as it came
+ * ```ts
+ * const body = '{"type":"ping","timestamp":"2026-11-22T10:00:00.000Z","data":{"appId":"app_1","mode":"live"}}';
+ * const headers = { "webhook-id": "whm_1", "webhook-timestamp": "1795341600", "webhook-signature": "v1,c2lnbmVk" };
+ * try {
+ *   const message = await verifyWebhook({ secret: "whsec_c2VjcmV0", headers, body });
+ *   if (message.type === "usage.threshold_reached") console.warn(message.data.thresholdPercent);
+ * } catch (error) {
+ *   if (!(error instanceof HoldfastError)) throw error;
+ *   console.log(error.code); // "invalid_webhook"
+ * }
+ * ```
+ */
+export async function verifyWebhook({ secret, headers, body }: WebhookRequest): Promise<WebhookMessage> {
+  const [id, timestamp, signatures] = ["id", "timestamp", "signature"]
+    .map((name) => headerOf(headers, `webhook-${name}`)) as [string, string, string];
+  checkTime(timestamp);
+  const bytes = bytesOf(body);
+  const signed = joined(new TextEncoder().encode(`${id}.${timestamp}.`), bytes);
+  const presented = signatures.split(" ").flatMap((signature) => {
+    const [version, text = ""] = signature.split(",", 2);
+    return version === "v1" ? [fromBase64(text)] : [];
+  }).filter((signature) => signature !== null);
+  for (const key of (typeof secret === "string" ? [secret] : secret)) {
+    if (await isSignedWith(key, presented, signed)) return messageOf(bytes);
+  }
+  throw invalid("No signature is of this secret and body");
+}
+
+/** Whether any of the signatures is of this secret; the comparison takes the same time wherever they differ. */
+async function isSignedWith(
+  secret: string,
+  signatures: readonly Uint8Array<ArrayBuffer>[],
+  signed: Uint8Array<ArrayBuffer>,
+): Promise<boolean> {
+  const bytes = secret.startsWith(SECRET_PREFIX) ? fromBase64(secret.slice(SECRET_PREFIX.length)) : null;
+  // A secret that is none is a mistake of the caller, not of the request.
+  if (bytes === null || bytes.length === 0) {
+    throw new TypeError('secret: must be "whsec_" and base64, as it was shown when the webhook was made');
+  }
+  const key = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [
+    "verify",
+  ]);
+  for (const signature of signatures) {
+    if (await crypto.subtle.verify("HMAC", key, signature, signed)) return true;
+  }
+  return false;
+}
+
+const SECRET_PREFIX = "whsec_";
+
+function headerOf(headers: WebhookHeaders, name: string): string {
+  const value = typeof headers.get === "function" ? headers.get(name) : memberOf(headers as object, name);
+  if (typeof value === "string" && value !== "") return value;
+  throw invalid(`The header ${name} is missing`);
+}
+
+/** Node has names in lower case and some values as lists; others may write names as they like. */
+function memberOf(headers: object, name: string): unknown {
+  const [, value] = Object.entries(headers).find(([given]) => given.toLowerCase() === name) ?? [];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function checkTime(timestamp: string): void {
+  const sentAt = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) : NaN;
+  const now = Math.floor(Date.now() / 1000);
+  if (Number.isNaN(sentAt)) throw invalid("The header webhook-timestamp is no time");
+  if (Math.abs(now - sentAt) > TOLERANCE_S) {
+    throw invalid(`It was sent at another time: ${now - sentAt} s ago, by this clock`);
+  }
+}
+
+function bytesOf(body: string | Uint8Array): Uint8Array {
+  if (typeof body === "string") return new TextEncoder().encode(body);
+  if (ArrayBuffer.isView(body)) return body;
+  throw new TypeError("body: must be the text or bytes of the request as they came, not a parsed object");
+}
+
+function messageOf(bytes: Uint8Array): WebhookMessage {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw invalid("The body is not JSON", cause);
+  }
+}
+
+function joined(head: Uint8Array, tail: Uint8Array): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(head.length + tail.length);
+  bytes.set(head);
+  bytes.set(tail, head.length);
+  return bytes;
+}
+
+/** The bytes of a base64 text, or null. */
+function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}
+
+function invalid(message: string, cause?: unknown): HoldfastError {
+  return new HoldfastError({ code: "invalid_webhook", status: 0, message, cause });
+}

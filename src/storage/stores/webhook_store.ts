@@ -1,0 +1,75 @@
+// What the tables know of webhooks beside the registry: how their deliveries go, and the messages of each.
+
+import type { MessageType } from "../../domain/messages/message.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { WEBHOOK_LIMITS } from "../../process/limits.ts";
+import { arrayText, type Param, type Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** How a webhook's deliveries stand. */
+export interface DeliveryStanding {
+  readonly webhookId: string;
+  /** Real time. */
+  readonly lastSuccessAt: Millis | null;
+  /** Real time of the first failure since the last delivery; null for none. */
+  readonly failingSince: Millis | null;
+  /** At most `pendingCountMax`, which stands for that many or more. */
+  readonly pending: number;
+}
+
+/** How the deliveries of webhooks stand, in no order. */
+export function readStandings(
+  reader: Reader,
+  webhookIds: readonly string[],
+): Promise<DeliveryStanding[]> {
+  return reader.query<DeliveryStanding>(
+    `select w.id as "webhookId", w.last_success_at_ms as "lastSuccessAt", w.failing_since_ms as "failingSince",
+       (select count(*) from (
+         select 1 from webhook_messages m where m.webhook_id = w.id and m.status = 'pending' limit $2::int
+       ) as counted) as pending
+     from webhooks w where w.id = any($1::text::text[])`,
+    [arrayText(webhookIds), WEBHOOK_LIMITS.pendingCountMax],
+  );
+}
+
+export type MessageStatus = "pending" | "delivered" | "failed";
+
+/** A message with what became of it. */
+export interface MessageRecord {
+  readonly messageId: string;
+  readonly type: MessageType;
+  readonly status: MessageStatus;
+  readonly attempts: number;
+  /** Real time; 0 for at once. Of no meaning once the message is not pending. */
+  readonly nextAttemptAt: Millis;
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  /** On the realm's clock. */
+  readonly createdAt: Millis;
+  readonly body: string;
+}
+
+const COLUMNS = `id as "messageId", type, status, attempts, next_attempt_at_ms as "nextAttemptAt",
+  last_status as "lastStatus", last_error as "lastError", created_at_ms as "createdAt", body`;
+
+/** Which messages of a webhook a page shows. */
+export interface MessagePage {
+  readonly webhookId: string;
+  /** Null for any. */
+  readonly status: MessageStatus | null;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** A page of a webhook's messages, newest first. */
+export function listMessages(reader: Reader, page: MessagePage): Promise<MessageRecord[]> {
+  const { webhookId, status, limit, offset } = page;
+  const params: Param[] = [webhookId, limit, offset];
+  const ofStatus = status === null ? "" : ` and status = $${params.push(status)}`;
+  return reader.query<MessageRecord>(
+    `select ${COLUMNS} from webhook_messages where webhook_id = $1${ofStatus}
+     order by id desc limit $2::int offset $3::int`,
+    params,
+  );
+}
