@@ -123,7 +123,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/embedded/",
   ],
-  "src/observability/": ["src/domain/", "src/domain/metering/", "src/channel/", "src/service/"],
+  "src/observability/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/channel/",
+    "src/process/",
+    "src/service/",
+  ],
 
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
@@ -278,6 +284,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
+  "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };
