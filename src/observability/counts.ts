@@ -2,6 +2,7 @@
 // again while Prometheus watches.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
 import { WebhookCounts } from "./webhook_counts.ts";
@@ -35,6 +36,7 @@ export class Counts {
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
   readonly webhooks = new WebhookCounts();
+  readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;

@@ -39,6 +39,34 @@ export const RUNTIME_LIMITS = {
   drainAfterMs: 2_000,
 } as const;
 
+/** Bounds of watches: calls that wait until a user's usage changes. */
+export const WATCH_LIMITS = {
+  /** How long such a call waits before it is answered that nothing has changed. */
+  waitMs: 60_000,
+  /** The shortest time between two readings of one user for those who wait. */
+  readEveryMs: 100,
+  /** How often time, catalogs and moved cells are looked at. */
+  lookEveryMs: 250,
+} as const;
+
+/** Bounds of streams: answers that go on while something changes. */
+export const STREAM_LIMITS = {
+  /** Open streams of a process. */
+  openMax: 10_000,
+  /** The shortest time between two states of a stream. */
+  stateEveryMs: 250,
+  /** How often keys, tokens and what else may end a stream are looked at. */
+  lookEveryMs: 250,
+  /** How often a stream says by a comment that it lives. */
+  commentEveryMs: 15_000,
+  /** A reader that has taken nothing for this long is gone. */
+  readerGoneMs: 60_000,
+  /** How long a stream looks for the owner of its user before it ends. */
+  ownerGoneMs: 10_000,
+  /** The pause before it asks again. */
+  askAgainMs: 500,
+} as const;
+
 /** Bounds of a member's right to write and to answer. */
 export const LEASE_LIMITS = {
   /** How often a process that cannot join yet tries again. */

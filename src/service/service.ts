@@ -17,6 +17,7 @@ import type { Features } from "../process/features.ts";
 import { LEASE_LIMITS, PROCESS_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
+import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
@@ -78,6 +79,8 @@ const LAST_CALLS_MS = 20;
 /** One process's part in serving a database. */
 export class Service {
   readonly counts = new Counts();
+  /** Answers that go on: they outlive terms, and end when this process answers no new calls. */
+  readonly streams = new Streams(this.counts.streams);
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly #database: Database;
@@ -178,11 +181,17 @@ export class Service {
   /** Answers no new calls; those in flight go on. */
   refuseCalls(): void {
     this.#state = "stopping";
+    this.streams.endAll();
+  }
+
+  /** Ends the streams, whose readers connect to another process; calls go on. */
+  endStreams(): void {
+    this.streams.endAll();
   }
 
   /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
   async stop(): Promise<void> {
-    this.#state = "stopping";
+    this.refuseCalls();
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();

@@ -124,7 +124,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/embedded/",
     "src/webhooks/",
   ],
-  "src/observability/": ["src/domain/", "src/domain/metering/", "src/channel/", "src/service/"],
+  "src/observability/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/channel/",
+    "src/process/",
+    "src/service/",
+  ],
 
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
@@ -292,6 +298,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
   standardwebhooks: ["src/webhooks/"],
+  "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };

@@ -201,6 +201,20 @@ export async function newApp(
   };
 }
 
+/** The text of an answer; of a stream its first event, since it does not end. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get("content-type") !== "text/event-stream" || response.body === null) {
+    return await response.text();
+  }
+  let text = "";
+  // Whoever leaves the loop cancels the stream.
+  for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes("\n\n")) break;
+  }
+  return text;
+}
+
 /** Sends a request to an app in this process. */
 export async function send(
   http: Hono,
@@ -220,7 +234,7 @@ export async function send(
     });
   }
   const response = await http.fetch(new Request(`http://service.test${path}`, init));
-  const text = await response.text();
+  const text = await textOf(response);
   const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
   const answer = {
     status: response.status,

@@ -13,6 +13,7 @@ const OTHERS = [
   "apps",
   "keys",
   "catalogs",
+  "webhooks",
   "realms",
   "erasure_jobs",
   "members",
