@@ -84,5 +84,7 @@ function hostOf(url: string): string {
 }
 
 function changesText(changes: readonly CatalogChange[]): string {
-  return changes.map(({ change, path }) => `${path} ${change}`).join(", ");
+  return changes.map(({ change, path, id }) => `${path === id ? path : `${path} (${id})`} ${change}`).join(
+    ", ",
+  );
 }
