@@ -11,6 +11,7 @@ import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
 import { CUSTOMERS } from "./customers.ts";
+import { DAILY_USE } from "./daily_use.ts";
 import { EVENTS } from "./events.ts";
 import { DOWNLOADS, EXPORT } from "./export.ts";
 import { healthRoutes } from "./health.ts";
@@ -64,6 +65,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...AUDIT,
+  ...DAILY_USE,
 ];
 
 /** Everything that the reference shows. */

@@ -36,6 +36,8 @@ export interface ConsoleOptions {
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
 const RETRY_AFTER_S = "2";
+/** A catalog of the size that the API takes, in the encoding of forms. */
+const FORM_BYTES_MAX = 4 * 1024 * 1024;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -161,7 +163,7 @@ class Console {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const { session } = admitted;
-    const form = await readForm(context.req.raw);
+    const form = await readForm(context.req.raw, FORM_BYTES_MAX);
     const once = form?.get("once") ?? "";
     if (form === null || !isOwnForm(session, form.get("csrf")) || !ONCE.test(once)) {
       return await this.#refuseForm(context, session);
@@ -237,11 +239,15 @@ class Console {
       return response;
     }
     if ("text" in outcome) return download(outcome);
-    const { title, crumbs = [], content, status = 200 } = outcome;
+    const { title, crumbs = [], content, status = 200, hasCharts = false } = outcome;
     // Within a fragment, so that content which is a plain text is escaped as everything else is.
     if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);
-    const response = await this.#page({ session, app, title, crumbs, path, note }, content, status);
+    const response = await this.#page(
+      { session, app, title, crumbs, path, note, hasCharts },
+      content,
+      status,
+    );
     if (note !== null) response.headers.set("set-cookie", readNoteCookie(this.#isSecure));
     return response;
   }
@@ -357,11 +363,11 @@ function isReadable(url: string): boolean {
 }
 
 /** The fields of a form; null for a body that is none, or too large. */
-async function readForm(request: Request): Promise<URLSearchParams | null> {
+async function readForm(request: Request, bytesMax?: number): Promise<URLSearchParams | null> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;
   try {
-    return new URLSearchParams(await readText(request));
+    return new URLSearchParams(await readText(request, bytesMax));
   } catch (error) {
     if (error instanceof Refused) return null;
     throw error;

@@ -14,6 +14,7 @@ export const SWEEP_NAMES = [
   "prompt_logs",
   "refusals",
   "idempotency",
+  "daily_use",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];

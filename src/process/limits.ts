@@ -135,6 +135,18 @@ export const REFUSAL_LIMITS = {
   keptMs: 90 * 24 * 3_600_000,
 } as const;
 
+/** Bounds of adding events up by day. */
+export const DAILY_USE_LIMITS = {
+  /** Events that a step of the background adds. */
+  stepEventsMax: 5_000,
+  /** Events that a read adds before it answers. */
+  readEventsMax: 1_000,
+  /** The longest rest between two steps. */
+  restMsMax: 1_000,
+  /** Days of one answer. */
+  daysMax: 92,
+} as const;
+
 /** Bounds of the process. */
 export const PROCESS_LIMITS = {
   poolConnectionsMax: 6,

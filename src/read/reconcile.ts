@@ -1,5 +1,6 @@
 // Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
-// balance is the sum of its ledger and holds, and that no open hold or balance is without a user. It reads one snapshot,
+// balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
+// balance is without a user. It reads one snapshot,
 // walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/standing.ts) and nothing records by
@@ -8,7 +9,7 @@
 import type { Database, Session } from "../storage/database.ts";
 import { RECONCILE_LIMITS } from "../process/limits.ts";
 
-export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user";
+export type DriftKind = "count" | "remaining" | "held" | "daily_use" | "unknown_balance" | "unknown_user";
 
 /** A sum that is wrong. */
 export interface Drift {
@@ -149,6 +150,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
+  await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
 }
 
 /** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
@@ -341,6 +343,44 @@ function balanceDrifts(row: BalanceSums): Drift[] {
     drifts.push({ kind: "held", ...owner, text });
   }
   return drifts;
+}
+
+// Sums by day: those of events up to the realm's mark. An erasure under way has removed events and not yet the sums.
+
+interface DailySums extends OwnedRow {
+  readonly kept: number;
+  readonly events: number;
+  readonly kept_cents: string;
+  readonly cents: string;
+}
+
+const DAILY_SUMS = `
+  select user_key, u.id as user_id, kept, events, trim_scale(kept_cents)::text as kept_cents,
+    trim_scale(cents)::text as cents
+  from (
+    select user_key, sum(kept)::bigint as kept, sum(events)::bigint as events, sum(kept_cents) as kept_cents,
+      sum(cents) as cents
+    from (
+      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents
+      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents")}
+      union all
+      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end
+      from ${
+  owned(
+    "events",
+    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents",
+    "t.match_status <> 'released'",
+  )
+}
+      join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
+    ) part group by user_key
+  ) sums join users u on u.key = sums.user_key and not u.erasing
+  where kept <> events or kept_cents <> cents
+  order by user_key`;
+
+function dailyDrift({ kept, events, kept_cents: keptCents, cents, ...row }: DailySums): Drift {
+  const text = `sums by day: ${kept} events for ${keptCents} cents, but there are ${events} for ${cents}`;
+  return { kind: "daily_use", ...ownerOf(row), text };
 }
 
 function ownerOf({ user_key: userKey, user_id: userId }: OwnedRow): Pick<Drift, "userKey" | "userId"> {

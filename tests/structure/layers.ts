@@ -251,7 +251,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/tenant/",
   ],
   "routes/console/acts/": ["routes/console/", "src/client/", "src/domain/", "src/domain/plans/"],
-  "routes/console/pages/": ["routes/console/", "src/client/"],
+  "routes/console/pages/": [
+    "routes/console/",
+    "routes/console/acts/",
+    "src/client/",
+    "src/domain/",
+    "src/domain/plans/",
+    "src/secrets/",
+  ],
   "routes/schemas/": [
     "src/domain/",
     "src/domain/messages/",

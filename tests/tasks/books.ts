@@ -70,12 +70,25 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, which come to nothing.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
+  // One event is in the sums by day.
+  `insert into daily_use_marks values (1, ${START}, 'evt_1')`,
+  `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 1, 0, 1, 0.5)`,
 ];
 
 /** What a proof looks at in them. */
 export const SEEN = { users: 3, counters: 4, balances: 2, holds: 1, events: 5, undrainedBatches: 0 };
 
-const TABLES = ["journal", "credit_ledger", "credit_balances", "reservations", "events", "counters", "users"];
+const TABLES = [
+  "journal",
+  "credit_ledger",
+  "credit_balances",
+  "reservations",
+  "events",
+  "counters",
+  "users",
+  "daily_use_marks",
+  "daily_use_of_users",
+];
 
 /** Puts the clean books in place of whatever stands there. */
 export async function seed(database: Database): Promise<void> {

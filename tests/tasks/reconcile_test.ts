@@ -123,6 +123,16 @@ const FAULTS: readonly (readonly [name: string, sql: string, drifts: readonly st
     ['remaining 1 user_1 credit balance "crb_1": remaining 7, but its ledger sums to 7.5'],
   ],
   [
+    "an event that is twice in the sums by day",
+    "update daily_use_of_users set events = 2 where user_key = 1",
+    ["daily_use 1 user_1 sums by day: 2 events for 0.5 cents, but there are 1 for 0.5"],
+  ],
+  [
+    "a mark that is past what was added up",
+    "update daily_use_marks set event_id = 'evt_3'",
+    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents, but there are 2 for 1"],
+  ],
+  [
     "a lost ledger row",
     "delete from credit_ledger where id = 'cle_4'",
     ['remaining 1 user_1 credit balance "crb_2": remaining 0, but its ledger sums to 1'],

@@ -4,7 +4,7 @@ import { AmountText, Time, TimeOr } from "../format.tsx";
 import { Meter, type MeteredGroup } from "../meter.tsx";
 import { appPath } from "../page.tsx";
 import type { PageAt } from "../room.ts";
-import { EventTable, type FeedEvent } from "./overview.tsx";
+import { EventTable, type FeedEvent } from "../event_table.tsx";
 import type { CreditBalance } from "../../../src/client/shapes.ts";
 
 interface Explanation {

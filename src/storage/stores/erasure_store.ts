@@ -187,13 +187,22 @@ export async function deleteAnswersKeyed(
   );
 }
 
+/** Tables with few rows of a user, or with rows that are none of its history. */
+const OF_USERS = [
+  "subscriptions",
+  "counters",
+  "credit_balances",
+  "history_moves",
+  "idempotency",
+];
+
 /** Removes users with everything that is left of them. */
 export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   const text = arrayText(keys);
   for (const key of keys) {
     await session.query("delete from reservations where id > $1 and id < $2", reservationIdsOf(key));
   }
-  for (const table of ["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"]) {
+  for (const table of OF_USERS) {
     await session.query(`delete from ${table} where user_key = any($1::text::bigint[])`, [text]);
   }
   await session.query(
