@@ -59,6 +59,8 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
     after: ({ webhookId }) => ({ webhookId }),
   },
   rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
+  pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
+  redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
   sweep: { after: counts },
   moveHistory: { after: counts },
 };

@@ -51,7 +51,8 @@ Deno.test("every call of the admin API that writes says what the log keeps of it
   const writing = SURFACE.endpoints.filter(({ path, method }) =>
     path.startsWith("/admin/") && method !== "GET"
   );
-  assert.deepEqual(Object.keys(AUDIT_VALUES).sort(), writing.map(({ doc }) => doc.id).sort());
+  assert.ok(writing.length >= 13);
+  assert.deepEqual(writing.map(({ doc }) => doc.id).filter((id) => !Object.hasOwn(AUDIT_VALUES, id)), []);
 });
 
 Deno.test("writes of the admin API are logged from before to after, and nothing of them is a secret", async () => {
