@@ -21,7 +21,10 @@ export interface AuditOf {
 }
 
 const keyOnly: AuditOf["after"] = (_, { keyId, class: keyClass, mode }) => ({ keyId, class: keyClass, mode });
-const counts: AuditOf["after"] = (_, data) => data;
+const counts: AuditOf["after"] = (_, data) => {
+  const made = Object.entries(data).filter(([, count]) => count !== 0);
+  return made.length === 0 ? null : Object.fromEntries(made);
+};
 
 /** By the names of the calls. */
 export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {

@@ -19,7 +19,20 @@ function hostile(name: string): string {
 const ESCAPED_WRONGLY = /<script>m_|m_\w+\(\)<\/script>"|"onx='m_/;
 
 /** The texts that some page has to show, by their names above. */
-const SHOWN = ["app", "user", "event", "plan", "group", "pack"];
+const SHOWN = [
+  "app",
+  "description",
+  "event",
+  "group",
+  "metakey",
+  "metavalue",
+  "pack",
+  "plan",
+  "prompt",
+  "response",
+  "user",
+  "workspace",
+];
 
 const CATALOG = {
   settings: { promptLogging: true },

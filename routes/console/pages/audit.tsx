@@ -2,7 +2,7 @@
 
 import { refusedPage } from "../acts/subject.tsx";
 import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
-import { Time } from "../format.tsx";
+import { AmountText, Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { FILE_ROWS, PAGE_ROWS } from "../pager.tsx";
 import type { PageAt, PageRequest } from "../room.ts";
@@ -239,7 +239,7 @@ function Where({ entry: { appId, mode }, names }: {
   entry: ShownEntry;
   names: ReadonlyMap<string, string>;
 }) {
-  if (appId === null) return <span class="soft">service</span>;
+  if (appId === null) return null;
   return (
     <>
       <a href={appPath({ appId, mode: mode ?? "live" })} title={appId}>{names.get(appId) ?? appId}</a>
@@ -251,7 +251,7 @@ function Where({ entry: { appId, mode }, names }: {
 const HASH = /^[\w-]{43}$/;
 
 function User({ entry: { appId, mode, userId, before, after } }: { entry: ShownEntry }) {
-  if (userId === null) return <span class="soft">none</span>;
+  if (userId === null) return null;
   if (HASH.test(userId) && before === null && after === null) {
     return <span class="tag" title={userId}>erased</span>;
   }
@@ -259,7 +259,7 @@ function User({ entry: { appId, mode, userId, before, after } }: { entry: ShownE
   return <a class="row" href={userPath({ appId, mode }, userId)}>{userId}</a>;
 }
 
-/** What changed: a value that has both sides on one line, others by themselves. */
+/** What changed: a value that has both sides goes from one to the other. */
 function Changed({ entry: { before, after } }: { entry: ShownEntry }) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   if (names.length === 0) return null;
@@ -267,23 +267,31 @@ function Changed({ entry: { before, after } }: { entry: ShownEntry }) {
     <ul class="changes">
       {names.map((name) => (
         <li>
-          <span class="soft">{name}</span> {before?.[name] === undefined ? null : (
-            <>
-              {valueText(before[name])}
-              {after?.[name] === undefined ? null : " → "}
-            </>
-          )}
-          {after?.[name] === undefined ? null : <b>{valueText(after[name])}</b>}
+          <span class="soft">{name}</span> <Sides was={before?.[name]} is={after?.[name]} />
         </li>
       ))}
     </ul>
   );
 }
 
-function valueText(value: string | number | boolean | null | undefined): string {
-  if (value === null || value === undefined) return "none";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  return String(value);
+type ShownValue = NonNullable<ShownValues>[string] | undefined;
+
+function Sides({ was, is }: { was: ShownValue; is: ShownValue }) {
+  if (was === undefined || is === undefined) return <Value value={was ?? is} />;
+  return (
+    <>
+      <Value value={was} /> →{" "}
+      <b>
+        <Value value={is} />
+      </b>
+    </>
+  );
+}
+
+function Value({ value }: { value: ShownValue }) {
+  if (typeof value === "number") return <AmountText value={value} />;
+  if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>;
+  return <>{value ?? "none"}</>;
 }
 
 function Older({ query, cursor }: { query: URLSearchParams; cursor: string | null }) {
