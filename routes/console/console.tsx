@@ -10,7 +10,7 @@ import type { OperatorToken } from "../../src/process/operators.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
-import { readText } from "../body.ts";
+import { readText, refuseForeignEscapes } from "../body.ts";
 import { Refused } from "../errors.ts";
 import { requestId } from "../respond.ts";
 import { Asking, endpointsOf, type World } from "./ask.ts";
@@ -155,7 +155,7 @@ class Console {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const request = this.#requestOf(context, admitted, new URLSearchParams(), null);
-    if (request === null) return await this.#unknownApp(context, admitted.session);
+    if (request === null) return await this.#unknownPlace(context, admitted.session);
     return await this.#respond(context, request, () => page.show(request));
   }
 
@@ -173,7 +173,7 @@ class Console {
       return await this.#message(context, session, "Not allowed", text, 403);
     }
     const request = this.#requestOf(context, admitted, form, once);
-    if (request === null) return await this.#unknownApp(context, session);
+    if (request === null) return await this.#unknownPlace(context, session);
     return await this.#respond(context, request, () => action.run({ ...request, once }));
   }
 
@@ -202,6 +202,7 @@ class Console {
     const params = req.param() as Record<string, string>;
     const { appId, mode } = params;
     const record = appId === undefined ? null : serving.registry.apps.get(appId)?.record;
+    if (!isReadable(req.url)) return null;
     if (record === undefined || (record !== null && mode !== "live" && mode !== "test")) return null;
     return {
       session,
@@ -277,8 +278,14 @@ class Console {
     return this.#message(context, session, "Not sent", text, 403);
   }
 
-  #unknownApp(context: Context, session: Session): Promise<Response> {
-    return this.#message(context, session, "Unknown app", "No app has this id and mode.", 404);
+  #unknownPlace(context: Context, session: Session): Promise<Response> {
+    return this.#message(
+      context,
+      session,
+      "Nothing here",
+      "No app has this id and mode, or the address is damaged.",
+      404,
+    );
   }
 
   /** The page in place of one that could not be made. */
@@ -343,6 +350,16 @@ function placeOf(path: string | undefined): string {
 function isFromElsewhere({ headers }: Request): boolean {
   const site = headers.get("sec-fetch-site");
   return site !== null && site !== "same-origin" && site !== "none";
+}
+
+/** Whether every escape of an address stands for text: others could be taken for another id. */
+function isReadable(url: string): boolean {
+  try {
+    for (const part of url.split(/[/?&=]/)) refuseForeignEscapes(part, "");
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The fields of a form; null for a body that is none, or too large. */

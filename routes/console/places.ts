@@ -4,6 +4,7 @@ import { CREDIT_ACTS } from "./acts/credits.tsx";
 import { KEY_ACTS } from "./acts/keys.tsx";
 import { WEBHOOK_ACTS } from "./acts/webhooks.tsx";
 import { appsPage } from "./pages/apps.tsx";
+import { AUDIT_PAGES } from "./pages/audit.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
 import { EVENT_PAGES } from "./pages/events.tsx";
 import { keysPage } from "./pages/keys.tsx";
@@ -30,6 +31,7 @@ export const PAGES: readonly PageAt[] = [
   ...ACTS.map(({ page }) => page),
   ...WEBHOOK_PAGES,
   ...SYSTEM_PAGES,
+  ...AUDIT_PAGES,
 ];
 
 export const ACTIONS: readonly ActionAt[] = [catalogAction, ...ACTS.map(({ action }) => action)];

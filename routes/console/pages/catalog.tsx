@@ -266,7 +266,7 @@ function Changes({ checked, inForce, text }: { checked: Applied; inForce: InForc
   return (
     <section class="sheet" aria-label="What it would change">
       <h2>What it would change</h2>
-      <ul class="changes">
+      <ul class="would-change">
         {changes.slice(0, CHANGES_MAX).map(({ path, id, change }) => (
           <li>
             <span class={`tag ${TAGS[change]}`}>{change}</span> <code>{path}</code>{" "}
