@@ -2,6 +2,7 @@
 // again while Prometheus watches.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { GatewayCounts } from "./gateway_counts.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
 
@@ -33,6 +34,7 @@ export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
+  readonly gateway = new GatewayCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;
