@@ -30,6 +30,7 @@ import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
+import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./usage_stream.ts";
 import { USERS } from "./users.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
@@ -45,6 +46,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
   ...CUSTOMERS,
@@ -107,7 +109,9 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
 
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map([...ENDPOINTS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyed = new Map(
+    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]),
+  );
   const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
   return {
     onCall: (call) => {
@@ -131,11 +135,11 @@ function passedHandlers(service: Service): PassedHandlers {
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
   const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  if (!isForBrowsers(endpoint.access)) {
-    return (context: Context) => handle(context, endpoint, service, watch);
-  }
-  return async (context: Context) =>
-    allowOrigin(context.req.raw, await handle(context, endpoint, service, watch), service);
+  const answer = endpoint === streamUsage
+    ? (context: Context) => handleStream(context, service, watch)
+    : (context: Context) => handle(context, endpoint, service, watch);
+  if (!isForBrowsers(endpoint.access)) return answer;
+  return async (context: Context) => allowOrigin(context.req.raw, await answer(context), service);
 }
 
 /**

@@ -114,7 +114,7 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
     const { hold, reasons } = await reserveAnywhere(world, caller, { ...read, isCounted }, request);
     if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached");
-    const call = calls.open(holdOf(caller, hold.reservationId), hold.ttlMs, read.estimate.inputTokens);
+    const call = calls.open(world, holdOf(caller, hold.reservationId), hold.ttlMs, read.estimate.inputTokens);
     return { startedAt, read, call, modelServer };
   } catch (error) {
     read.give();

@@ -1,7 +1,6 @@
 // The routes of the gateway: an OpenAI-compatible API in front of the model server, metered. Section 6 of beyond.md.
 
 import { type Context, Hono } from "hono";
-import type { GatewayCounts } from "../../src/observability/gateway_counts.ts";
 import { authenticate } from "../auth.ts";
 import { invalidMember, Refused } from "../errors.ts";
 import { namesHost } from "../host.ts";
@@ -10,19 +9,17 @@ import type { Source } from "../endpoint.ts";
 import { answerCall, answerModels, type Gateway, type GatewayWorld } from "./call.ts";
 import { refuseCall } from "./errors.ts";
 import { CALL_KINDS } from "./model_call.ts";
-import { OpenCalls } from "./open_calls.ts";
+import { type CallSource, OpenCalls } from "./open_calls.ts";
 
 /** Where the gateway is. */
 export const GATEWAY_PATH = "/openai/v1";
 
-type GatewaySource = Source<GatewayWorld> & Observed & {
-  readonly counts: { readonly gateway: GatewayCounts };
-};
+type GatewaySource = Source<GatewayWorld> & Observed & CallSource;
 
 /** The routes of the gateway. */
 export function gatewayRoutes(source: GatewaySource): Hono {
   const app = new Hono();
-  const gateway: Gateway = { source, calls: new OpenCalls(source, source.counts.gateway) };
+  const gateway: Gateway = { source, calls: new OpenCalls(source) };
   const methods = new Map<string, string>();
   for (const kind of CALL_KINDS) {
     const path = `${GATEWAY_PATH}${kind.path}`;

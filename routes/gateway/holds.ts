@@ -15,7 +15,7 @@ import { log, messageOf } from "../../src/process/log.ts";
 import type { Caller, Registry } from "../../src/tenant/registry.ts";
 import { type Answer, answerOf, readAnswer, type WrittenAnswer } from "../answer.ts";
 import type { Members } from "../body.ts";
-import { endpointsOn, keylessEndpointsOn, type Source } from "../endpoint.ts";
+import { endpointsOn, keylessEndpointsOn } from "../endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
 import { Refused } from "../errors.ts";
 import { checkInput } from "../input.ts";
@@ -160,8 +160,10 @@ async function runOnHold<Name extends CommandName>(
   return answerOf(result ?? refused(unknownReservation()), () => ({}));
 }
 
-/** What asks for holds and settles them. */
-export type HoldSource = Source<KeyedWorld & KeylessWorld & TurnWorld & HoldWorld>;
+/** Where holds are settled: in the running term, or, while this process stops, in the one that is about to end. */
+export interface HoldSource {
+  world(): KeylessWorld & HoldWorld;
+}
 
 /** What a reserve comes to: a hold with its time to live, or the reasons why not. */
 export interface Reserved {
@@ -243,7 +245,7 @@ async function ask(
   endpoint: KeylessEndpoint<HoldWorld>,
   members: Members,
 ): Promise<WrittenAnswer> {
-  const world = source.requireServing();
+  const world = source.world();
   const input = checkInput(endpoint, members);
   return await runKeylessAnywhere(world, { endpoint, members, input }, NO_REQUEST) as WrittenAnswer;
 }

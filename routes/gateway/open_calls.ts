@@ -6,7 +6,9 @@ import { readReport } from "../../src/domain/pricing/provider_usage.ts";
 import { type Amount, numberOf } from "../../src/domain/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/observability/gateway_counts.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { Stopping } from "../../actors/port.ts";
 import type { Members } from "../body.ts";
+import type { Source } from "../endpoint.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
 /** What is known of an answer so far. */
@@ -39,17 +41,37 @@ export interface OpenCall {
   fail(hasBegun: boolean, reason: string): Promise<void>;
 }
 
+type HoldWorldOf = ReturnType<HoldSource["world"]>;
+
+/** Where calls are made. */
+export interface CallSource extends Source<HoldWorldOf> {
+  readonly counts: { readonly gateway: GatewayCounts };
+  /** Sets work that a stop does before its term ends. */
+  beforeStop(work: () => Promise<void>): void;
+}
+
 /** All calls under way of a process. */
-export class OpenCalls {
+export class OpenCalls implements HoldSource {
   readonly counts: GatewayCounts;
-  readonly #source: HoldSource;
+  readonly #source: CallSource;
   readonly #open = new Set<Call>();
   readonly #settling = new Set<Promise<void>>();
+  #world: HoldWorldOf | null = null;
   #timer: ReturnType<typeof setInterval> | null = null;
 
-  constructor(source: HoldSource, counts: GatewayCounts) {
+  constructor(source: CallSource) {
     this.#source = source;
-    this.counts = counts;
+    this.counts = source.counts.gateway;
+  }
+
+  /** A process that stops answers no new calls, but what is under way ends in the term where it stands. */
+  world(): HoldWorldOf {
+    try {
+      return this.#world = this.#source.requireServing();
+    } catch (error) {
+      if (error instanceof Stopping && this.#world?.term.isServing === true) return this.#world;
+      throw error;
+    }
   }
 
   get hasRoom(): boolean {
@@ -57,7 +79,9 @@ export class OpenCalls {
   }
 
   /** Begins a call that has its hold. */
-  open(hold: Hold, ttlMs: number, inputTokens: Amount): OpenCall {
+  open(world: HoldWorldOf, hold: Hold, ttlMs: number, inputTokens: Amount): OpenCall {
+    if (this.#world === null) this.#source.beforeStop(() => this.endAll());
+    this.#world = world;
     const call = new Call(this, hold, ttlMs, inputTokens);
     this.#open.add(call);
     this.#count();
@@ -80,7 +104,7 @@ export class OpenCalls {
       this.#timer = null;
     }
     this.counts.outcomes[outcome] += 1;
-    const settled = settleAnywhere(this.#source, call.hold, settlement).then((isSettled) => {
+    const settled = settleAnywhere(this, call.hold, settlement).then((isSettled) => {
       if (!isSettled) this.counts.unsettled += 1;
       this.#settling.delete(settled);
     });
@@ -89,7 +113,7 @@ export class OpenCalls {
   }
 
   prolong({ hold, ttlMs }: Call): void {
-    void prolongAnywhere(this.#source, hold, ttlMs);
+    void prolongAnywhere(this, hold, ttlMs);
   }
 
   #count(): void {

@@ -3,8 +3,10 @@
 
 import { ClusterCounts } from "./cluster_counts.ts";
 import { GatewayCounts } from "./gateway_counts.ts";
+import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
+import { WebhookCounts } from "./webhook_counts.ts";
 
 /** The sweeps by name. */
 export const SWEEP_NAMES = [
@@ -35,6 +37,8 @@ export class Counts {
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
   readonly gateway = new GatewayCounts();
+  readonly webhooks = new WebhookCounts();
+  readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;

@@ -81,6 +81,7 @@ Deno.test("a workload meets every message, and every way in which an alert fires
     "in a window that is over",
     "as a plan is entered",
     "after the catalog moved it",
+    "by a lower quota",
   ];
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);

@@ -80,7 +80,8 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
         await options.apply(catalog);
         model.apply(catalog);
       }
-      if (webhooks) await listen(LISTENERS.filter(() => ears.chance(0.75)));
+      const nobody = ears.chance(0.2);
+      if (webhooks) await listen(LISTENERS.filter(() => !nobody && ears.chance(0.75)));
     }
     const step = workload.next();
     const { request, index } = step;
@@ -99,6 +100,11 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       const said = await options.send(structuredClone(why), now);
       differences.push(...compare(model.handle(why, now, said), said).map((each) => `explain: ${each}`));
       differences.push(...disagreements(observed, said));
+    }
+    const tighter = webhooks && differences.length === 0 ? tighterLimits(request, observed, ears) : null;
+    if (tighter) {
+      const said = await options.send(structuredClone(tighter), now);
+      differences.push(...compare(model.handle(tighter, now, said), said).map((each) => `tighter: ${each}`));
     }
     const isLast = n === options.steps - 1;
     if (isLast) await webhooks?.settle(now);
@@ -132,6 +138,20 @@ function disagreements(can: ModelReply, why: ModelReply): string[] {
     const [told, explained] = [can.data?.[name], why.data?.[name]].map((value) => JSON.stringify(value));
     return told === explained ? [] : [`explain: ${name} is ${explained}, and can-use says ${told}`];
   });
+}
+
+/** Half of the users that are shown get a custom limit near what they have used, which may be at a threshold then. */
+function tighterLimits({ op }: ModelRequest, { data = {} }: ModelReply, random: Random): ModelRequest | null {
+  const row = data["subscription"] as Record<"planId" | "provider" | "externalId" | "endsAt", string | null>;
+  const counters = (data["counters"] ?? []) as { groupId: string; count: number; quota: number }[];
+  const used = counters.filter(({ count, quota }) => count > 0 && count < quota);
+  if (op !== "users" || !row || used.length === 0 || random.chance(0.5)) return null;
+  const { groupId, count } = random.pick(used);
+  const quota = Math.round(count * random.pick([1, 1.25, 2]) * 1e6) / 1e6;
+  const { planId, provider, externalId, endsAt } = row;
+  const { userId } = data;
+  const input = { userId, planId, provider, externalId, endsAt, customLimits: { [groupId]: { quota } } };
+  return { op: "subscribe", input };
 }
 
 interface Sent {

@@ -91,6 +91,7 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
   await refuse("upsertSubscription", "not_found", { body: { userId: "user_demo", planId: "plan_unknown" } });
   await record("getUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   const headers = { "x-end-user-token": token("user_demo") };
+  await record("streamUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   await record("getMyUsage", { key: app.publicLive, headers });
   await refuse("getMyUsage", "forbidden", { key: app.publicLive });
   await record("getUser", { parameters: { userId: "user_demo" } });
