@@ -7,6 +7,7 @@ import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/ids.ts";
 import type { Outbox } from "../src/domain/messages/outbox.ts";
+import { refusedAtCap, type RefusedCall } from "../src/domain/metering/refused_call.ts";
 import type { Reservation } from "../src/domain/metering/reservation.ts";
 import type { Catalog } from "../src/domain/plans/catalog.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
@@ -43,7 +44,7 @@ export interface Call<Name extends CommandName> {
   readonly realm: Realm;
   readonly name: Name;
   readonly input: Commands[Name]["input"];
-  /** Whether a workspace at its cap refuses the call. */
+  /** Whether a workspace at its cap refuses the call: a reserve or a track. */
   readonly isCapped?: boolean | undefined;
   /** What a model was paid for the call, for the workspace's AI budget. */
   readonly aiCents?: Amount | undefined;
@@ -63,6 +64,12 @@ export interface Keeping<Answer> {
 /** What a call comes to: the decision's result, and the first answer if one was kept together with the changes. */
 export type Outcome<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
+/** Who is told that a user may have changed, or was erased. */
+interface Touched {
+  touch(realm: number, id: string): void;
+  endErased(realm: number, id: string): void;
+}
+
 /** What every actor of a term shares. */
 export interface ActorWorld {
   readonly gate: Gate;
@@ -70,6 +77,9 @@ export interface ActorWorld {
   readonly ids: IdSource;
   readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
+  readonly watches: Touched;
+  /** Counts refused calls of a user, named by its canonical id. */
+  readonly refusals: { count(realm: Realm, userId: string, call: RefusedCall): void };
   /** Whether this process may answer. */
   readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
@@ -172,6 +182,20 @@ export class Actor {
     this.#turn({ realm, name: "settle", input: {} }, null);
   }
 
+  /** Counts a call that was refused without a turn, after all turns that came before it. */
+  async countRefused(realm: Realm, call: RefusedCall): Promise<void> {
+    const successor = await this.mailbox.run(() => {
+      if (this.isBroken) throw new Unavailable("This user's state is being loaded again");
+      if (this.successor === null) this.#countRefused(realm, call);
+      return this.successor;
+    });
+    await successor?.countRefused(realm, call);
+  }
+
+  #countRefused(realm: Realm, call: RefusedCall): void {
+    this.#world.refusals.count(realm, this.state.user.id, call);
+  }
+
   /** Whether the tables have everything of this user. */
   get isDrained(): boolean {
     return this.#lastBatch?.isDrained ?? true;
@@ -200,6 +224,8 @@ export class Actor {
     this.#checkBounds(call.name);
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
     if (refusal !== null) {
+      const { event } = call.input as Commands["reserve" | "track"]["input"];
+      this.#countRefused(realm, refusedAtCap(event, refusal.code, realm.now()));
       spans?.decided(refused(refusal));
       return { result: refused(refusal), batch: durableOrNull(gate.tip) };
     }
@@ -214,6 +240,7 @@ export class Actor {
       keeping == null || kept === null ? null : { ...keeping.call, ...kept },
       call,
     );
+    if (decision.refusedCall !== null) this.#countRefused(realm, decision.refusedCall);
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
     spans?.decided(decision.result);
     const result = kept === null ? decision.result : { ...decision.result, kept };
@@ -244,13 +271,14 @@ export class Actor {
     first: FirstAnswer | null,
     { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
   ): void {
-    const { gate, budget, idempotency } = this.#world;
+    const { gate, budget, idempotency, watches } = this.#world;
     this.#noteTurn();
     try {
       this.state.apply(changes);
       // Only now: the call itself may name one of them, and nothing would load it again.
       this.#forgetSettled();
       if (changes.length === 0 && first === null) return;
+      watches.touch(this.state.user.realm, this.state.user.id);
       let batch: Batch;
       if (first === null) batch = gate.add(changes);
       else {
@@ -260,6 +288,7 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       this.#lastBatch = batch;
+      if (realm.outbox !== null) noteMessages(batch, changes);
       this.#retainSettled(changes, batch);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
@@ -357,6 +386,12 @@ export class Actor {
 }
 
 const NO_SPEND = {};
+
+function noteMessages(batch: Batch, changes: readonly Change[]): void {
+  for (const change of changes) {
+    if (change.table === "webhook_messages") (batch.messages ??= []).push(change.row);
+  }
+}
 
 /** Whether a decision was refused because of what the whole workspace has. */
 function isAtCap(result: Result<unknown>): boolean {

@@ -8,7 +8,8 @@ import type { Millis } from "../src/domain/plans/period.ts";
 import { newUser, UserState } from "../src/domain/user.ts";
 import { secondsSince } from "../src/observability/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { Actor, type ActorWorld, type Call, type Outcome } from "./actor.ts";
+import type { RefusedCall } from "../src/domain/metering/refused_call.ts";
+import { Actor, type ActorWorld, type Call, type Outcome, type Realm } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
@@ -66,6 +67,12 @@ export class Directory {
     return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
   }
 
+  /** Counts a call of an end-user id that was refused without a turn. */
+  async countRefused(realm: Realm, id: string, call: RefusedCall): Promise<void> {
+    const actor = await this.actorOf(realm.realm, id);
+    await actor.countRefused(realm, call);
+  }
+
   /** The actor of an end-user id; that of the canonical user for an alias. */
   async actorOf(realm: number, id: string): Promise<Actor> {
     return this.#byId.get(realm)?.get(id) ?? await this.#start({ realm, id }) as Actor;
@@ -90,6 +97,8 @@ export class Directory {
   retire(from: Actor, to: Actor): void {
     from.successor = to;
     this.#register(to);
+    const { user } = from.state;
+    this.#world.watches.touch(user.realm, user.id);
   }
 
   /** Puts a call to the user with a key; null when no user of the call's realm has it. */
@@ -112,6 +121,8 @@ export class Directory {
   evict(actor: Actor): void {
     actor.isBroken = true;
     this.#remove(actor);
+    const { realm, id } = actor.state.user;
+    this.#world.watches.endErased(realm, id);
   }
 
   /** Lets go of actors that are idle and had no turn for long. */

@@ -15,11 +15,24 @@ export interface WireAnswer {
   readonly body: string;
 }
 
-/** A key in its realm, with a hash of the call's path and body. */
+/** A key in its realm, with what the call is known by. */
 export interface IdempotentCall {
   readonly realm: number;
   readonly key: string;
+  /**
+   * A hash of path and body as they were sent; for a call that may also come as a part of another one, behind a dot a hash
+   * of path and value, which stands alone where it came as such a part.
+   */
   readonly requestHash: string;
+}
+
+/** Whether two calls under one key are the same: by their texts where both have one, else by their values. */
+function isSameCall(one: IdempotentCall, other: IdempotentCall): boolean {
+  if (one.requestHash === other.requestHash) return true;
+  const [text, value] = one.requestHash.split(".");
+  const [otherText, otherValue] = other.requestHash.split(".");
+  const isByValue = text === "" || otherText === "";
+  return isByValue && value !== undefined && value === otherValue;
 }
 
 /** The first answer to a call. */
@@ -32,7 +45,7 @@ export type IdempotentOutcome<First extends WireAnswer> =
   | { readonly kind: "conflict" };
 
 interface Flight {
-  readonly requestHash: string;
+  readonly call: IdempotentCall;
   readonly ended: Promise<void>;
 }
 
@@ -98,15 +111,15 @@ export class Idempotency {
     while (true) {
       const flight = this.#flights.get(name);
       if (flight === undefined) break;
-      if (flight.requestHash !== call.requestHash) return { kind: "conflict" };
+      if (!isSameCall(flight.call, call)) return { kind: "conflict" };
       await flight.ended;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#flights.set(name, { requestHash: call.requestHash, ended: promise });
+    this.#flights.set(name, { call, ended: promise });
     try {
       const known = await this.#find(call);
       if (known === null) return { kind: "first", answer: await first() };
-      if (known.requestHash !== call.requestHash) return { kind: "conflict" };
+      if (!isSameCall(known, call)) return { kind: "conflict" };
       return { kind: "replayed", answer: known };
     } finally {
       this.#flights.delete(name);

@@ -174,7 +174,7 @@ function decideMerge(
     to.breakDown();
     throw error;
   }
-  const alias = from.state.recorded ? from.state.user.key : null;
+  const alias = from.state.user.key;
   return { result: kept === null ? result : { ...result, kept }, alias, batches: [to.unwritten] };
 }
 

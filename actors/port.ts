@@ -5,6 +5,7 @@
 import type { Amount } from "../src/domain/amount.ts";
 import type { UserKey } from "../src/domain/ids.ts";
 import type { HistoryCounts } from "../src/domain/merging/merge_report.ts";
+import type { RefusalRow } from "../src/domain/metering/refused_call.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import type { Change, OlderRows, UserRows } from "../src/domain/user.ts";
 
@@ -118,6 +119,17 @@ export interface UserStore {
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
 }
 
+/** Where counts of refused calls are written. */
+export interface RefusalStore {
+  /**
+   * Adds rows to those that are stored, alike to alike, in one transaction that holds their cells.
+   *
+   * @returns false when nobody knows whether they were written
+   * @throws when they were not
+   */
+  add(cells: readonly number[], rows: readonly RefusalRow[]): Promise<boolean>;
+}
+
 /** A batch that is durable in the journal. */
 export interface AppendedBatch {
   readonly seq: number;
@@ -150,6 +162,13 @@ export interface Lease {
 /** The storage could not be reached, or the write's outcome is unknown: retryable, never an answer. */
 export class Unavailable extends Error {
   override readonly name = "Unavailable";
+}
+
+/** The cell of a workspace is not here any more: its owner is to be asked. */
+export class CellGone extends Unavailable {
+  constructor() {
+    super("The workspace has moved to another process");
+  }
 }
 
 /** This process may not answer: its last beat is too old, or its term has ended. */

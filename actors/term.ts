@@ -10,10 +10,13 @@ import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
-import type { CellParts, Lease, Totals, UserStore } from "./port.ts";
+import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { Watches } from "./watches.ts";
+import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { WebhookMessage } from "../src/domain/messages/message.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans } from "../src/observability/spans.ts";
@@ -22,12 +25,15 @@ import type { Spans } from "../src/observability/spans.ts";
 export interface TermOptions {
   readonly lease: Lease;
   readonly store: UserStore;
+  readonly refusalStore: RefusalStore;
   readonly ids: IdSource;
   readonly realNow: () => Millis;
   /** What the process counts; by default counts that nobody reads. */
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
   readonly spans?: Spans | null;
+  /** Told of the messages of each batch that became durable. */
+  readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
 }
 
 /** The runtime of one member. */
@@ -39,6 +45,9 @@ export class Term {
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
+  /** Who waits for a user to change. */
+  readonly watches = new Watches(this);
+  readonly refusals: Refusals;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
@@ -48,15 +57,18 @@ export class Term {
   #fault: Error | null = null;
 
   constructor(options: TermOptions) {
-    const { lease, store, ids, realNow } = options;
-    const { counts = new RuntimeCounts(), spans = null } = options;
+    const { lease, store, refusalStore, ids, realNow } = options;
+    const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
     this.drain = new Drain(lease.journal, onFault, counts, spans);
     this.gate = new Gate({
       journal: lease.journal,
-      onAppended: (batch, appended) => this.drain.add(batch, appended),
+      onAppended: (batch, appended) => {
+        this.drain.add(batch, appended);
+        if (batch.messages !== null) onMessages?.(batch.messages);
+      },
       room: () => this.drain.room(),
       onFault,
       counts,
@@ -64,6 +76,7 @@ export class Term {
     });
     this.budget = new Budget(realNow);
     this.idempotency = new Idempotency(store, realNow);
+    this.refusals = new Refusals({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
     const world: ActorWorld = {
       gate: this.gate,
@@ -73,6 +86,8 @@ export class Term {
       isValid,
       flush: () => this.flush(),
       idempotency: this.idempotency,
+      watches: this.watches,
+      refusals: this.refusals,
       counts,
       mailboxes: this.mailboxes,
       spans,
@@ -106,7 +121,8 @@ export class Term {
   }
 
   /**
-   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables.
+   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables, counts of refused
+   * calls included.
    *
    * @throws Error when something is left: the next owner would not know of it (rule 5)
    */
@@ -114,13 +130,16 @@ export class Term {
     this.directory.dropRealms(realms);
     this.idempotency.dropRealms(realms);
     this.budget.drop(workspaces, realms);
+    this.watches.dropRealms(realms);
     this.assertEmpty({ workspaces, realms });
   }
 
   /** @throws Error when anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
-      if (this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) > 0) {
+      const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
+        this.refusals.sizeOf(realm) + this.watches.sizeOf(realm);
+      if (left > 0) {
         throw new Error(`Something of realm ${realm} is still in memory`);
       }
     }
@@ -158,7 +177,9 @@ export class Term {
     this.gate.close(this.#fault);
     this.drain.close(this.#fault);
     this.doors.close(this.#fault);
+    this.watches.close(this.#fault);
     this.directory.close();
+    this.refusals.close();
     this.#end(fault);
   }
 
@@ -166,6 +187,7 @@ export class Term {
   async close(): Promise<void> {
     try {
       await this.flush();
+      await this.refusals.write();
     } finally {
       this.fail(new Stopping("The service is stopping"));
       await this.#lease.close();

@@ -3,6 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
+import { BATCHES } from "./batch.ts";
 import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
@@ -21,10 +22,12 @@ import { PRIVACY } from "./privacy.ts";
 import { PAGES } from "./reference/pages.ts";
 import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
+import { REFUSALS } from "./refusals.ts";
 import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
+import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./usage_stream.ts";
 import { USERS } from "./users.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
@@ -32,12 +35,15 @@ import { isKeyless, runPassedKeyless } from "./run_keyless.ts";
 import { runPassed } from "./run_anywhere.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
-import type { PassedHandlers, Service, Serving } from "../src/service/service.ts";
+import type { PassedHandlers } from "../src/service/member_link.ts";
+import type { Service, Serving } from "../src/service/service.ts";
 
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
+  ...BATCHES,
   ...USERS,
+  ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
   ...CUSTOMERS,
@@ -46,6 +52,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...PRIVACY,
   ...EXPORT,
   ...EVENTS,
+  ...REFUSALS,
   ...TEST_CLOCK,
 ];
 
@@ -95,7 +102,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
 
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map(ENDPOINTS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyed = new Map([...ENDPOINTS, ...BETWEEN_MEMBERS].map((endpoint) => [endpoint.doc.id, endpoint]));
   const keyless = new Map(KEYLESS.map((endpoint) => [endpoint.doc.id, endpoint]));
   return {
     onCall: (call) => {
@@ -119,11 +126,11 @@ function passedHandlers(service: Service): PassedHandlers {
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
   const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  if (!isForBrowsers(endpoint.access)) {
-    return (context: Context) => handle(context, endpoint, service, watch);
-  }
-  return async (context: Context) =>
-    allowOrigin(context.req.raw, await handle(context, endpoint, service, watch), service);
+  const answer = endpoint === streamUsage
+    ? (context: Context) => handleStream(context, service, watch)
+    : (context: Context) => handle(context, endpoint, service, watch);
+  if (!isForBrowsers(endpoint.access)) return answer;
+  return async (context: Context) => allowOrigin(context.req.raw, await answer(context), service);
 }
 
 /**

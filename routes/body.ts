@@ -6,6 +6,7 @@
 
 import { Buffer } from "node:buffer";
 import { giveBytes, inTime, takeBytes } from "./arrival.ts";
+import type { Definition } from "./definition.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS, REQUEST_LIMITS } from "../src/process/limits.ts";
 
@@ -18,18 +19,26 @@ export interface RequestInput {
   readonly text: string;
 }
 
+/** What of a definition the reading of a body goes by. */
+type BodyKind = Pick<Definition, "isBatch">;
+
+function bytesMaxOf({ isBatch }: BodyKind): number {
+  return isBatch === true ? REQUEST_LIMITS.batchBytesMax : REQUEST_LIMITS.bodyBytesMax;
+}
+
 /** Reads and parses a JSON object body. A small body that has arrived is parsed by the runtime in one call. */
-export function readMembers(request: Request): Promise<Members> {
-  return isSmall(request)
-    ? inTime(request.json().then(allowedMembersOf, refuseJson))
-    : readBody(request).then(({ members }) => members);
+export function readMembers(request: Request, kind: BodyKind = {}): Promise<Members> {
+  return isSmall(request, bytesMaxOf(kind))
+    ? inTime(request.json().then((value) => allowedMembersOf(value, kind), refuseJson))
+    : readBody(request, kind).then(({ members }) => members);
 }
 
 /** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
-export async function readBody(request: Request): Promise<RequestInput> {
-  const text = isSmall(request)
+export async function readBody(request: Request, kind: BodyKind = {}): Promise<RequestInput> {
+  const bytesMax = bytesMaxOf(kind);
+  const text = isSmall(request, bytesMax)
     ? decode(await inTime(request.bytes().catch(refuseBody)))
-    : await readChunks(request.body);
+    : await readChunks(request.body, bytesMax);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;
   try {
@@ -39,23 +48,23 @@ export async function readBody(request: Request): Promise<RequestInput> {
   }
   const members = membersOf(value);
   // A forbidden character can reach a parsed value only through an escape.
-  if (text.includes("\\u")) refuseForbiddenText(members);
+  if (kind.isBatch !== true && text.includes("\\u")) refuseForbiddenText(members);
   return { members, text };
 }
 
 /** Whether a body is short and says so; refuses one that says it is too long. */
-function isSmall({ headers }: Request): boolean {
+function isSmall({ headers }: Request, bytesMax: number): boolean {
   const declared = headers.get("content-length");
   if (declared === null) return false;
   const bytes = Number(declared);
-  if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+  if (bytes > bytesMax) refuseSize(bytesMax);
   // Chunks are counted whatever length was declared beside them.
   return bytes <= BODY_LIMITS.smallBytesMax && headers.get("transfer-encoding") === null;
 }
 
-function allowedMembersOf(value: unknown): Members {
+function allowedMembersOf(value: unknown, { isBatch }: BodyKind): Members {
   const members = membersOf(value);
-  refuseForbiddenText(members);
+  if (isBatch !== true) refuseForbiddenText(members);
   return members;
 }
 
@@ -183,13 +192,16 @@ function refuseJson(error: unknown): never {
 }
 
 /** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
-async function readChunks(body: ReadableStream<Uint8Array> | null): Promise<string> {
+async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<string> {
   if (body === null) return "";
   const reader = body.getReader();
-  return decode(await inTime(collect(reader), () => void reader.cancel().catch(() => {})));
+  return decode(await inTime(collect(reader, bytesMax), () => void reader.cancel().catch(() => {})));
 }
 
-async function collect(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array> {
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  bytesMax: number,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   let taken = 0;
@@ -198,7 +210,7 @@ async function collect(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
       const { done, value } = await reader.read().catch(refuseBody);
       if (done) return Buffer.concat(chunks);
       bytes += value.byteLength;
-      if (bytes > REQUEST_LIMITS.bodyBytesMax) refuseSize();
+      if (bytes > bytesMax) refuseSize(bytesMax);
       if (bytes > BODY_LIMITS.smallBytesMax) {
         takeBytes(bytes - taken);
         taken = bytes;
@@ -246,6 +258,6 @@ function forbiddenText(path: string): Refused {
   return invalidMember(path, "must not contain U+0000 or a lone surrogate");
 }
 
-function refuseSize(): never {
-  throw new Refused("payload_too_large", `The body is larger than ${REQUEST_LIMITS.bodyBytesMax} bytes`);
+function refuseSize(bytesMax: number): never {
+  throw new Refused("payload_too_large", `The body is larger than ${bytesMax} bytes`);
 }

@@ -20,6 +20,11 @@ export interface Definition {
   readonly hasNoBody?: boolean;
   /** Members that look like a slip of the caller, each with what to write in its place. */
   readonly slips?: Readonly<Record<string, string>>;
+  /**
+   * Whether a call is many: its body may be larger, and its handler counts each element against the rate limit and looks at
+   * the texts of each.
+   */
+  readonly isBatch?: boolean;
   /** Whether a nested `options` object may hold members of the body. */
   readonly hasOptions?: boolean;
   readonly doc: EndpointDoc;

@@ -11,7 +11,8 @@ import { hashOf } from "../src/secrets/hash.ts";
 import type { Caller } from "../src/tenant/registry.ts";
 import { type Answer, type Handled, readAnswer } from "./answer.ts";
 import { authenticate, authorize, authorizeAdmin } from "./auth.ts";
-import { type Members, readMembers, refuseForbiddenText } from "./body.ts";
+import { type Members, readMembers, refuseForbiddenText, type RequestInput } from "./body.ts";
+import { valueHash } from "./canonical.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { checkInput, readInput } from "./input.ts";
 import type { Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
@@ -56,7 +57,11 @@ export function keylessEndpointsOn<World>() {
 }
 
 /** Lets a caller in: refuses an unknown key, and a call that the key may not make. */
-function admit<World extends KeyedWorld>(request: Request, endpoint: Endpoint<World>, source: Source<World>) {
+export function admit<World extends KeyedWorld>(
+  request: Request,
+  endpoint: Endpoint<World>,
+  source: Source<World>,
+) {
   const { world, caller } = authenticate(request, source);
   return { world, caller, endUser: authorize(request, endpoint.access, caller, world.clock.now()) };
 }
@@ -73,17 +78,18 @@ export async function handle<World extends KeyedWorld>(
   try {
     const { world, caller, endUser } = admit(request, endpoint, source);
     // The owner counts. Where that is this process, a call above the rate is refused before its body is read.
-    const isCounted = world.term.doors.isOpen(caller.app.cell);
-    if (isCounted) countCall(world, caller);
+    const countsItself = endpoint.isBatch === true;
+    const isCounted = countsItself || world.term.doors.isOpen(caller.app.cell);
+    if (isCounted && !countsItself) countCall(world, caller);
     const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
     let call: CheckedCall<World>;
     try {
       // The text of a body is needed for the hash of a call with a key alone.
       const { members, text } = key === null && endpoint.method === "POST"
-        ? { members: await readMembers(request), text: "" }
+        ? { members: await readMembers(request, endpoint), text: "" }
         : await readInput(context, endpoint);
       const input = checkInput(endpoint, members);
-      const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, text);
+      const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, { members, text });
       call = { endpoint, caller, endUser, members, input, url: request.url, idempotent, isCounted };
     } catch (error) {
       if (!isCounted) await countAnywhere(world, caller);
@@ -97,15 +103,17 @@ export async function handle<World extends KeyedWorld>(
 
 /** What an idempotent call is known by. */
 function idempotentCall(
-  endpoint: Endpoint<never>,
+  endpoint: Pick<Endpoint<never>, "method" | "path" | "mayBeInBatch">,
   { realm }: Caller,
   key: string,
-  bodyText: string,
+  { members, text }: RequestInput,
 ): IdempotentCall {
   if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw invalidMember("Idempotency-Key", "must have 1 to 200 characters");
   }
-  return { realm: realm.realm, key, requestHash: hashOf(`${endpoint.method} ${endpoint.path}\n${bodyText}`) };
+  const hash = hashOf(`${endpoint.method} ${endpoint.path}\n${text}`);
+  const requestHash = endpoint.mayBeInBatch === true ? hash + valueHash(endpoint.path, members) : hash;
+  return { realm: realm.realm, key, requestHash };
 }
 
 /** Handles a request to an endpoint without an API key. */

@@ -22,7 +22,7 @@ export async function readInput(context: Context, definition: Definition): Promi
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
   const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
-  const body = method === "GET" || hasNoBody === true ? NONE : await readBody(request);
+  const body = method === "GET" || hasNoBody === true ? NONE : await readBody(request, definition);
   if (method === "DELETE") refuseTwice(query.members, body.members);
   const asked = inQuery === undefined
     ? query.members

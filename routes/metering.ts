@@ -145,9 +145,10 @@ const release = endpoint({
 });
 
 /** `POST /v1/track`: count work done without a reservation. */
-const track = endpoint({
+export const track = endpoint({
   method: "POST",
   path: "/v1/track",
+  mayBeInBatch: true,
   access: "secret",
   input: trackInput,
   slips: TRACK_SLIPS,

@@ -13,6 +13,7 @@ import charges from "./0009_charges.sql" with { type: "text" };
 import identitySecrets from "./0010_identity_secrets.sql" with { type: "text" };
 import prices from "./0011_prices.sql" with { type: "text" };
 import members from "./0012_members.sql" with { type: "text" };
+import refusals from "./0013_refusals.sql" with { type: "text" };
 import webhooks from "./0014_webhooks.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -34,5 +35,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0010_identity_secrets", sql: identitySecrets },
   { name: "0011_prices", sql: prices },
   { name: "0012_members", sql: members },
+  { name: "0013_refusals", sql: refusals },
   { name: "0014_webhooks", sql: webhooks },
 ];

@@ -129,6 +129,7 @@ export const sweepAnswer = z.strictObject({
   idempotencyRecords: rowCount,
   historyRows: rowCount,
   promptLogs: rowCount,
+  refusals: rowCount,
   erasures: rowCount,
 });
 

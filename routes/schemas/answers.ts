@@ -7,15 +7,15 @@ import { balance, counter, duplicates, event, period, subRef, subscription, time
 /** An answer that says nothing but that the call was done. */
 export const nothing = z.strictObject({});
 
-const reasons = z.array(
-  z.enum([
-    "limit_reached",
-    "reservation_headroom_exceeded",
-    "unmatched_event",
-    "no_subscription",
-    "unpriced_model",
-  ]),
-);
+const REASONS = [
+  "limit_reached",
+  "reservation_headroom_exceeded",
+  "unmatched_event",
+  "no_subscription",
+  "unpriced_model",
+] as const;
+
+const reasons = z.array(z.enum(REASONS));
 
 export const reserveAnswer = z.strictObject({
   allowed: z.boolean(),
@@ -63,6 +63,19 @@ export const trackAnswer = z.strictObject({
   counters: z.array(counter),
   cost,
   warnings,
+});
+
+export const trackBatchAnswer = z.strictObject({
+  results: z.array(
+    z.union([
+      z.strictObject({ ok: z.literal(true), data: trackAnswer }),
+      z.strictObject({
+        ok: z.literal(false),
+        error: z.strictObject({ code: z.string(), message: z.string(), details: z.unknown().optional() })
+          .describe("What the event alone would have been refused with"),
+      }),
+    ]),
+  ).describe("In the order of the events: what `POST /v1/track` would have answered to each"),
 });
 
 export const canUseAnswer = z.strictObject({
@@ -136,6 +149,9 @@ export const usageAnswer = z.strictObject({
   ...usageMembers,
   duplicateActiveSubscriptions: duplicates.nullable().optional().describe("With a secret key only"),
 });
+
+export const usageStreamAnswer = z.string()
+  .describe("Events: usage, with the object that getUsage answers as its data, and end, with { reason }");
 
 export const usageMeAnswer = z.strictObject(usageMembers);
 
@@ -316,6 +332,23 @@ export const eventsAnswer = z.strictObject({
   limit: z.int(),
   offset: z.int(),
   logPromptsEnabled: z.boolean(),
+});
+
+export const refusalsAnswer = z.strictObject({
+  refusals: z.array(z.strictObject({
+    userId: z.string(),
+    event: z.string(),
+    reasons: z.array(
+      z.enum([...REASONS, "workspace_limit_reached", "test_quota_exceeded", "ai_budget_exceeded"]),
+    ),
+    groupIds: z.array(z.string())
+      .describe("The groups without room for the newest call, in the plan's order"),
+    count: z.int().min(1),
+    firstAt: time,
+    lastAt: time,
+  })).describe("Newest first by lastAt"),
+  limit: z.int(),
+  offset: z.int(),
 });
 
 export const captureAnswer = z.strictObject({ accepted: z.literal(true) });

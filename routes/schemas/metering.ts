@@ -50,6 +50,16 @@ export const reserveInput = z.object({
   ),
 });
 
+/** `POST /v1/track/batch`. Each event is checked by itself, so that one at fault refuses that one alone. */
+export const trackBatchInput = z.object({
+  events: z.array(
+    z.unknown().meta({
+      type: "object",
+      description: "A body of `POST /v1/track`, with an `idempotencyKey` of 1 to 200 characters if you like.",
+    }),
+  ).min(1).max(REQUEST_LIMITS.batchEventsMax).describe("1 to 500 events."),
+});
+
 export const trackInput = z.object({
   ...call,
   costCents: amount.nullish().describe("The event's cost, for reports. " + COUNTED_COST),

@@ -8,6 +8,7 @@ import { Credits } from "./credits.ts";
 import { Customers } from "./customers.ts";
 import { Events } from "./events.ts";
 import { Metering } from "./metering.ts";
+import { Refusals } from "./refusals.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import { TestClock } from "./test_clock.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
@@ -26,6 +27,8 @@ export class HoldfastClient extends Metering {
   readonly plans: Plans;
   /** Reads metered events. */
   readonly events: Events;
+  /** Reads who met a limit. */
+  readonly refusals: Refusals;
   /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
   /** Reads and moves the clock of test mode. */
@@ -42,6 +45,7 @@ export class HoldfastClient extends Metering {
     this.credits = new Credits(transport);
     this.plans = new Plans(transport);
     this.events = new Events(transport);
+    this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
     this.testClock = new TestClock(transport);
   }
@@ -90,6 +94,7 @@ export function createClient(options: ClientOptions): HoldfastClient {
 }
 
 export { HoldfastError } from "./errors.ts";
+export { TrackError } from "./track_later.ts";
 export { signEndUserToken } from "./end_user_token.ts";
 export { verifyWebhook } from "./webhooks.ts";
 export type {
@@ -137,6 +142,7 @@ export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts"
 export type { ChargedAmount, EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
 export type {
   Actual,
+  BatchResult,
   CallSize,
   CanUseAnswer,
   CommitAnswer,
@@ -151,9 +157,11 @@ export type {
   GroupStanding,
   Held,
   HeldSize,
+  LaterEvent,
   LimitReachedDetails,
   ModelUsage,
   NotHeld,
+  OnTrackError,
   ReleaseOptions,
   ReportedUsage,
   ReserveAnswer,
@@ -167,6 +175,7 @@ export type {
   Warning,
 } from "./metering_shapes.ts";
 export type { Metering } from "./metering.ts";
+export type { Refusal, RefusalPage, RefusalQuery, Refusals } from "./refusals.ts";
 export type { RetryPolicy } from "./retry.ts";
 export type {
   Counter,
@@ -196,6 +205,7 @@ export type {
 } from "./subscriptions.ts";
 export type { TestClock, TestClockAnswer } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
+export type { UsageCalls, WatchConnection, WatchEnd, WatchOptions } from "./usage_calls.ts";
 export type {
   CreditsMessageData,
   SubscriptionMessageData,

@@ -17,15 +17,22 @@ import type {
   Usage,
 } from "./metering_shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
+import { TrackLater } from "./track_later.ts";
 import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
 
 /** The calls that meter. */
 export class Metering {
+  /** Reads usage: `usage(...)` once, `usage.watch(...)` as it changes. */
+  readonly usage: UsageCalls;
   readonly #transport: Transport;
+  readonly #later: TrackLater;
 
   /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.usage = usageCallsOf(transport);
+    this.#later = new TrackLater(transport, transport.onTrackError);
   }
 
   /**
@@ -126,6 +133,41 @@ export class Metering {
   }
 
   /**
+   * Hands over an event that is sent later, with up to a hundred others, within a second: for work that has been done and
+   * is only counted. Each counts once however often it is sent. What is refused goes to `onTrackError`, else to `flush`.
+   * The rest is sent at the end of a Node or Deno process, but not by `process.exit()`.
+   *
+   * @example
+   * ```ts
+   * client.trackLater("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
+   *   usage: { inputTokens: 4000, outputTokens: 120 },
+   * });
+   * client.trackLater("user_1", "image.render");
+   * await client.flush();
+   * const { events } = await client.events.list({ userId: "user_1" });
+   * console.log(events.length); // 2
+   * ```
+   */
+  trackLater(
+    userId: string,
+    event: string,
+    quantity?: number,
+    metadata?: Metadata,
+    options: TrackOptions = {},
+  ): void {
+    this.#later.add({ ...options, userId, event, quantity, metadata });
+  }
+
+  /**
+   * Sends every event that `trackLater` was given.
+   *
+   * @throws AggregateError of a `TrackError` for each event that was not counted and that nobody was told of
+   */
+  flush(): Promise<void> {
+    return this.#later.flush();
+  }
+
+  /**
    * Says what a reserve would answer now, and reserves nothing: for greying out a button, not for guarding work.
    *
    * @example
@@ -166,24 +208,6 @@ export class Metering {
     call?: CallOptions,
   ): Promise<Explanation> {
     return this.#ask("/explain", { ...options, userId, event, quantity, metadata }, call);
-  }
-
-  /**
-   * Reads the counters and credits of a user. With a public key and an end-user token leave `userId` out.
-   *
-   * @param event lists only groups whose rules cover this event
-   * @example
-   * ```ts
-   * const { counters, period } = await client.usage("user_1", "image.render");
-   * console.log(counters[0]?.remaining); // 100
-   * console.log(period?.end); // "2026-02-15T12:00:00.000Z"
-   * ```
-   */
-  usage(userId?: string, event?: string, call?: CallOptions): Promise<Usage> {
-    return this.#transport.send(
-      { method: "GET", path: "/usage", access: "any", query: { userId, event } },
-      call,
-    );
   }
 
   /**

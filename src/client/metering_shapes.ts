@@ -1,6 +1,14 @@
 // What metering calls take and answer. Specification, "Reservations"; sections 4 and 5 of the decisions.
 
-import type { Counter, CreditBalance, DuplicateActiveSubscriptions, Period, Unit } from "./shapes.ts";
+import type { HoldfastError } from "./errors.ts";
+import type {
+  Counter,
+  CreditBalance,
+  DuplicateActiveSubscriptions,
+  Metadata,
+  Period,
+  Unit,
+} from "./shapes.ts";
 
 /** Sizes of a call; which one counts depends on the unit of each limit group. */
 export interface CallSize {
@@ -299,3 +307,22 @@ export interface Usage {
   /** With a secret key only. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
 }
+
+/** An event as it was handed to `trackLater`. */
+export interface LaterEvent extends TrackOptions {
+  readonly userId: string;
+  readonly event: string;
+  readonly quantity?: number | undefined;
+  readonly metadata?: Metadata | undefined;
+}
+
+/** Is told of an event that was not counted. */
+export type OnTrackError = (error: HoldfastError, event: LaterEvent) => void;
+
+/** What became of one event of a batch. */
+export type BatchResult =
+  | { readonly ok: true; readonly data: TrackAnswer }
+  | {
+    readonly ok: false;
+    readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
+  };

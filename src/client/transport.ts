@@ -4,6 +4,7 @@
 
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
+import type { OnTrackError } from "./metering_shapes.ts";
 import { addressOf, bodyOf } from "./wire.ts";
 
 /** Sends a request as the global `fetch` does. */
@@ -36,6 +37,8 @@ export interface ClientOptions {
   readonly fetch?: Fetch | undefined;
   /** Called before each retry, for logs and metrics. */
   readonly onRetry?: ((notice: RetryNotice) => void) | undefined;
+  /** Called with each event of `trackLater` that was not counted; without it `flush` rejects with them. */
+  readonly onTrackError?: OnTrackError | undefined;
 }
 
 /** Options of one call. */
@@ -68,6 +71,8 @@ export interface WireCall {
   readonly access: Access;
   readonly query?: object;
   readonly body?: object;
+  /** The body's JSON text, where it was written before. */
+  readonly text?: string;
   /** Whether a POST changes nothing and so needs no idempotency key. */
   readonly isRead?: boolean;
   /** The least time for one try, unless the call itself sets one. */
@@ -103,9 +108,48 @@ export class Transport {
     if (this.#isPublic) refusePublicKey(wire);
     const url = addressOf(this.#baseUrl, wire.path, wire.query);
     const init: RequestInit = { method: wire.method, headers: await this.#headersOf(wire, call) };
-    if (wire.body !== undefined) init.body = bodyOf(wire.body);
+    if (wire.text !== undefined) init.body = wire.text;
+    else if (wire.body !== undefined) init.body = bodyOf(wire.body);
     const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, init));
     return dataOf(answer) as Data;
+  }
+
+  /** How often calls are retried, and after which pauses. */
+  get retries(): RetryPolicy {
+    return this.#retries;
+  }
+
+  /** Whether each try gets an end-user token of its own. */
+  get fetchesTokens(): boolean {
+    return typeof this.#options.endUserToken === "function";
+  }
+
+  /** Waits as long as a pause between tries may take; rejects with the signal's reason when it is aborted. */
+  wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#pause(ms, signal);
+  }
+
+  /** Opens a stream of events, in one try. Resolves to its body when the service has let it in. */
+  async openStream(
+    wire: WireCall,
+    call: CallOptions,
+    signal: AbortSignal,
+  ): Promise<ReadableStream<Uint8Array>> {
+    if (this.#isPublic) refusePublicKey(wire);
+    const url = addressOf(this.#baseUrl, wire.path, wire.query);
+    const headers = await this.#headersOf(wire, call);
+    headers.set("accept", "text/event-stream");
+    const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
+    const response = await send(url, { method: wire.method, headers, signal });
+    const { ok, status, body } = response;
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    if (ok && isStream && body !== null) return body;
+    readAnswer(response, await response.text());
+    throw badAnswer(status, response.headers.get("x-request-id"), null);
+  }
+
+  get onTrackError(): OnTrackError | null {
+    return this.#options.onTrackError ?? null;
   }
 
   /** Reads a document that needs no key and has no envelope: an export. */
@@ -139,7 +183,7 @@ export class Transport {
       (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
     const members = {
       "authorization": `Bearer ${apiKey}`,
-      "content-type": wire.body === undefined ? undefined : "application/json",
+      "content-type": wire.body === undefined && wire.text === undefined ? undefined : "application/json",
       "idempotency-key": isWrite ? call.idempotencyKey ?? newKey() : undefined,
       "x-request-id": call.requestId,
       "x-end-user-token": token,

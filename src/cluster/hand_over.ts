@@ -21,12 +21,12 @@ export async function handOver(
 ): Promise<boolean> {
   const { term, writer, hub, owners, counts } = parts;
   const { doors } = term;
-  // Most of the drain's work is done while the doors are open.
-  await term.flush();
+  // Most of the work is done while the doors are open.
+  await writeAll(parts, cells);
   const startedAt = performance.now();
   let isQuiet = false;
   try {
-    isQuiet = await within(closedMs, doors.shut(cells).then(() => term.flush()));
+    isQuiet = await within(closedMs, doors.shut(cells).then(() => writeAll(parts, cells)));
   } finally {
     // Also where the flush failed because a beat is late: the term may go on.
     if (!isQuiet) doors.open(cells);
@@ -53,10 +53,17 @@ export async function handOver(
   if (to === null) hub?.noteAll(note);
   else hub?.note(to, note);
   doors.give(cells);
+  parts.sender.given(cells);
   counts.cellsHandedOver += cells.length;
   counts.handOverSeconds.observe((performance.now() - startedAt) / 1000);
   log("debug", "Handed cells over", { cells: cells.length, to });
   return true;
+}
+
+/** Writes what is in memory and not in the tables. */
+async function writeAll({ term, registry }: MemberParts, cells: readonly number[]): Promise<void> {
+  await term.flush();
+  await term.refusals.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
 }
 
 /** Whether something ends within a time. */

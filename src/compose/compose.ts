@@ -9,6 +9,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { Amount } from "../domain/amount.ts";
 import type { GenerateInput } from "../domain/metering/generate.ts";
+import { refusedAtCap } from "../domain/metering/refused_call.ts";
 import { centsOf } from "../domain/pricing/usage.ts";
 import { readProviderUsage } from "../domain/pricing/provider_usage.ts";
 import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
@@ -54,7 +55,7 @@ export interface ComposeWorld {
 
 type ComposeTerm = Pick<Term, "flush" | "spend" | "ended"> & {
   readonly budget: Pick<Budget, "refusal" | "aiRefusal">;
-  readonly directory: Pick<Directory, "runById">;
+  readonly directory: Pick<Directory, "runById" | "countRefused">;
 };
 
 /** Composes; null for a user who opted out. Refusals come in the decided order. */
@@ -79,7 +80,10 @@ export async function compose(world: ComposeWorld, call: ComposeCall): Promise<R
   }
   const limit = term.budget.refusal(realm.caps, realm.mode) ?? term.budget.aiRefusal(realm.caps);
   if (limit !== null) {
-    await term.flush();
+    const call = refusedAtCap(eventOf(type), limit.code, realm.now());
+    const counted = term.directory.countRefused(realm, userId, call);
+    // What can't be counted is refused all the same.
+    await Promise.all([term.flush(), counted.catch(() => {})]);
     return refused(limit);
   }
   const reader = outputReaderOf(type);
@@ -89,6 +93,11 @@ export async function compose(world: ComposeWorld, call: ComposeCall): Promise<R
   if (!user.ok) return user;
   const prompt = await fillPrompt(world, call, type, user.answer);
   return await generate({ term, realm, type, reader, modelServer, user: user.answer, prompt });
+}
+
+/** The event that a generation is metered as. */
+function eventOf({ name }: ComposeType): string {
+  return `compose.${name}`;
 }
 
 /** The refusal of a call that lacks vars: each is named. */
@@ -198,7 +207,7 @@ function generationOf({ type, user, prompt }: Asking, usage: Usage, output: Json
   const members = { type: type.name, model: type.model.id };
   return {
     ...members,
-    event: `compose.${type.name}`,
+    event: eventOf(type),
     metadata: { text: JSON.stringify(members), members },
     ...usage,
     // What goes into the event's log, where the rules of prompt logs allow it.

@@ -79,5 +79,6 @@ export function decide<Name extends CommandName>(
   if (!draft.isEmpty && !state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
   for (const change of messagesOf(draft, context)) draft.appendRecord(change);
-  return { result, changes: draft.changes(), operations: draft.operations, issued: draft.issued };
+  const { operations, issued, refusedCall } = draft;
+  return { result, changes: draft.changes(), operations, issued, refusedCall };
 }

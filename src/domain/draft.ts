@@ -8,6 +8,7 @@ import type { MeteringEvent } from "./metering/event.ts";
 import { type Message, type MessageData, type MessageType, subscriptionData } from "./messages/message.ts";
 import { Overlay } from "./overlay.ts";
 import type { Millis } from "./plans/period.ts";
+import type { RefusedCall } from "./metering/refused_call.ts";
 import type { Reservation } from "./metering/reservation.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
@@ -22,6 +23,8 @@ export class Draft {
   operations = 0;
   /** Credit balances that the changes issue. */
   issued = 0;
+  /** The call, where it was refused. */
+  refusedCall: RefusedCall | null = null;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;

@@ -1,5 +1,6 @@
 // What a decision comes to: an answer or a refusal, and the changes that must be durable before either is told.
 
+import type { RefusedCall } from "./metering/refused_call.ts";
 import type { Refusal } from "./refusal.ts";
 import type { Change } from "./user.ts";
 
@@ -16,6 +17,8 @@ export interface Decision<Answer> {
   readonly operations: number;
   /** Credit balances issued. */
   readonly issued: number;
+  /** What is counted of a reserve or track that was refused; null for all else. */
+  readonly refusedCall: RefusedCall | null;
 }
 
 /** A result that carries an answer. */

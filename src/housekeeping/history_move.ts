@@ -14,34 +14,46 @@ import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts"
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusals">;
   /** Writes outside of the journal, which only the owner of a cell can make. */
   readonly inCell: InCell;
 }
 
 /** What moves beside the calls use of a running term. */
 export interface MovesWorld extends MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "doors">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusals" | "doors">;
   readonly database: Database;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
 
 const ALIASES_MAX = 100;
 
-/** Moves all history of an alias; answers how many rows moved. The caller is inside the realm's cell. */
-export function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
-  return inSteps(world, () => moveSome(world, realm, alias));
+/**
+ * Moves the history of an alias that is short enough to move within a call; what else there is, such as many refused
+ * calls, is left to the background. The caller is inside the realm's cell.
+ */
+export async function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey): Promise<void> {
+  await inSteps(world, () => moveSome(world, realm, alias), MERGE_LIMITS.callStepsMax);
 }
 
 /** Moves some history of an alias; answers how many rows moved, fewer than a step has when none are left. */
-function moveSome({ inCell }: MoveWorld, { cell }: Realm, alias: UserKey): Promise<number> {
-  return inCell(cell, (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax));
+async function moveSome({ term, inCell }: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
+  // What was counted under the alias's own id would be written behind the back of the last step.
+  await term.refusals.write([realm.realm]);
+  return await inCell(
+    realm.cell,
+    (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax),
+  );
 }
 
-async function inSteps({ term }: MoveWorld, step: () => Promise<number>): Promise<number> {
+async function inSteps(
+  { term }: MoveWorld,
+  step: () => Promise<number>,
+  stepsMax = Infinity,
+): Promise<number> {
   await term.flush();
   let rows = 0;
-  while (term.isServing) {
+  for (let steps = 0; steps < stepsMax && term.isServing; steps++) {
     const startedAt = performance.now();
     const moved = await step();
     rows += moved;

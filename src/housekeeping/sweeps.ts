@@ -14,6 +14,7 @@ import { SWEEP_LIMITS } from "../process/limits.ts";
 import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
+import { sweepRefusals } from "./refusal_retention.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
 
 /** What sweeps use of a running term. */
@@ -35,6 +36,7 @@ export interface SweepCounts {
   readonly idempotencyRecords: number;
   readonly historyRows: number;
   readonly promptLogs: number;
+  readonly refusals: number;
   readonly erasures: number;
 }
 
@@ -44,8 +46,9 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const idempotencyRecords = await runSweep(world, "idempotency");
   const historyRows = await runSweep(world, "history");
   const promptLogs = await runSweep(world, "prompt_logs");
+  const refusals = await runSweep(world, "refusals");
   const erasures = await runSweep(world, "erasures");
-  return { ...due, idempotencyRecords, historyRows, promptLogs, erasures };
+  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, erasures };
 }
 
 const SWEEPS = {
@@ -54,6 +57,7 @@ const SWEEPS = {
   history: moveAllHistory,
   erasures: runErasures,
   prompt_logs: sweepLogs,
+  refusals: sweepRefusals,
   idempotency: sweepIdempotency,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 

@@ -2,11 +2,21 @@
 // again while Prometheus watches.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
+import { WebhookCounts } from "./webhook_counts.ts";
 
 /** The sweeps by name. */
-export const SWEEP_NAMES = ["due", "store", "history", "erasures", "prompt_logs", "idempotency"] as const;
+export const SWEEP_NAMES = [
+  "due",
+  "store",
+  "history",
+  "erasures",
+  "prompt_logs",
+  "refusals",
+  "idempotency",
+] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
 
@@ -25,6 +35,8 @@ export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
+  readonly webhooks = new WebhookCounts();
+  readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;

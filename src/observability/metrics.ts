@@ -19,7 +19,9 @@ export function makeMetrics(service: Service): Registry {
   addCells(registry, service);
   addChannels(registry, service);
   addRequests(registry, service);
+  addStreams(registry, service);
   addTurns(registry, service);
+  addRefusals(registry, service);
   addJournal(registry, service);
   addActors(registry, service);
   addSweeps(registry, service);
@@ -176,6 +178,26 @@ function channelsOf({ serving }: Service): number | null {
   return member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length;
 }
 
+function addStreams(registry: Registry, { counts: { streams } }: Service): void {
+  addGauge(registry, "holdfast_streams", "Streams of usage that this process holds.", () => streams.open);
+  addCounter(
+    registry,
+    "holdfast_stream_states_total",
+    "States that streams have sent.",
+    () => streams.states,
+  );
+  addCounters(
+    registry,
+    "holdfast_streams_ended_total",
+    "Streams that ended, by the reason that their readers were told; left: the reader went.",
+    ["reason"],
+    () => [
+      ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
+      [{ reason: "left" }, streams.left] as const,
+    ],
+  );
+}
+
 function addRequests(registry: Registry, { counts: { requests } }: Service): void {
   addCounters(
     registry,
@@ -230,6 +252,28 @@ function addTurns(registry: Registry, { counts: { runtime } }: Service): void {
           ] as const
         )
       ),
+  );
+}
+
+function addRefusals(registry: Registry, service: Service): void {
+  const { runtime } = service.counts;
+  addGauge(
+    registry,
+    "holdfast_refusals_waiting_rows",
+    "Counts of refused calls that are in memory alone, by user, event, reasons and hour.",
+    () => service.serving?.term.refusals.size ?? null,
+  );
+  addCounter(
+    registry,
+    "holdfast_refusals_written_rows_total",
+    "Such rows written, new ones and additions.",
+    () => runtime.refusalRowsWritten,
+  );
+  addCounter(
+    registry,
+    "holdfast_refusals_lost_total",
+    "Refused calls that are in no row: too many rows in memory, or a write whose end is unknown.",
+    () => runtime.refusedCallsLost,
   );
 }
 

@@ -3,7 +3,7 @@
 // one term alone, the state of its mailboxes, is a tally of its own.
 
 import type { CommandName, Commands } from "../domain/command.ts";
-import type { ReserveReason } from "../domain/metering/room.ts";
+import type { ReserveReason } from "../domain/metering/refused_call.ts";
 import type { Result } from "../domain/result.ts";
 import { BATCH_CHANGES, makeHistogram, MEMORY_SECONDS, STORE_SECONDS } from "./histograms.ts";
 
@@ -84,6 +84,10 @@ export class RuntimeCounts {
   actorsStarted = 0;
   /** Users that left memory. */
   actorsLetGo = 0;
+  /** Rows of refused calls written. */
+  refusalRowsWritten = 0;
+  /** Refused calls that were not counted: too many kinds in memory, or a write that nobody knows the end of. */
+  refusedCallsLost = 0;
   /** Characters of journal appended. */
   appendedBytes = 0;
 

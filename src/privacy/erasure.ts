@@ -43,6 +43,7 @@ import {
   type OpenJob,
   startJob,
 } from "../storage/stores/erasure_store.ts";
+import { deleteRefusals } from "../storage/stores/refusal_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
 import type { PeopleWorld } from "./world.ts";
 
@@ -195,8 +196,14 @@ async function erase(
 ): Promise<void> {
   const { term, database, inCell } = world;
   const users = await findUsers(database, realm.realm, id);
-  if (users.length === 0) return;
   const keys = users.map(({ key }) => key);
+  const names = users.length === 0 ? [id] : users.map((user) => user.id);
+  await term.refusals.write([realm.realm]);
+  await inSteps(
+    mayGoOn,
+    () => inCell(realm.cell, (session) => deleteRefusals(session, realm.realm, names, HISTORY_STEP_ROWS)),
+  );
+  if (users.length === 0) return;
   await inSteps(
     mayGoOn,
     () => inCell(realm.cell, (session) => deleteHistory(session, keys, HISTORY_STEP_ROWS)),
@@ -207,7 +214,7 @@ async function erase(
     await inCell(realm.cell, (session) => eraseRest(session, realm.realm, all, secret));
     return all;
   };
-  await eraseUser(term, realm.realm, id, step);
+  await eraseUser(term, realm, id, step);
 }
 
 /** Removes history that was written since the first steps, the users themselves, and what names them. */
@@ -220,6 +227,7 @@ async function eraseRest(
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);
+  while (await deleteRefusals(session, realm, names, HISTORY_STEP_ROWS) > 0);
   await deleteUsers(session, keys);
   await eraseTraces(session, realm, names, secret);
 }

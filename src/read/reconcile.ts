@@ -1,16 +1,19 @@
 // Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
-// balance is the sum of its ledger and holds, and that no open hold or balance is without a user. It reads one snapshot,
-// walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
+// balance is the sum of its ledger and holds, and that no open hold or balance is without a user. Also that what is due of a
+// user is due in time, that the marks of what was told make sense, and that each message is one of a user and a webhook.
+// It reads one snapshot, walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and
+// no rows.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.
 
 import type { Database, Session } from "../storage/database.ts";
 import { RECONCILE_LIMITS } from "../process/limits.ts";
+import { DUE, type FaultKind, inRange, MARKS, MESSAGES } from "./reconcile_faults.ts";
 
-export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user";
+export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user" | FaultKind;
 
-/** A sum that is wrong. */
+/** Something that is wrong. */
 export interface Drift {
   readonly kind: DriftKind;
   readonly userKey: number;
@@ -149,6 +152,9 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
+  for (const sql of [DUE, MARKS, MESSAGES]) {
+    await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
+  }
 }
 
 /** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
@@ -169,10 +175,6 @@ async function eachRow<Row>(
     rows.forEach(use);
     if (rows.length < RECONCILE_LIMITS.pageDriftsMax) return;
   }
-}
-
-function inRange(column: string): string {
-  return `${column} > $1::bigint and ${column} <= $2::bigint`;
 }
 
 /**
@@ -204,7 +206,7 @@ interface OwnedRow {
   readonly user_id: string | null;
 }
 
-// Open holds and balances of a user that does not exist
+// Open holds, balances and messages of a user that does not exist
 
 interface OwnerlessRow {
   readonly user_key: number;
@@ -218,6 +220,8 @@ const OWNERLESS = `
       where status = 'held' and ${inRange("user_key")}
     union all
     select user_key, 'credit balance', id from credit_balances where ${inRange("user_key")}
+    union all
+    select user_key, 'message', id from webhook_messages where ${inRange("user_key")}
   ) part
   where not exists (select from users where key = part.user_key)
   order by user_key, what, id`;
@@ -341,6 +345,16 @@ function balanceDrifts(row: BalanceSums): Drift[] {
     drifts.push({ kind: "held", ...owner, text });
   }
   return drifts;
+}
+
+/** A fault that SQL puts into words. */
+interface FaultRow extends OwnedRow {
+  readonly kind: FaultKind;
+  readonly text: string;
+}
+
+function faultDrift({ kind, text, ...row }: FaultRow): Drift {
+  return { kind, ...ownerOf(row), text };
 }
 
 function ownerOf({ user_key: userKey, user_id: userId }: OwnedRow): Pick<Drift, "userKey" | "userId"> {

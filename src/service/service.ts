@@ -4,15 +4,12 @@
 
 import { MayNotAnswer, Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
-import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/line.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "../cluster/fingerprints.ts";
 import { Member } from "../cluster/member.ts";
 import { Owners } from "../cluster/owners.ts";
-import type { MemberParts, Note } from "../cluster/parts.ts";
-import { notRun, type PassedCall } from "../cluster/passing.ts";
+import type { MemberParts } from "../cluster/parts.ts";
 import type { IdSource } from "../domain/ids.ts";
-import type { ClusterCounts } from "../observability/cluster_counts.ts";
 import { Counts } from "../observability/counts.ts";
 import type { Spans } from "../observability/spans.ts";
 import type { Clock } from "../process/clock.ts";
@@ -20,15 +17,22 @@ import type { Features } from "../process/features.ts";
 import { LEASE_LIMITS, PROCESS_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
+import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
 import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
 import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { openRefusalStore } from "../storage/stores/refusal_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
 import { RegistryChanges } from "../tenant/registry_changes.ts";
+import { AttemptThread } from "../webhooks/attempt_thread.ts";
+import { randomChance } from "../webhooks/schedule.ts";
+import { Sender } from "../webhooks/sender.ts";
+import type { Transport } from "../webhooks/transport.ts";
+import { MemberLink, type PassedHandlers } from "./member_link.ts";
 
 /** What serves requests: the parts of one term. */
 export interface Serving {
@@ -46,6 +50,8 @@ export interface Serving {
   readonly clock: Clock;
   readonly features: Features;
   readonly counts: Counts;
+  /** Delivers the messages of webhooks. */
+  readonly sender: Sender;
 }
 
 export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "stopping";
@@ -60,12 +66,9 @@ export interface ServiceOptions {
   readonly share?: number;
   /** Its admin token, in which all members must agree. */
   readonly adminToken?: string | null;
+  /** What makes the attempts to deliver messages; by default a thread. */
+  readonly transport?: Transport;
 }
-
-/** What answers calls that other members pass on. */
-export type PassedHandlers = Pick<Receiver, "onRequest"> & {
-  onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
-};
 
 /** How long a stopping member waits for its last calls before it ends them. */
 const LEAVE_MS = 3_000;
@@ -76,6 +79,8 @@ const LAST_CALLS_MS = 20;
 /** One process's part in serving a database. */
 export class Service {
   readonly counts = new Counts();
+  /** Answers that go on: they outlive terms, and end when this process answers no new calls. */
+  readonly streams = new Streams(this.counts.streams);
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly #database: Database;
@@ -83,6 +88,7 @@ export class Service {
   readonly #clock: Clock;
   readonly #features: Features;
   readonly #options: ServiceOptions;
+  readonly #transport: Transport;
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
   #loop: Promise<void> | null = null;
@@ -102,6 +108,7 @@ export class Service {
     this.#ids = ids;
     this.#clock = clock;
     this.#options = options;
+    this.#transport = options.transport ?? new AttemptThread(features.allowsPrivateWebhooks);
   }
 
   get state(): ServiceState {
@@ -174,11 +181,17 @@ export class Service {
   /** Answers no new calls; those in flight go on. */
   refuseCalls(): void {
     this.#state = "stopping";
+    this.streams.endAll();
+  }
+
+  /** Ends the streams, whose readers connect to another process; calls go on. */
+  endStreams(): void {
+    this.streams.endAll();
   }
 
   /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
   async stop(): Promise<void> {
-    this.#state = "stopping";
+    this.refuseCalls();
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();
@@ -186,6 +199,7 @@ export class Service {
       await endTerm(serving).catch((error) => this.#warn("Stop was not clean", error));
     }
     await this.#loop;
+    this.#transport.close();
   }
 
   async #run(): Promise<void> {
@@ -281,7 +295,18 @@ export class Service {
     const store = openUserStore(database);
     const registry = new Registry(clock);
     const realNow = () => clock.now();
-    const term = new Term({ lease: writer, store, ids, realNow, counts: counts.runtime, spans });
+    const inCell = inCellOf(database, writer.term);
+    const refusalStore = openRefusalStore(inCell);
+    const term = new Term({
+      lease: writer,
+      store,
+      refusalStore,
+      ids,
+      realNow,
+      counts: counts.runtime,
+      spans,
+      onMessages: (messages) => sender.note(messages),
+    });
     const changes = new RegistryChanges({
       registry,
       database,
@@ -290,6 +315,18 @@ export class Service {
       announce: (version) => member.announce(version),
     });
     const buckets = new RateBuckets();
+    const sender = new Sender({
+      term,
+      registry,
+      changes,
+      database,
+      inCell,
+      clock,
+      transport: this.#transport,
+      chance: randomChance,
+      counts: counts.webhooks,
+    });
+    registry.onWebhook = (webhook) => sender.changed(webhook);
     const parts: MemberParts = {
       writer,
       term,
@@ -301,10 +338,10 @@ export class Service {
       hub: link.hub,
       owners: new Owners(),
       counts: counts.cluster,
+      sender,
     };
     const member = new Member(parts, share);
     link.member = member;
-    const inCell = inCellOf(database, writer.term);
     const features = this.#features;
     return {
       term,
@@ -320,6 +357,7 @@ export class Service {
       clock,
       features,
       counts,
+      sender,
     };
   }
 
@@ -349,64 +387,17 @@ async function livingMembers(session: PinnedSession) {
   return members.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
 }
 
-/** What other members' channels lead to: the member, once there is one, and the routes. */
-class MemberLink implements Receiver {
-  hub: Hub | null = null;
-  member: Member | null = null;
-  readonly #handlers: () => PassedHandlers | null;
-  readonly #counts: ClusterCounts;
-
-  constructor(handlers: () => PassedHandlers | null, counts: ClusterCounts) {
-    this.#handlers = handlers;
-    this.#counts = counts;
-  }
-
-  /** Opens the channel's address; null without a network. */
-  async open(
-    network: Network | null,
-    identity: ConstructorParameters<typeof Hub>[1],
-  ): Promise<string | null> {
-    if (network === null) return null;
-    this.hub = new Hub(network, identity, this, this.#counts.channels);
-    return await this.hub.open();
-  }
-
-  onCall(call: unknown, from: number): Promise<Reply> {
-    const [relayTo, passed] = call as PassedCall;
-    const handlers = this.#handlers();
-    const { member } = this;
-    if (member === null || handlers === null) return Promise.resolve(notRun(null));
-    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
-    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
-  }
-
-  onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
-    const handlers = this.#handlers();
-    if (handlers === null) return Promise.resolve({ ...notRun(null), body: null });
-    return handlers.onRequest(...call);
-  }
-
-  onNote(note: unknown): void {
-    this.member?.onNote(note as Note);
-  }
-
-  onOpened(term: number): void {
-    this.member?.onOpened(term);
-  }
-
-  onLost(term: number, isRefused: boolean): void {
-    this.member?.onLost(term, isRefused);
-  }
-}
-
 /** Ends a term in good order: what was decided is durable and in the tables, the cells are free, and the row says so. */
-async function endTerm({ term, member, lease, database, clock, buckets }: Serving): Promise<void> {
+async function endTerm({ term, member, lease, database, clock, buckets, sender }: Serving): Promise<void> {
   const cells = term.doors.held;
+  sender.close();
   try {
     await term.flush();
+    await term.refusals.write();
     // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
+      await term.refusals.write();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
       await freeCells(database, lease.term, clock.now(), sides);
     }
@@ -429,7 +420,8 @@ async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
 }
 
 /** Lets go of what a term had open, however it ended. */
-async function letGo({ term, member, lease, database }: Serving): Promise<void> {
+async function letGo({ term, member, lease, database, sender }: Serving): Promise<void> {
+  sender.close();
   term.fail(new Unavailable("The term ended"));
   // Where the database still answers, nobody has to wait until this member may answer nothing any more.
   await endMember(database, lease.term).catch(() => {});

@@ -6,6 +6,7 @@ import type { Directory } from "../../actors/directory.ts";
 import { Term } from "../../actors/term.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { compileCatalog } from "../../src/domain/plans/catalog.ts";
+import { RuntimeCounts } from "../../src/observability/runtime_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { planOf, sizeOf } from "../domain/scene.ts";
 import type { MemoryLease, MemoryStore } from "../support/memory_store.ts";
@@ -18,6 +19,7 @@ export interface Runtime {
   readonly term: Term;
   readonly lease: MemoryLease;
   readonly realm: Realm;
+  readonly counts: RuntimeCounts;
   /** Moves the clock. */
   advance(ms: number): void;
   call<Name extends CommandName>(
@@ -56,11 +58,14 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
     outbox: null,
     now: () => now,
   };
+  const counts = new RuntimeCounts();
   const term = new Term({
     lease,
     store,
+    refusalStore: store,
     ids: makeIdSource(clock),
     realNow: () => now,
+    counts,
   });
   const { tables } = store;
   term.admit({ operations: tables.operations(), issues: tables.issues(), aiSpend: tables.aiSpend() });
@@ -70,6 +75,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
     term,
     lease,
     realm,
+    counts,
     call,
     advance: (ms) => now += ms,
     subscribe: async (userId) => {

@@ -129,6 +129,13 @@ async function meter({ client }: Scene): Promise<void> {
   assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);
   assert.deepEqual((await client.usage("u", "image.x")).counters.map(({ count }) => count), [2]);
   assert.equal((await client.usage("stranger")).period, null);
+  const stop = new AbortController();
+  await client.usage.watch("u", ({ counters }) => {
+    assert.deepEqual(counters.map(({ count }) => count), [2]);
+    stop.abort();
+  }, { signal: stop.signal, event: "image.x" });
+  client.trackLater("u", "image.x", 1, {}, { count: 2 });
+  await client.flush();
 }
 
 /** What a model used, in members of ours and as a server's object: it costs the same each time. */
@@ -205,6 +212,8 @@ async function merge({ client }: Scene): Promise<void> {
 async function readFeed({ client }: Scene): Promise<void> {
   const page = await client.events.list({ userId: "u", eventType: "chat.reply", limit: 5, offset: 0 });
   assert.deepEqual(page.events.map(({ promptPreview }) => promptPreview), ["a cat"]);
+  const met = await client.refusals.list({ userId: "u", event: "image.x", limit: 5, offset: 0 });
+  assert.deepEqual(met.refusals.map(({ reasons }) => reasons), [["limit_reached"]]);
   const detail = await client.events.get(page.events[0]?.id as string);
   assert.deepEqual([detail.prompt, detail.response, detail.quantity], ["a cat", "done", 2]);
   const all: string[] = [];

@@ -37,6 +37,7 @@ const SECRET_CALLS: ((client: HoldfastClient) => Promise<unknown>)[] = [
   (client) => client.events.list(),
   (client) => client.events.all().next(),
   (client) => client.events.get("evt_1"),
+  (client) => client.refusals.list(),
   (client) => client.analytics.alias({ distinctId: "a", alias: "b" }),
   (client) => client.analytics.optOut("u"),
   (client) => client.analytics.optIn("u"),

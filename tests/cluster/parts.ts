@@ -6,6 +6,8 @@ import { Owners } from "../../src/cluster/owners.ts";
 import type { MemberParts, Note } from "../../src/cluster/parts.ts";
 import { ClusterCounts } from "../../src/observability/cluster_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
+import { inCellOf } from "../../src/storage/members/cell_store.ts";
+import { openRefusalStore } from "../../src/storage/stores/refusal_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { cellOf } from "../../src/tenant/cell_of.ts";
 import { RateBuckets } from "../../src/tenant/rate_buckets.ts";
@@ -45,6 +47,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   const term = new Term({
     lease: writer,
     store: openUserStore(database),
+    refusalStore: openRefusalStore(inCellOf(database, writer.term)),
     ids: makeIdSource(clock),
     realNow: clock.now,
   });
@@ -92,6 +95,10 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
       } as unknown as Hub,
       owners: new Owners(),
       counts: new ClusterCounts(),
+      sender: {
+        taken: () => events.push("taken"),
+        given: () => events.push("given"),
+      },
     },
   };
   try {

@@ -18,7 +18,10 @@ export async function settle({ service }: FuzzScene): Promise<void> {
   const { database } = service.store;
   for (let tries = 0; tries < IDLE_TRIES; tries++) {
     // A machine that is too busy to prove the lease in time begins a new term.
-    await (await service.service.ready()).term.flush();
+    const { term } = await service.service.ready();
+    await term.flush();
+    // What is counted in memory would otherwise come into the tables at any moment.
+    await term.refusals.write();
     const [open] = await database.query<{ count: number }>(
       `select (select count(*) from erasure_jobs where status in ('queued', 'in_progress'))
             + (select count(*) from history_moves) as count`,

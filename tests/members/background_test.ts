@@ -92,3 +92,42 @@ Deno.test({
     assert.equal(Date.parse(again.now) - Date.parse(moved.now), 60_000);
   },
 });
+
+Deno.test({
+  name: "counts of refused calls are all kept while cells are handed over and members stop in good order",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open();
+    const apps = await appsOfBoth(members);
+    let rounds = 0;
+    const refuse = async () => {
+      rounds += 1;
+      for (const app of apps) {
+        for (const member of members.all) {
+          const body = { userId: member.name, event: "image.x" };
+          assert.equal((await dataOf(member.ask(app.secretLive, "POST", "/reserve", body))).allowed, false);
+        }
+      }
+    };
+    const keeper = members.all[0] as TestMember;
+    for (const how of ["leave", "stop"] as const) {
+      await refuse();
+      await members.join();
+      await refuse();
+      await members.settled();
+      await refuse();
+      const other = members.all[1] as TestMember;
+      if (how === "leave") await members.leave(other);
+      else await members.all.splice(1, 1)[0]?.service.stop();
+      await members.settled();
+    }
+    await refuse();
+    for (const app of apps) {
+      const { refusals } = await dataOf(keeper.ask(app.secretLive, "GET", "/refusals"));
+      const counts = new Map(
+        refusals.map((row: { userId: string; count: number }) => [row.userId, row.count]),
+      );
+      assert.equal(counts.get(keeper.name), rounds, `${app.appId}: ${JSON.stringify(refusals)}`);
+    }
+  },
+});

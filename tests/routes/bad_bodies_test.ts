@@ -182,6 +182,8 @@ Deno.test("U+0000 and lone surrogates are refused in any text and name at any de
       `/users/${escape}`,
       `/events?userId=${escape}`,
       `/events?eventType=${escape}`,
+      `/refusals?userId=${escape}`,
+      `/refusals?event=${escape}`,
       `/events/${escape}`,
     ];
     for (const path of paths) assertRefused(await app.call("GET", path), 400, "invalid_request", path);
@@ -293,6 +295,7 @@ Deno.test("a known path answers other methods 405, an unknown one 404, both only
     "/users/u": ["GET"],
     "/plans": ["GET"],
     "/events": ["GET"],
+    "/refusals": ["GET"],
     "/events/evt_x": ["GET"],
     "/test-clock": ["GET", "POST"],
   };

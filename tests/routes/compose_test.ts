@@ -51,6 +51,9 @@ Deno.test("calls are refused in the decided order, and none of them reaches the 
   assertRefused(await composeRecap(app, {}, { key: app.secretTest }), 429, "test_quota_exceeded");
   assertRefused(await composeRecap(app, {}, { key: app.publicLive }), 403, "requires_secret_key");
   assert.equal(model.requests.length, 0);
+  const { refusals } = await dataOf(app.call("GET", "/refusals?event=compose.recap&userId=u"));
+  const reasons = refusals.flatMap((row: { reasons: readonly string[] }) => row.reasons);
+  assert.deepEqual(reasons.sort(), ["ai_budget_exceeded", "workspace_limit_reached"]);
   assert.deepEqual(await rowsOf(service, app, "generations"), []);
   await dataOf(composeRecap(app));
 });

@@ -30,6 +30,7 @@ const TABLES = [
   "idempotency",
   "merges",
   "realms",
+  "refusals",
   "reservations",
 ];
 
@@ -135,6 +136,12 @@ const WRITES: readonly Write[] = [
       ),
     write: sweep,
   },
+  { name: "the retention of counts of refused calls", prepare: (app) => keepOldRefusal(app), write: sweep },
+  {
+    name: "a count of refused calls",
+    prepare: (app) => dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x" })),
+    write: (app) => app.call("GET", "/refusals"),
+  },
   { name: "the retention of first answers", prepare: (app) => keepOldAnswer(app), write: sweep },
   {
     name: "a history move",
@@ -158,6 +165,14 @@ function queueJob(app: TestApp): Promise<unknown> {
 function keepOldAnswer(app: TestApp): Promise<unknown> {
   return sql(
     `insert into idempotency (realm, key, request_hash, status, body, at_ms) values ($1::int, 'old', '', 200, '', 0)`,
+    [partsOf(app).live],
+  );
+}
+
+function keepOldRefusal(app: TestApp): Promise<unknown> {
+  return sql(
+    `insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
+     values ($1, 'u', 'old', '["limit_reached"]', 0, '[]', 1, 0, 0)`,
     [partsOf(app).live],
   );
 }
@@ -198,6 +213,7 @@ const STEPS: readonly [SweepName, (app: TestApp) => Promise<unknown>][] = [
     service.clock.advance(20_000);
   }],
   ["idempotency", keepOldAnswer],
+  ["refusals", keepOldRefusal],
   ["history", leaveHistory],
   ["erasures", queueJob],
   ["prompt_logs", WRITES.find(({ name }) => name.endsWith("prompt logs"))?.prepare ?? queueJob],

@@ -43,6 +43,7 @@ async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
     await v.post("/track", { event: "image.x", prompt: "p", response: "r" });
     await v.post("/track", { userId: "bystander-old", event: "image.x" });
     await v.post("/customers/alias", { from: "bystander-old", to: "bystander" });
+    await v.post("/reserve", { event: "refused" });
     await dataOf(askOf(v, "/identify", { distinctId: "bystander", properties: { a: 1 } }));
     await dataOf(askOf(v, "/capture", { distinctId: "bystander", event: "seen" }));
     await optOut(v, "bystander", "prompt_logging");
@@ -59,9 +60,11 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       const app = await newApp(service);
       await bystanders(app);
       await sweep(service);
+      await service.serving().term.refusals.write();
       const before = await dumpOf(service);
       const zebra = await makeZebra(app);
       await service.serving().term.flush();
+      await service.serving().term.refusals.write();
       const found = Object.keys(await tracesOf(service, MARK));
       for (
         const table of [
@@ -70,6 +73,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "subscription_events",
           "events",
           "event_logs",
+          "refusals",
           "reservations",
           "credit_balances",
           "credit_ledger",

@@ -267,6 +267,7 @@ export async function makeZebra(app: TestApp): Promise<Zebra> {
     await customer.post("/track", { userId, event: "image.x", prompt: note });
     await customer.post("/reserve", { userId, event: "image.x", prompt: note, ttlSeconds: 86_400 });
     await customer.fund("cpk_wallet", 5, { userId, externalRef: MARK });
+    await customer.post("/reserve", { userId, event: `${MARK} refused` });
   }
   for (const distinctId of [MARK, `${MARK}-device`, `${MARK}-old`]) {
     await dataOf(askOf(customer, "/capture", { distinctId, event: "seen", properties }));

@@ -13,6 +13,7 @@ import { grantsChecker } from "./checks/grants.ts";
 import { holdsChecker } from "./checks/holds.ts";
 import { linearChecker } from "./checks/linear.ts";
 import { livenessChecker } from "./checks/liveness.ts";
+import { refusalsChecker } from "./checks/refusals.ts";
 import { registryChecker } from "./checks/registry.ts";
 import { tablesChecker } from "./checks/tables.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
@@ -351,6 +352,7 @@ function everyChecker() {
     capsChecker(),
     clockChecker(),
     registryChecker(),
+    refusalsChecker(),
     linearChecker(),
   ];
 }

@@ -4,11 +4,13 @@
 import assert from "node:assert/strict";
 import { listEvents } from "../../src/read/feed.ts";
 import { listLedger } from "../../src/read/ledger.ts";
-import type { Database } from "../../src/storage/database.ts";
+import { listRefusals } from "../../src/read/refusals.ts";
+import type { Database, Session } from "../../src/storage/database.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
+import { deleteOldRefusals, deleteRefusals, moveRefusals } from "../../src/storage/stores/refusal_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 
@@ -31,6 +33,13 @@ async function fill(database: Database): Promise<void> {
       repeat('m', 200), n from generate_series(1, ${ROWS}) n;
     insert into subscription_events select 'sbe_' || n, n, 'created', 's', 'p', null, null, n
       from generate_series(3, 300) n;`);
+  // Every second row is of one user, every third of one event, and both have many rows of an hour that nobody asks for.
+  await database.script(`
+    insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
+      select 1, case n % 2 when 0 then 'u1' else 'v' || n % 290 end, case n % 3 when 0 then 'image.x' else 'e' || n end,
+        '["limit_reached"]', n * 3600000::bigint, '["' || repeat('g', 200) || '"]', 1, n, n
+      from generate_series(1, ${ROWS}) n;`);
+  await database.query("vacuum analyze refusals");
   // Of its own: no transaction may hold it.
   await database.query("vacuum analyze events");
   await database.query("vacuum analyze credit_ledger");
@@ -58,6 +67,16 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, no such type", () => listEvents(database, { ...query, eventType: "none" }));
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
+    const refused = { realm: 1, keptFrom: 100, userId: null, event: null, limit: 20, offset: 0 };
+    for (const userId of [null, "u1", "nobody"]) {
+      for (const event of [null, "image.x", "none"]) {
+        const of = `refused calls of ${userId} and ${event}`;
+        await few(of, () => listRefusals(database, { ...refused, userId, event }));
+        // Each row of the app's page asks who its user is.
+        const offset = userId === null ? 50 : 1_000;
+        await few(`${of}, deep`, () => listRefusals(database, { ...refused, userId, event, offset }));
+      }
+    }
     const ledger = { userKey: HEAVY, balanceId: null, limit: 20 };
     const after = { at: ROWS / 2, id: "cle_", userKey: HEAVY };
     await few("ledger", () => listLedger(database, { ...ledger, after: null }));
@@ -66,6 +85,11 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     const step = (work: () => Promise<unknown>, what: string) => few(what, work, STEP_PAGES_MAX);
     await step(() => database.transaction((session) => moveHistory(session, ALIAS, 20)), "history move");
     await step(() => database.transaction((session) => deleteHistory(session, [HEAVY], 20)), "erasure");
+    const ofCalls = (work: (session: Session) => Promise<unknown>, what: string) =>
+      step(() => database.transaction(work), `${what} of refused calls`);
+    await ofCalls((session) => moveRefusals(session, 1, "u1", "u2", 20), "move");
+    await ofCalls((session) => deleteRefusals(session, 1, ["u1", "u2"], 20), "erasure");
+    await ofCalls((session) => deleteOldRefusals(session, 1, ROWS / 2, 20), "retention");
   } finally {
     await store.close();
   }

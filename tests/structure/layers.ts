@@ -122,8 +122,15 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/members/",
     "src/storage/stores/",
     "src/storage/embedded/",
+    "src/webhooks/",
   ],
-  "src/observability/": ["src/domain/", "src/domain/metering/", "src/channel/", "src/service/"],
+  "src/observability/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/channel/",
+    "src/process/",
+    "src/service/",
+  ],
 
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
@@ -177,7 +184,19 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
-  "src/webhooks/": [],
+  // Sends what decisions recorded, and knows nothing of what the messages say.
+  "src/webhooks/": [
+    "src/domain/",
+    "src/domain/messages/",
+    "src/domain/plans/",
+    "actors/",
+    "src/observability/webhook_counts.ts",
+    "src/process/",
+    "src/storage/",
+    "src/storage/members/",
+    "src/storage/stores/",
+    "src/tenant/",
+  ],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -278,6 +297,8 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
+  standardwebhooks: ["src/webhooks/"],
+  "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };

@@ -12,6 +12,7 @@ import type {
   Lease,
   LoadedUser,
   OperationsRow,
+  RefusalStore,
   RowChange,
   StoredMerge,
   UserRef,
@@ -19,6 +20,7 @@ import type {
 } from "../../actors/port.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Counter } from "../../src/domain/metering/counter.ts";
+import { addUp, kindOf, type RefusalRow } from "../../src/domain/metering/refused_call.ts";
 import type { CreditBalance, LedgerEntry } from "../../src/domain/credits/credit.ts";
 import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/ids.ts";
@@ -40,6 +42,8 @@ import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 export interface StoreHooks {
   /** Before a batch is in the journal. */
   append?: (changes: readonly RowChange[]) => Promise<void> | void;
+  /** Before counts of refused calls are stored; false where nobody is to know that they were. */
+  refusals?: (rows: readonly RefusalRow[]) => Promise<boolean | void> | boolean | void;
   /** After it is in the journal and before anyone is told. */
   appended?: (changes: readonly RowChange[]) => Promise<void> | void;
   /** Before batches go from the journal into the tables. */
@@ -281,10 +285,12 @@ function valueOf(column: string, text: string): ColumnValue {
 }
 
 /** Tables, journal and lease in memory. */
-export class MemoryStore implements UserStore {
+export class MemoryStore implements UserStore, RefusalStore {
   readonly tables = new MemoryTables();
   readonly journal = new Map<number, string>();
   readonly hooks: StoreHooks = {};
+  /** Counts of refused calls by realm and kind. */
+  readonly refusals = new Map<string, RefusalRow>();
   /** The sizes of the batches appended so far, in changes. */
   readonly appends: number[] = [];
   /** How many loads were asked for in one call. */
@@ -314,6 +320,16 @@ export class MemoryStore implements UserStore {
     this.appends.push(changes.length);
     await this.hooks.appended?.(changes);
     return { seq, changes: changes.length, bytes: payload.length };
+  }
+
+  async add(_: readonly number[], rows: readonly RefusalRow[]): Promise<boolean> {
+    const isKnown = await this.hooks.refusals?.(rows) ?? true;
+    for (const row of rows) {
+      const kind = `${row.realm} ${kindOf(row)}`;
+      const known = this.refusals.get(kind);
+      this.refusals.set(kind, known === undefined ? row : addUp(known, row));
+    }
+    return isKnown;
   }
 
   async drain(batches: readonly AppendedBatch[]): Promise<void> {

@@ -100,6 +100,7 @@ export function merge(
     changes: [...from.changes(), ...asPuts(to.changes(), fromState), ...told, ...messagesOf(to, context)],
     operations: from.operations + to.operations,
     issued: 0,
+    refusedCall: null,
   };
 }
 
@@ -115,13 +116,9 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
     from.appendRecord({ verb: "put", table: "users", row });
   }
   const historyKeys = from.state.keys;
-  if (from.state.recorded) {
-    from.appendRecord({
-      verb: "append",
-      table: "history_moves",
-      row: { userKey: from.user.key, at: now },
-    });
-  }
+  // Also for a user that had no row: calls of it may have been refused, and their counts move too.
+  const move = { userKey: from.user.key, at: now };
+  from.appendRecord({ verb: "append", table: "history_moves", row: move });
   to.appendRecord({
     verb: "append",
     table: "merges",

@@ -5,7 +5,8 @@ import type { Amount } from "../amount.ts";
 import type { CreditBalance } from "../credits/credit.ts";
 import type { Difference } from "../match.ts";
 import type { NamedSubscription } from "../plans/standing.ts";
-import type { GroupReading, ReserveReason } from "./room.ts";
+import type { ReserveReason } from "./refused_call.ts";
+import type { GroupReading } from "./room.ts";
 
 /** How a group's rules met the call; the differing keys of its nearest rule where one names the event. */
 export type Meeting =

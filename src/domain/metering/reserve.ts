@@ -12,8 +12,9 @@ import { counted } from "./counter.ts";
 import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
 import type { PriceRow } from "../pricing/price_row.ts";
 import { mayLog } from "./prompt_log.ts";
+import { refusedCall, type ReserveReason } from "./refused_call.ts";
 import { type Line, NO_PRICE_ROW, type Reservation } from "./reservation.ts";
-import { assess, type Assessment, type GroupReading, type ReserveReason, type SizedCall } from "./room.ts";
+import { assess, type Assessment, type GroupReading, type SizedCall } from "./room.ts";
 import { cutText } from "../texts.ts";
 
 /** Specification, "POST /v1/reserve". */
@@ -56,7 +57,10 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   const priceRow = priceRowOf(context.catalog, input.event, input.metadata);
   const call = sized(input, priceRow);
   const assessment = assess(draft, context, call, "gate");
-  if (assessment.reasons.length > 0) return answered({ ...readingOf(assessment), hold: null });
+  if (assessment.reasons.length > 0) {
+    draft.refusedCall = refusedCall(input.event, assessment, context.now);
+    return answered({ ...readingOf(assessment), hold: null });
+  }
 
   const row: Reservation = {
     id: context.ids.nextOwned("reservation", draft.user.key),

@@ -13,14 +13,8 @@ import { gateOf, type LimitGroup, roomUnderGate, type Unit } from "../plans/plan
 import { type Standing, standingOf } from "../plans/standing.ts";
 import { quotaOf } from "../plans/subscription.ts";
 import type { Amounts } from "../pricing/amounts.ts";
+import type { ReserveReason } from "./refused_call.ts";
 import type { Line } from "./reservation.ts";
-
-export type ReserveReason =
-  | "limit_reached"
-  | "reservation_headroom_exceeded"
-  | "unmatched_event"
-  | "no_subscription"
-  | "unpriced_model";
 
 /** A matched group as a reserve answer shows it; `gate` is null without headroom. */
 export interface GroupReading {

@@ -14,6 +14,7 @@ import { type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
+import { refusedCall } from "./refused_call.ts";
 import { assess, type Assessment, countsCents } from "./room.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../texts.ts";
@@ -85,6 +86,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     context,
   );
   if (matchStatus === "blocked") {
+    draft.refusedCall = refusedCall(event, assessment, context.now);
     return refused(limitReached(eventId, assessment));
   }
   if (isCounted(matchStatus)) draft.operations += 1;

@@ -9,6 +9,7 @@ import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";
 import { arrayText, type Session } from "../database.ts";
+import { moveRefusals } from "./refusal_store.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
 type Reader = Pick<Session, "query">;
@@ -116,13 +117,14 @@ export function listHistoryMoves(
 export async function moveHistory(session: Session, alias: UserKey, limit: number): Promise<number> {
   // The lock keeps a later merge of the canonical user out until this step is over: that merge would count and move the
   // rows of the canonical user without those that are on their way.
-  const [row] = await session.query<{ canonical: UserKey | null }>(
-    "select merged_into as canonical from users where key = $1::bigint for share",
+  const [row] = await session.query<{ canonical: UserKey | null; realm: number; id: string }>(
+    "select merged_into as canonical, realm, id from users where key = $1::bigint for share",
     [alias],
   );
   if (row === undefined || row.canonical === null) return 0;
   const moved = { ...NOTHING };
-  let left = limit;
+  let left = limit - await moveRefusalsOf(session, row, row.canonical, limit);
+  let hasMoved = false;
   for (const history of HISTORY) {
     if (left <= 0) break;
     const { table, key, count } = history;
@@ -132,8 +134,9 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
       [arrayText([alias]), row.canonical, left],
     );
     left -= moved[count] = rows.length;
+    hasMoved ||= rows.length > 0;
   }
-  if (left < limit) await countMoved(session, alias, moved);
+  if (hasMoved) await countMoved(session, alias, moved);
   if (left <= 0) return limit;
   await session.query("delete from counters where user_key = $1::bigint", [alias]);
   const ended = await session.query(
@@ -142,11 +145,24 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
       HISTORY.map(({ table }) => `and not exists (select 1 from ${table} where user_key = $1::bigint)`).join(
         " ",
       )
-    } returning 1`,
-    [alias],
+    } and not exists (select 1 from refusals where realm = $2::int and user_id = $3) returning 1`,
+    [alias, row.realm, row.id],
   );
   if (ended.length > 0) await countReservations(session, alias);
   return limit - left;
+}
+
+/** Moves some counts of refused calls, which are filed by id; no report counts them. */
+async function moveRefusalsOf(
+  session: Session,
+  { realm, id }: { readonly realm: number; readonly id: string },
+  canonical: UserKey,
+  limit: number,
+): Promise<number> {
+  const [to] = await session.query<{ id: string }>("select id from users where key = $1::bigint", [
+    canonical,
+  ]);
+  return to === undefined ? 0 : await moveRefusals(session, realm, id, to.id, limit);
 }
 
 /**

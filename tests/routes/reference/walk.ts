@@ -59,6 +59,9 @@ async function walkMetering(tour: Tour): Promise<void> {
   await refuse("track", "limit_reached", { body: { ...reply, inputTokens: 4_000_000 } });
   await record("track", { body: { ...reply, metadata: { model: "gpt-4o-mini" } } });
   await record("canUse", { body: { ...body, count: 100 } });
+  await record("trackBatch", {
+    body: { events: [{ ...body, idempotencyKey: "job_1" }, { ...body, count: 500 }] },
+  });
   await record("explain", { body: { ...body, count: 500 } });
 }
 
@@ -88,6 +91,7 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
   await refuse("upsertSubscription", "not_found", { body: { userId: "user_demo", planId: "plan_unknown" } });
   await record("getUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   const headers = { "x-end-user-token": token("user_demo") };
+  await record("streamUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   await record("getMyUsage", { key: app.publicLive, headers });
   await refuse("getMyUsage", "forbidden", { key: app.publicLive });
   await record("getUser", { parameters: { userId: "user_demo" } });
@@ -134,6 +138,7 @@ async function walkCompose({ record, refuse }: Tour): Promise<void> {
 async function walkFeed({ record, refuse }: Tour): Promise<void> {
   const parameters = { userId: "user_demo", eventType: "image.render", limit: "2" };
   const { events } = await record("listEvents", { parameters });
+  await record("listRefusals", { parameters: { userId: "user_demo", limit: "2" } });
   await record("getEvent", { parameters: { eventId: events[0].id } });
   await refuse("getEvent", "not_found", { parameters: { eventId: "evt_unknown" } });
 }

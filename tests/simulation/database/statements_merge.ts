@@ -62,11 +62,13 @@ export const MERGES: readonly Entry[] = [
         .filter(({ realm }) => numbersOf(realms).includes(realm as number)).slice(0, Number(limit))
         .map(({ key, realm }) => ({ key: key as number, realm: realm as number })),
   }],
-  ["select merged_into as canonical from users where key = $1::bigint for share", {
+  ["select merged_into as canonical, realm, id from users where key = $1::bigint for share", {
     kind: "write",
     make: ([key]) => (tables) =>
       tables.list("users", (row) => row.key === key).map((row) => ({
         canonical: row.merged_into as number | null,
+        realm: row.realm as number,
+        id: row.id as string,
       })),
   }],
   ...HISTORY.map(({ table }): Entry => [`update ${table} set user_key = $2::bigint`, {
@@ -86,10 +88,9 @@ export const MERGES: readonly Entry[] = [
   }],
   ["delete from history_moves where user_key = $1::bigint and not exists", {
     kind: "write",
-    make: ([alias]) => (tables) => {
-      const left = HISTORY.some(({ table }) =>
-        tables.list(table, (row) => row.user_key === alias).length > 0
-      );
+    make: ([alias, realm, id]) => (tables) => {
+      const left = tables.list("refusals", (row) => row.realm === realm && row.user_id === id).length > 0 ||
+        HISTORY.some(({ table }) => tables.list(table, (row) => row.user_key === alias).length > 0);
       if (left) return [];
       const ended = tables.remove("history_moves", (row) => row.user_key === alias);
       return Array.from({ length: ended }, () => ({}));

@@ -8,7 +8,19 @@ import type { VirtualTime } from "../time.ts";
 import { APPENDED, FIRST_TABLE, TABLES } from "../../../src/storage/rows/tables.ts";
 
 /** Tables beside those that the journal reaches. */
-const OTHERS = ["workspaces", "apps", "keys", "catalogs", "realms", "erasure_jobs", "members", "cells"];
+const OTHERS = [
+  "workspaces",
+  "apps",
+  "keys",
+  "catalogs",
+  "webhooks",
+  "realms",
+  "erasure_jobs",
+  "members",
+  "cells",
+  "webhooks",
+  "refusals",
+];
 
 /** All rows of a database at one moment. */
 export class SimTables extends MemoryTables {

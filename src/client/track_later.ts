@@ -1,0 +1,165 @@
+// Events that are sent later, many in a call: `trackLater` collects them, and a batch leaves when it is full, when its
+// oldest event has waited a second, at `flush`, and at the end of the process. Each event carries a key, so that it counts
+// once however often it is sent. Whatever cannot be counted is told: no event is lost in silence. beyond.md, section 5.
+
+import { HoldfastError } from "./errors.ts";
+import type { BatchResult, LaterEvent, OnTrackError } from "./metering_shapes.ts";
+import type { Transport } from "./transport.ts";
+import { bodyOf } from "./wire.ts";
+
+/** An error with the event that it is about, as `flush` rejects with it. */
+export class TrackError extends Error {
+  override readonly name = "TrackError";
+  readonly event: LaterEvent;
+  declare readonly cause: HoldfastError;
+
+  constructor(cause: HoldfastError, event: LaterEvent) {
+    super(`${event.event} of ${event.userId}: ${cause.message}`, { cause });
+    this.event = event;
+  }
+}
+
+const BATCH_EVENTS_MAX = 100;
+/** Well below the 8 MiB that the service takes. */
+const BATCH_BYTES_MAX = 4 * 1024 * 1024;
+const WAIT_MS = 1000;
+/** Events that wait at most. */
+const WAITING_MAX = 50_000;
+/** Errors that are kept for `flush` at most. */
+const UNTOLD_MAX = 10_000;
+/** How often an event is sent again that the service could not take at the moment. */
+const TRIES_MAX = 5;
+
+interface Waiting {
+  readonly event: LaterEvent;
+  /** The event's JSON text with its key. */
+  readonly text: string;
+  readonly tries: number;
+}
+
+/** Collects events and sends them in order, one batch at a time. */
+export class TrackLater {
+  readonly #transport: Pick<Transport, "send" | "wait">;
+  readonly #onError: OnTrackError | null;
+  #waiting: Waiting[] = [];
+  #untold: TrackError[] = [];
+  #sending: Promise<void> | null = null;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #isAtEnd = false;
+
+  constructor(transport: Pick<Transport, "send" | "wait">, onError: OnTrackError | null) {
+    this.#transport = transport;
+    this.#onError = onError;
+  }
+
+  add(event: LaterEvent): void {
+    // An input that cannot be sent is the caller's to hear of at once.
+    const text = bodyOf({ ...event, idempotencyKey: crypto.randomUUID() });
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#tell(
+        new HoldfastError({ code: "unavailable", status: 0, message: "Too many events wait" }),
+        event,
+      );
+      return;
+    }
+    this.#waiting.push({ event, text, tries: 0 });
+    this.#watchEnd();
+    if (this.#waiting.length >= BATCH_EVENTS_MAX) this.#start();
+    else this.#timer ??= unreferenced(setTimeout(() => this.#start(), WAIT_MS));
+  }
+
+  /** Sends everything that waits; rejects with what nobody was told of. */
+  async flush(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#sending !== null) {
+      this.#start();
+      await this.#sending;
+    }
+    const untold = this.#untold;
+    this.#untold = [];
+    if (untold.length > 0) throw new AggregateError(untold, `${untold.length} events were not counted`);
+  }
+
+  #start(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#sending ??= this.#sendAll().finally(() => this.#sending = null);
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#cut();
+      let again: Waiting[];
+      try {
+        const { results } = await this.#transport.send<{ results: readonly BatchResult[] }>({
+          method: "POST",
+          path: "/track/batch",
+          access: "secret",
+          text: `{"events":[${batch.map(({ text }) => text).join(",")}]}`,
+        });
+        again = this.#take(batch, results);
+      } catch (error) {
+        const cause = error instanceof HoldfastError
+          ? error
+          : new HoldfastError({ code: "network_error", status: 0, message: String(error), cause: error });
+        for (const { event } of batch) this.#tell(cause, event);
+        continue;
+      }
+      if (again.length === 0) continue;
+      // They keep their places, so that a user's events stay in order.
+      this.#waiting.unshift(...again);
+      await this.#transport.wait(WAIT_MS * (again[0] as Waiting).tries);
+    }
+  }
+
+  #cut(): Waiting[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { text } of this.#waiting) {
+      bytes += text.length * 3;
+      if (count > 0 && (count >= BATCH_EVENTS_MAX || bytes > BATCH_BYTES_MAX * 3)) break;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  /** Tells what was refused; answers what is to be sent again. */
+  #take(batch: readonly Waiting[], results: readonly BatchResult[]): Waiting[] {
+    return batch.flatMap((sent, place) => {
+      const result = results[place];
+      if (result?.ok === true) return [];
+      const error = result?.error ??
+        { code: "bad_answer", message: "The service said nothing of this event" };
+      const mayPass = error.code === "unavailable" || error.code === "rate_limited";
+      if (mayPass && sent.tries < TRIES_MAX) return [{ ...sent, tries: sent.tries + 1 }];
+      this.#tell(new HoldfastError({ ...error, status: 0 }), sent.event);
+      return [];
+    });
+  }
+
+  #tell(error: HoldfastError, event: LaterEvent): void {
+    if (this.#onError !== null) this.#onError(error, event);
+    else if (this.#untold.length < UNTOLD_MAX) this.#untold.push(new TrackError(error, event));
+    else console.error(`holdfast: ${event.event} was not counted: ${error.message}`);
+  }
+
+  /** At the end of a Node or Deno process the rest is sent; what nobody else can be told of then goes to the console. */
+  #watchEnd(): void {
+    if (this.#isAtEnd) return;
+    this.#isAtEnd = true;
+    const { process } = globalThis as { process?: { on?(name: string, listener: () => void): void } };
+    process?.on?.("beforeExit", () => {
+      if (this.#waiting.length === 0 && this.#sending === null && this.#untold.length === 0) return;
+      this.flush().catch((error: AggregateError) => {
+        for (const each of error.errors) console.error(`holdfast: not counted: ${each.message}`);
+      });
+    });
+  }
+}
+
+/** A timer that keeps no process alive: at its end the events are sent all the same. */
+function unreferenced(timer: ReturnType<typeof setTimeout>): ReturnType<typeof setTimeout> {
+  const { Deno } = globalThis as { Deno?: { unrefTimer?(id: number): void } };
+  if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+  else (timer as { unref?(): void }).unref?.();
+  return timer;
+}

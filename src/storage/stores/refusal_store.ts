@@ -1,0 +1,120 @@
+// Counts of refused calls: written in bulk, alike to alike, moved by merges and removed by erasures and by time. Section 1
+// of beyond.md, "Refusals".
+
+import type { RefusalStore } from "../../../actors/port.ts";
+import type { RefusalRow } from "../../domain/metering/refused_call.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { arrayText, type Session } from "../database.ts";
+import type { InCell } from "../members/cell_store.ts";
+
+const COLUMNS = "realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms";
+
+/** Rows are locked in this order by all who write several. */
+const ORDER = "order by realm, user_id, event, reasons, hour_ms";
+
+/** Two rows of alike calls become one, as `addUp` of the domain has it. */
+const ADD_UP = `on conflict (realm, user_id, event, reasons, hour_ms) do update set
+    count = refusals.count + excluded.count,
+    first_at_ms = least(refusals.first_at_ms, excluded.first_at_ms),
+    last_at_ms = greatest(refusals.last_at_ms, excluded.last_at_ms),
+    group_ids = case when excluded.last_at_ms >= refusals.last_at_ms then excluded.group_ids else refusals.group_ids end`;
+
+/** A store that writes under the fence of the cells. */
+export function openRefusalStore(inCell: InCell): RefusalStore {
+  return {
+    add: async (cells, rows) => {
+      let isSent = false;
+      try {
+        await inCell(cells, async (session) => {
+          await addRows(session, rows);
+          isSent = true;
+        });
+        return true;
+      } catch (error) {
+        // Whatever failed after the last statement was the commit, whose outcome is unknown.
+        if (isSent) return false;
+        throw error;
+      }
+    },
+  };
+}
+
+async function addRows(session: Session, rows: readonly RefusalRow[]): Promise<void> {
+  const column = (read: (row: RefusalRow) => string | number) => arrayText(rows.map(read));
+  await session.query(
+    `insert into refusals (${COLUMNS})
+     select * from unnest($1::text::int[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::bigint[],
+       $6::text::text[], $7::text::bigint[], $8::text::bigint[], $9::text::bigint[]) as given(${COLUMNS})
+     ${ORDER} ${ADD_UP}`,
+    [
+      column(({ realm }) => realm),
+      column(({ userId }) => userId),
+      column(({ event }) => event),
+      column(({ reasons }) => JSON.stringify(reasons)),
+      column(({ hour }) => hour),
+      column(({ groupIds }) => JSON.stringify(groupIds)),
+      column(({ count }) => count),
+      column(({ firstAt }) => firstAt),
+      column(({ lastAt }) => lastAt),
+    ],
+  );
+}
+
+/** SQL of the ids of some rows of the users that are named in $2. */
+const SOME_OF_USERS = `select found.id from unnest($2::text::text[]) as owner(id) cross join lateral (
+    select id from refusals where realm = $1::int and user_id >= owner.id and user_id <= owner.id
+    order by user_id, last_at_ms desc, id desc limit $3::int
+  ) as found limit $3::int`;
+
+/** Gives some rows of an id to another one; answers how many it gave, fewer than the limit when none are left. */
+export async function moveRefusals(
+  session: Session,
+  realm: number,
+  from: string,
+  to: string,
+  limit: number,
+): Promise<number> {
+  const [moved] = await session.query<{ rows: number }>(
+    `with gone as (
+       delete from refusals where id = any(array(${SOME_OF_USERS})) returning *
+     ), added as (
+       insert into refusals (${COLUMNS})
+       select realm, $4, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms from gone
+       ${ORDER} ${ADD_UP}
+     )
+     select count(*) as rows from gone`,
+    [realm, arrayText([from]), limit, to],
+  );
+  return moved?.rows ?? 0;
+}
+
+/** Removes some rows of users by their ids; answers how many, 0 when none are left. */
+export async function deleteRefusals(
+  session: Session,
+  realm: number,
+  ids: readonly string[],
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from refusals where id = any(array(${SOME_OF_USERS})) returning 1`,
+    [realm, arrayText(ids), limit],
+  );
+  return rows.length;
+}
+
+/** Removes some rows of a realm whose last call was up to a moment; answers how many. */
+export async function deleteOldRefusals(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from refusals where id = any(array(
+       select id from refusals where realm = $1::int and last_at_ms <= $2::bigint
+       order by last_at_ms limit $3::int for update skip locked))
+     returning 1`,
+    [realm, before, limit],
+  );
+  return rows.length;
+}
