@@ -42,7 +42,13 @@ export const keysPage: PageAt = {
                       <th>Kind</th>
                       <th>Made</th>
                       <th>State</th>
-                      {changes ? <th></th> : null}
+                      {changes
+                        ? (
+                          <th>
+                            <span class="visually-hidden">What to do</span>
+                          </th>
+                        )
+                        : null}
                     </tr>
                   </thead>
                   <tbody>

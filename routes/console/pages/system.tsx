@@ -109,7 +109,12 @@ const findingsPage: PageAt = {
     return {
       title: "What the service finds",
       crumbs: [{ title: "System", href: "/console/system" }, { title: "Findings", href: null }],
-      content: <Findings health={health.data} />,
+      content: (
+        <>
+          <h1>What the service finds</h1>
+          <Findings health={health.data} />
+        </>
+      ),
     };
   },
 };

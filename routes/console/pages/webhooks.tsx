@@ -226,7 +226,13 @@ const webhookPage: PageAt = {
                       <th class="number">Attempts</th>
                       <th>Last answer</th>
                       <th>Next attempt</th>
-                      {changes ? <th></th> : null}
+                      {changes
+                        ? (
+                          <th>
+                            <span class="visually-hidden">What to do</span>
+                          </th>
+                        )
+                        : null}
                     </tr>
                   </thead>
                   <tbody>
