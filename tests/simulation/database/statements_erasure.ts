@@ -144,8 +144,6 @@ export const ERASURE: readonly Entry[] = [
       ({ id }) => (id as string) > String(after) && (id as string) < String(before),
     );
   }),
-  // Nobody writes through the admin API here.
-  write("with begun as (delete from audit_begun", () => 0),
   // Nothing adds events up here.
   write("insert into daily_use_marks", () => 0),
   read("select at_ms as at, event_id", () => []),
