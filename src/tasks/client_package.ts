@@ -8,7 +8,7 @@ import { packTarball, type Tarball } from "./tarball.ts";
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);
-const ENTRIES = ["client.ts", "react.ts"].map((name) => new URL(name, SOURCES).pathname);
+const ENTRIES = ["client.ts", "openai.ts", "react.ts"].map((name) => new URL(name, SOURCES).pathname);
 
 /** What the client uses of packages that its user may bring along, so that none of them is needed here. */
 const PEERS = {
