@@ -295,5 +295,7 @@ Deno.test("the system's page shows caps, members and findings", async () => {
   assert.ok(!page.html.includes(MARKUP));
   const findings = await visitor.get("/console/system/findings");
   assert.match(findings.text, /drift well none in/);
-  assert.match((await visitor.get("/console/system/findings", { "hx-request": "true" })).html, /^<section/);
+  const part = await visitor.get("/console/system/findings", { "hx-request": "true" });
+  assert.match(part.html, /<section class="sheet" id="findings">/);
+  assert.ok(!part.html.includes("<html"));
 });
