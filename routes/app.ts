@@ -116,8 +116,8 @@ export function makeApp(
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
   app.route("/", toolRoutes(service));
-  app.route("/", gatewayRoutes(service));
   if (console !== null) app.route("/", consoleRoutes(service, console, ENDPOINTS, KEYLESS));
+  app.route("/", gatewayRoutes(service));
   const strays = refusingRoutes(app, service, adminToken);
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
