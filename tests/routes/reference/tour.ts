@@ -71,7 +71,8 @@ export async function makeTour(start = startTestService): Promise<Record<string,
     await walkProduct(tour);
     await walkPrivacy(tour);
     await walkAdministration(tour);
-    const text = JSON.stringify(inOrder(recorded)).replaceAll(receiver.url, "https://example.com");
+    const text = JSON.stringify(inOrder(recorded)).replaceAll(receiver.url, "https://example.com")
+      .replaceAll(new URL(receiver.url).host, "example.com");
     return JSON.parse(withoutSecrets(text, app));
   } finally {
     await service.close();
