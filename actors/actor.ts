@@ -288,6 +288,7 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       this.#lastBatch = batch;
+      if (realm.outbox !== null) noteMessages(batch, changes);
       this.#retainSettled(changes, batch);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
@@ -385,6 +386,12 @@ export class Actor {
 }
 
 const NO_SPEND = {};
+
+function noteMessages(batch: Batch, changes: readonly Change[]): void {
+  for (const change of changes) {
+    if (change.table === "webhook_messages") (batch.messages ??= []).push(change.row);
+  }
+}
 
 /** Whether a decision was refused because of what the whole workspace has. */
 function isAtCap(result: Result<unknown>): boolean {

@@ -16,6 +16,7 @@ import { Watches } from "./watches.ts";
 import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { WebhookMessage } from "../src/domain/messages/message.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans } from "../src/observability/spans.ts";
@@ -31,6 +32,8 @@ export interface TermOptions {
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
   readonly spans?: Spans | null;
+  /** Told of the messages of each batch that became durable. */
+  readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
 }
 
 /** The runtime of one member. */
@@ -55,14 +58,17 @@ export class Term {
 
   constructor(options: TermOptions) {
     const { lease, store, refusalStore, ids, realNow } = options;
-    const { counts = new RuntimeCounts(), spans = null } = options;
+    const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
     this.drain = new Drain(lease.journal, onFault, counts, spans);
     this.gate = new Gate({
       journal: lease.journal,
-      onAppended: (batch, appended) => this.drain.add(batch, appended),
+      onAppended: (batch, appended) => {
+        this.drain.add(batch, appended);
+        if (batch.messages !== null) onMessages?.(batch.messages);
+      },
       room: () => this.drain.room(),
       onFault,
       counts,

@@ -5,6 +5,7 @@ import { ClusterCounts } from "./cluster_counts.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
+import { WebhookCounts } from "./webhook_counts.ts";
 
 /** The sweeps by name. */
 export const SWEEP_NAMES = [
@@ -34,6 +35,7 @@ export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
+  readonly webhooks = new WebhookCounts();
   readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),

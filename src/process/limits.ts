@@ -309,3 +309,33 @@ export const CHANNEL_LIMITS = {
   /** Time for answers under way when this process closes its channels. */
   leaveMs: 1_000,
 } as const;
+
+/** Bounds of the sender of webhooks. beyond.md, section 3. */
+export const SENDER_LIMITS = {
+  /** How long an attempt may take. */
+  answerMs: 15_000,
+  /** How much of an answer is read. */
+  answerBytesMax: 16 * 1024,
+  /** Connections kept to one address while nothing is sent. */
+  idleConnectionsMax: 8,
+  /** Messages on their way to one webhook. */
+  inFlightMax: 8,
+  /** Messages on their way to all of them; above this each webhook may still have one. */
+  allInFlightMax: 1_000,
+  /** How often the tables are brought up to date for messages that were just recorded. */
+  flushEveryMs: 200,
+  /** Lanes, or messages outside every order, looked at by one query. */
+  lookRows: 64,
+  /** Lanes of one webhook remembered because they have something new; past this all of its lanes are looked at. */
+  rememberedMax: 10_000,
+  /** The pause after something went wrong on this side. */
+  pauseMs: 1_000,
+  /** The longest time between two looks at what is to be tried again. */
+  lookEveryMs: 60_000,
+  /** Messages that one transaction lets go at once when their webhook is enabled. */
+  hurryRows: 500,
+  /** Outcomes written by one transaction. */
+  outcomesMax: 500,
+  /** How long a count of what is pending is good enough. */
+  countEveryMs: 5_000,
+} as const;

@@ -122,6 +122,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/members/",
     "src/storage/stores/",
     "src/storage/embedded/",
+    "src/webhooks/",
   ],
   "src/observability/": [
     "src/domain/",
@@ -183,7 +184,19 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
-  "src/webhooks/": [],
+  // Sends what decisions recorded, and knows nothing of what the messages say.
+  "src/webhooks/": [
+    "src/domain/",
+    "src/domain/messages/",
+    "src/domain/plans/",
+    "actors/",
+    "src/observability/webhook_counts.ts",
+    "src/process/",
+    "src/storage/",
+    "src/storage/members/",
+    "src/storage/stores/",
+    "src/tenant/",
+  ],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -284,6 +297,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
+  standardwebhooks: ["src/webhooks/"],
   "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],

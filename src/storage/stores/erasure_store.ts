@@ -130,6 +130,14 @@ export async function deleteHistory(
     );
     removed += rows.length;
   }
+  // A merge leaves messages with the user that they were recorded for.
+  const messages = await session.query(
+    `delete from webhook_messages where id = any(array(
+       select id from webhook_messages where user_key = any($1::text::bigint[])
+       order by id limit $2::bigint for update)) returning 1`,
+    [arrayText(keys), limit],
+  );
+  removed += messages.length;
   // Settled ones are found by their owner's part of the id; open ones go with the user.
   for (const key of keys) {
     const rows = await session.query(

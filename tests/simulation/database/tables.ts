@@ -18,6 +18,7 @@ const OTHERS = [
   "erasure_jobs",
   "members",
   "cells",
+  "webhooks",
   "refusals",
 ];
 
