@@ -1,77 +1,72 @@
 // Bugs of recording and delivering messages, planted one at a time as those in `bugs.ts` are.
 
+import type { Param } from "../../../src/storage/database.ts";
 import { findMessages } from "../../../src/storage/stores/message_store.ts";
 import { FIRST_TABLE, TABLES } from "../../../src/storage/rows/tables.ts";
 import { Sender } from "../../../src/webhooks/sender.ts";
+import type { Fields } from "../../support/memory_store.ts";
 import { SimDatabase } from "../database/connection.ts";
 import { Server } from "../database/server.ts";
+import { messagesIn } from "../database/statements_webhooks.ts";
 import { Receiver } from "../receiver.ts";
 import { type PlantedBug, replace } from "./plant.ts";
 
-/** Plants a bug in what a process asks of the database, which also sees the server itself. */
-function betweenDatabase(
-  instead: (
-    text: string,
-    params: readonly unknown[],
-    query: SimDatabase["query"],
-    server: Server | null,
-  ) => Promise<unknown>,
-): () => void {
+const MESSAGES = String.fromCharCode(
+  FIRST_TABLE + TABLES.findIndex(({ name }) => name === "webhook_messages"),
+);
+
+/** Leaves messages out of batches on their way into the journal; the drain has them still. */
+function recordApart(): () => void {
+  return replace(Server.prototype, "receive", (receive) =>
+    function (this: Server, session, message, reply) {
+      if (message.kind === "query" && message.text.startsWith("insert into journal")) {
+        const [seq, payload, ...more] = message.params;
+        const kept = String(payload).split("\n").filter((line) => !line.startsWith(MESSAGES)).join("\n");
+        message = { ...message, params: [seq as number, kept, ...more] };
+      }
+      receive.call(this, session, message, reply);
+    });
+}
+
+/** Takes other pending messages of a webhook for the first ones of their lanes. */
+function takeForHeads(choose: (pending: readonly Fields[]) => readonly Fields[]): () => void {
   let server: Server | null = null;
   const seen = replace(Server.prototype, "receive", (receive) =>
     function (this: Server, ...message) {
       server = this;
       receive.apply(this, message);
     });
-  const ask = replace(
+  const heads = replace(
     SimDatabase.prototype,
     "query",
     (query) =>
-      function (this: SimDatabase, text: string, params: readonly unknown[] = []) {
-        return instead(text, params, query.bind(this) as SimDatabase["query"], server);
+      function (this: SimDatabase, text: string, params: readonly Param[] = []) {
+        if (!text.trimStart().startsWith("with lanes as")) return query.call(this, text, params);
+        const pending = server === null ? [] : messagesIn(server.tables)
+          .filter(({ webhook_id: id, status }) => id === params[0] && status === "pending");
+        return findMessages(this, choose(pending).map(({ id }) => id as string));
       } as SimDatabase["query"],
   );
   return () => {
-    ask();
+    heads();
     seen();
   };
 }
 
-const MESSAGES = String.fromCharCode(
-  FIRST_TABLE + TABLES.findIndex(({ name }) => name === "webhook_messages"),
-);
-
-/** Writes messages by themselves, just before the batch that they belong to. */
-function recordApart(): () => void {
-  return betweenDatabase((text, params, query, server) => {
-    if (!text.startsWith("insert into journal")) return query(text, params as never);
-    const lines = String(params[1]).split("\n");
-    const isMessage = (line: string) => line.startsWith(MESSAGES);
-    const messages = lines.filter(isMessage);
-    if (messages.length > 0) server?.tables.write(messages.join("\n"));
-    const others = lines.filter((line) => !isMessage(line));
-    return query(text, [params[0], others.join("\n"), ...params.slice(2)] as never);
-  });
-}
-
-/** Takes every pending message of a webhook for the first one of its lane. */
-function overtake(): () => void {
-  return betweenDatabase((text, params, query, server) => {
-    if (!text.trimStart().startsWith("with lanes as")) return query(text, params as never);
-    const pending = server?.tables.list("webhook_messages", (row) =>
-      row.webhook_id === params[0] && (row.status ?? "pending") === "pending") ?? [];
-    return findMessages(
-      { query },
-      pending.map(({ id }) =>
-        id as string
-      ),
-    );
-  });
+/** The first of each id's messages, whoever it is an alias of. */
+function firstOfEachId(pending: readonly Fields[]): readonly Fields[] {
+  return pending.filter(({ user_key: key }, place) =>
+    pending.findIndex(({ user_key: other }) => other === key) === place
+  );
 }
 
 export const WEBHOOK_BUGS: readonly PlantedBug[] = [
-  { name: "a message is recorded apart from its batch", plant: recordApart },
-  { name: "a message passes an earlier one of its user", plant: overtake },
+  { name: "messages are no part of the batch in the journal", plant: recordApart },
+  {
+    name: "a message passes an earlier one of its user",
+    plant: () => takeForHeads((pending) => pending),
+  },
+  { name: "the ids of a merged user go their own ways", plant: () => takeForHeads(firstOfEachId) },
   {
     name: "a message counts as delivered before it is answered",
     plant: () =>
