@@ -226,6 +226,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "routes/": [
     ...DOMAIN,
     "actors/",
+    "routes/gateway/",
     "routes/reference/",
     "routes/schemas/",
     "src/channel/",
@@ -241,6 +242,19 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/secrets/",
     "src/service/",
+    "src/tenant/",
+  ],
+  "routes/gateway/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/domain/pricing/",
+    "actors/",
+    "routes/",
+    "routes/reference/",
+    "routes/schemas/",
+    "src/compose/model_client.ts",
+    "src/observability/",
+    "src/process/",
     "src/tenant/",
   ],
   "routes/schemas/": [
