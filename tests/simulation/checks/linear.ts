@@ -64,8 +64,8 @@ function explain(tenant: Tenant, calls: readonly Call[], scene: Scene): void {
 
 /** What was recorded is what the model has told, unless the webhook was disabled for a while. */
 function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, scene: Scene): void {
-  const { server: { tables }, expected, sweptAtMs } = scene;
   if (first === undefined) return;
+  const { server: { tables }, expected, sweptAtMs } = scene;
   const [row] = tables.list("webhooks", ({ webhookId }) => webhookId === first.webhookId);
   if (row?.changedIn !== 0) return;
   const recorded = expected.list(
