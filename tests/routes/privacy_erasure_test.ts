@@ -43,7 +43,7 @@ const NOT_OF_USERS = [
   "cells",
 ];
 /** Tables of which something of an erased user is kept. */
-const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit"];
+const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   for (const key of [app.secretTest, app.secretLive]) {
@@ -106,6 +106,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "analytics_events",
           "consents",
           "audit",
+          "webhook_messages",
         ]
       ) {
         assert.ok(found.includes(table), `there is something to erase in ${table}: ${found}`);
