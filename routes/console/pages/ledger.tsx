@@ -1,0 +1,52 @@
+// The whole ledger of a user's credits, page by page.
+
+import type { LedgerPage } from "../../../src/client/credits.ts";
+import type { CreditBalance } from "../../../src/client/shapes.ts";
+import { aboutUser, placeOfUser, refusedPage } from "../acts/subject.tsx";
+import type { PageAt } from "../room.ts";
+import { LedgerTable } from "./user_sheets.tsx";
+
+const SHOWN = "100";
+
+/** `/console/apps/{appId}/{mode}/users/{id}/ledger` */
+export const ledgerPage: PageAt = {
+  path: "/console/apps/:appId/:mode/users/:userId/ledger",
+  async show(request) {
+    const subject = await aboutUser(request);
+    if (!("user" in subject)) return subject;
+    const { ask, query, path } = request;
+    const { app, user } = subject;
+    const { userId } = user;
+    const asked = {
+      userId,
+      limit: SHOWN,
+      cursor: query.get("cursor") ?? undefined,
+      balanceId: query.get("balanceId") ?? undefined,
+    };
+    const [page, listed] = await Promise.all([
+      ask.app<LedgerPage>(app, "listLedger", asked),
+      ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
+    ]);
+    if (!page.ok) return refusedPage(page.error);
+    const { entries, nextCursor } = page.data;
+    const { crumbs } = placeOfUser(request, subject);
+    const next = new URLSearchParams(query);
+    if (nextCursor !== null) next.set("cursor", nextCursor);
+    return {
+      title: "Credit ledger",
+      crumbs: [...crumbs, { title: "Credit ledger", href: null }],
+      content: (
+        <section class="sheet">
+          <h1>Credit ledger</h1>
+          {entries.length === 0
+            ? <p class="empty">No credits have moved yet.</p>
+            : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} />}
+          <div class="pager">
+            {query.has("cursor") ? <a href={path}>Newest</a> : null}
+            {nextCursor === null ? null : <a href={`${path}?${next}`}>Older</a>}
+          </div>
+        </section>
+      ),
+    };
+  },
+};

@@ -1,0 +1,500 @@
+// The sheets of a user's page that tell what was: subscriptions with history, events, refusals, ledger; and which ids and
+// consents the user has.
+
+import type { LedgerEntry } from "../../../src/client/credits.ts";
+import type { CreditBalance } from "../../../src/client/shapes.ts";
+import { planName, type ShownCatalog } from "../acts/catalog.ts";
+import type { ShownSubscription, UserSubject } from "../acts/subject.tsx";
+import { AmountText, Time, TimeOr } from "../format.tsx";
+import { appPath, userPath } from "../page.tsx";
+import { mayChange, type PageRequest } from "../room.ts";
+import type { Standing } from "./standing.tsx";
+
+interface FeedEvent {
+  readonly id: string;
+  readonly eventType: string;
+  readonly quantity: number;
+  readonly costCents: number;
+  readonly matchStatus: string;
+  readonly createdAt: string;
+  readonly hasLog: boolean;
+  readonly promptPreview: string | null;
+}
+
+interface ShownRefusal {
+  readonly event: string;
+  readonly reasons: readonly string[];
+  readonly groupIds: readonly string[];
+  readonly count: number;
+  readonly firstAt: string;
+  readonly lastAt: string;
+}
+
+/** What happened last. */
+export interface Recent {
+  readonly events: readonly FeedEvent[];
+  readonly isLogging: boolean;
+  readonly refusals: readonly ShownRefusal[];
+  readonly entries: readonly LedgerEntry[];
+}
+
+const SHOWN = "20";
+
+/** Reads what happened last. */
+export async function readRecent({ ask }: PageRequest, { app, user }: UserSubject): Promise<Recent> {
+  const asked = { userId: user.userId, limit: SHOWN };
+  const [feed, refusals, ledger] = await Promise.all([
+    ask.app<{ events: FeedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
+    ask.app<{ refusals: ShownRefusal[] }>(app, "listRefusals", asked),
+    ask.app<{ entries: LedgerEntry[] }>(app, "listLedger", asked),
+  ]);
+  return {
+    events: feed.ok ? feed.data.events : [],
+    isLogging: feed.ok && feed.data.logPromptsEnabled,
+    refusals: refusals.ok ? refusals.data.refusals : [],
+    entries: ledger.ok ? ledger.data.entries : [],
+  };
+}
+
+/** The scopes that a person may opt out of, with what stops then. */
+export const SCOPES = {
+  analytics: "Their analytics events are kept under a pseudonym.",
+  ai_personalization: "Their events are in no feed, and nothing is composed for them.",
+  prompt_logging: "Their prompts and answers are not kept.",
+} as const;
+
+export type Scope = keyof typeof SCOPES;
+
+/** Which scopes a user has opted out of. */
+export type Consents = Readonly<Record<Scope, boolean>>;
+
+/** Reads what a user opted out of. */
+export async function readConsents({ ask }: PageRequest, { app, user }: UserSubject): Promise<Consents> {
+  const entries = await Promise.all(
+    (Object.keys(SCOPES) as Scope[]).map(async (scope) => {
+      const asked = { distinctId: user.userId, scope };
+      const answer = await ask.app<{ optedOut: boolean }>(app, "isOptedOut", asked);
+      return [scope, answer.ok && answer.data.optedOut] as const;
+    }),
+  );
+  return Object.fromEntries(entries) as Record<Scope, boolean>;
+}
+
+const HISTORY_WORDS: Readonly<Record<string, string>> = {
+  created: "began",
+  plan_changed: "plan changed",
+  canceled: "canceled",
+  reactivated: "came back",
+  ended: "ended",
+  merged: "came with a merge",
+  promoted: "took over",
+};
+
+/** The plan in force, other subscriptions, and what became of them. */
+export function SubscriptionsSheet(
+  { subject: { user }, catalog }: { subject: UserSubject; catalog: ShownCatalog },
+) {
+  const { subscription, history, period, duplicates } = user;
+  return (
+    <section class="sheet" aria-labelledby="plan">
+      <h2 id="plan">Plan and history</h2>
+      {subscription === null
+        ? <p class="empty">No subscription is active.</p>
+        : <Facts subscription={subscription} catalog={catalog} period={period} />}
+      {duplicates.length === 0 ? null : (
+        <div class="note warn">
+          Several subscriptions are active; the best plan counts. Beside it:{" "}
+          {duplicates.map(({ planName, provider, externalId, endsAt }) =>
+            `${planName} (${provider === null ? "default" : `${provider} ${externalId}`}${
+              endsAt === null ? "" : `, ends ${endsAt.slice(0, 10)}`
+            })`
+          ).join(", ")}.
+        </div>
+      )}
+      {history.length === 0 ? null : (
+        <table class="stack">
+          <thead>
+            <tr>
+              <th>When</th>
+              <th>What</th>
+              <th>Plan</th>
+              <th>Reason</th>
+              <th>Subscription</th>
+            </tr>
+          </thead>
+          <tbody>
+            {history.map((row) => (
+              <tr>
+                <td data-label="When">
+                  <Time at={row.at} />
+                </td>
+                <td data-label="What">{HISTORY_WORDS[row.type] ?? row.type}</td>
+                <td data-label="Plan">
+                  {row.previousPlanId === null ? "" : `${planName(catalog, row.previousPlanId)} to `}
+                  {planName(catalog, row.planId)}
+                </td>
+                <td data-label="Reason">{row.reason ?? ""}</td>
+                <td data-label="Subscription">
+                  <code>{row.subscriptionId}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  );
+}
+
+function Facts(
+  { subscription, catalog, period }: {
+    subscription: ShownSubscription;
+    catalog: ShownCatalog;
+    period: UserSubject["user"]["period"];
+  },
+) {
+  const { planId, provider, externalId, startedAt, endsAt, cycleAnchorAt } = subscription;
+  return (
+    <dl class="facts spaced">
+      <dt>Plan</dt>
+      <dd>
+        {planName(catalog, planId)} <code class="soft">{planId}</code>
+      </dd>
+      <dt>Subscription</dt>
+      <dd>
+        <code>{subscription.subscriptionId}</code>
+      </dd>
+      <dt>Sold by</dt>
+      <dd>{provider === null ? "your backend (default)" : `${provider} ${externalId}`}</dd>
+      <dt>Since</dt>
+      <dd>
+        <Time at={startedAt} />
+      </dd>
+      <dt>Ends</dt>
+      <dd>
+        <TimeOr at={endsAt} none="not set" />
+      </dd>
+      {period === null ? null : (
+        <>
+          <dt>This period</dt>
+          <dd>
+            <Time at={period.start} /> to <TimeOr at={period.end} none="no end" />
+          </dd>
+        </>
+      )}
+      {cycleAnchorAt === null ? null : (
+        <>
+          <dt>Cycle from</dt>
+          <dd>
+            <Time at={cycleAnchorAt} />
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+/** The newest events, with what they asked where that may be seen, and why where it may not. */
+export function EventsSheet(
+  { request, subject: { app, user }, recent: { events, isLogging }, consents }: {
+    request: PageRequest;
+    subject: UserSubject;
+    recent: Recent;
+    consents: Consents;
+  },
+) {
+  const hidden = hiddenPrompts(request, isLogging, consents);
+  const all = `${appPath(app)}/events?userId=${encodeURIComponent(user.userId)}`;
+  return (
+    <section class="sheet" aria-labelledby="events">
+      <div class="head">
+        <h2 id="events">Newest events</h2>
+        {events.length === 0 ? null : <a href={all}>All events</a>}
+      </div>
+      {consents.ai_personalization
+        ? (
+          <p class="empty">
+            Hidden: this user opted out of personalization, so their events are in no feed. They are still
+            counted.
+          </p>
+        )
+        : events.length === 0
+        ? <p class="empty">Nothing was metered for this user yet. Events show as your backend sends them.</p>
+        : (
+          <>
+            {hidden === null ? null : <p class="hint">{hidden}</p>}
+            <table class="stack">
+              <thead>
+                <tr>
+                  <th>When</th>
+                  <th>Event</th>
+                  <th class="number">Quantity</th>
+                  <th class="number">Cost</th>
+                  <th>Counted</th>
+                  {hidden === null ? <th>Prompt</th> : null}
+                </tr>
+              </thead>
+              <tbody>
+                {events.map((event) => (
+                  <tr>
+                    <td data-label="When">
+                      <a class="row" href={`${appPath(app)}/events/${encodeURIComponent(event.id)}`}>
+                        <Time at={event.createdAt} />
+                      </a>
+                    </td>
+                    <td data-label="Event">{event.eventType}</td>
+                    <td data-label="Quantity" class="number">
+                      <AmountText value={event.quantity} />
+                    </td>
+                    <td data-label="Cost" class="number">
+                      <AmountText value={event.costCents} unit="cents" />
+                    </td>
+                    <td data-label="Counted">
+                      <span class={`tag ${event.matchStatus === "blocked" ? "bad" : ""}`}>
+                        {event.matchStatus.replaceAll("_", " ")}
+                      </span>
+                    </td>
+                    {hidden === null
+                      ? (
+                        <td data-label="Prompt" class="prompt">
+                          {event.promptPreview ?? <span class="soft">none</span>}
+                        </td>
+                      )
+                      : null}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </>
+        )}
+    </section>
+  );
+}
+
+/** Why no prompt shows; null where prompts show. */
+function hiddenPrompts({ ask }: PageRequest, isLogging: boolean, consents: Consents): string | null {
+  if (!isLogging) return "Prompts are hidden: prompt logging is off in the catalog's settings.";
+  if (consents.prompt_logging) return "Prompts are not kept: this user opted out of prompt logging.";
+  return ask.hidesPrompts ? "Prompts are hidden from your role." : null;
+}
+
+const REASON_WORDS: Readonly<Record<string, string>> = {
+  limit_reached: "limit reached",
+  reservation_headroom_exceeded: "headroom reached",
+  unmatched_event: "nothing covers the event",
+  no_subscription: "no subscription",
+  unpriced_model: "the model has no price",
+  workspace_limit_reached: "the workspace's cap is reached",
+  test_quota_exceeded: "the cap of test mode is reached",
+  ai_budget_exceeded: "the AI budget is spent",
+};
+
+/** Which limits the user met. */
+export function RefusalsSheet(
+  { subject: { app, user }, recent: { refusals }, standing }: {
+    subject: UserSubject;
+    recent: Recent;
+    standing: Standing;
+  },
+) {
+  const labels = new Map(standing.groups.map(({ groupId, label }) => [groupId, label]));
+  const why = (event: string) => `${userPath(app, user.userId)}/explain?event=${encodeURIComponent(event)}`;
+  return (
+    <section class="sheet" aria-labelledby="refusals">
+      <h2 id="refusals">Refusals</h2>
+      {refusals.length === 0
+        ? <p class="empty">Nothing was refused to this user in the last 90 days.</p>
+        : (
+          <table class="stack">
+            <thead>
+              <tr>
+                <th>Last</th>
+                <th>Event</th>
+                <th>Reason</th>
+                <th>Limits</th>
+                <th class="number">Times</th>
+                <th>Explain</th>
+              </tr>
+            </thead>
+            <tbody>
+              {refusals.map((row) => (
+                <tr>
+                  <td data-label="Last">
+                    <Time at={row.lastAt} />
+                  </td>
+                  <td data-label="Event">{row.event}</td>
+                  <td data-label="Reason">
+                    {row.reasons.map((reason) => REASON_WORDS[reason] ?? reason).join(", ")}
+                  </td>
+                  <td data-label="Limits">{row.groupIds.map((id) => labels.get(id) ?? id).join(", ")}</td>
+                  <td data-label="Times" class="number">
+                    <AmountText value={row.count} />
+                  </td>
+                  <td data-label="Explain">
+                    <a class="row" href={why(row.event)}>Would it be now?</a>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+    </section>
+  );
+}
+
+const LEDGER_WORDS: Readonly<Record<LedgerEntry["reason"], string>> = {
+  event_committed: "used",
+  reservation_held: "held",
+  reservation_released: "released",
+  reservation_expired: "hold expired",
+  grant: "granted",
+  admin_adjust: "adjusted",
+  merged_from_alias: "came with a merge",
+  merge_dedupe: "two copies joined",
+};
+
+/** What moved the user's credits. */
+export function LedgerSheet({ subject: { app, user }, recent: { entries }, standing }: {
+  subject: UserSubject;
+  recent: Recent;
+  standing: Standing;
+}) {
+  return (
+    <section class="sheet" aria-labelledby="ledger">
+      <div class="head">
+        <h2 id="ledger">Credit ledger</h2>
+        {entries.length === 0 ? null : <a href={`${userPath(app, user.userId)}/ledger`}>Whole ledger</a>}
+      </div>
+      {entries.length === 0
+        ? <p class="empty">No credits have moved yet.</p>
+        : <LedgerTable entries={entries} balances={standing.balances} />}
+    </section>
+  );
+}
+
+/** Movements of credits, newest first. */
+export function LedgerTable({ entries, balances }: {
+  entries: readonly LedgerEntry[];
+  balances: readonly CreditBalance[];
+}) {
+  const units = new Map(balances.map(({ balanceId, unit }) => [balanceId, unit]));
+  const names = new Map(balances.map(({ packId, packName }) => [packId, packName]));
+  return (
+    <table class="stack">
+      <thead>
+        <tr>
+          <th>When</th>
+          <th class="number">Moved</th>
+          <th>Why</th>
+          <th>Pack</th>
+          <th>Event or reservation</th>
+          <th>Notes</th>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map((entry) => {
+          const unit = units.get(entry.balanceId);
+          return (
+            <tr>
+              <td data-label="When">
+                <Time at={entry.occurredAt} />
+              </td>
+              <td data-label="Moved" class="number">
+                {entry.delta > 0 ? "+" : ""}
+                {unit === undefined
+                  ? <AmountText value={entry.delta} />
+                  : <AmountText value={entry.delta} unit={unit} />}
+              </td>
+              <td data-label="Why">{LEDGER_WORDS[entry.reason]}</td>
+              <td data-label="Pack">
+                <span title={entry.balanceId}>{names.get(entry.packId) ?? entry.packId}</span>
+              </td>
+              <td data-label="Event or reservation">
+                {entry.eventId === null && entry.reservationId === null
+                  ? <span class="soft">none</span>
+                  : <code>{entry.eventId ?? entry.reservationId}</code>}
+              </td>
+              <td data-label="Notes">{entry.notes ?? ""}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+/** The ids that stand for the user. */
+export function IdsSheet({ subject: { app, user } }: { subject: UserSubject }) {
+  return (
+    <section class="sheet" aria-labelledby="ids">
+      <h2 id="ids">Ids</h2>
+      <dl class="facts">
+        <dt>Canonical</dt>
+        <dd>
+          <code>{user.userId}</code>
+        </dd>
+        <dt>Aliases</dt>
+        <dd>
+          {user.aliases.length === 0
+            ? <span class="soft">none: no other id was merged into this one</span>
+            : (
+              <ul class="plain">
+                {user.aliases.map((alias) => (
+                  <li>
+                    <code>{alias}</code>{" "}
+                    <a href={`${userPath(app, user.userId)}/merges/${encodeURIComponent(alias)}`}>
+                      What its merge moved
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            )}
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+/** What the user opted out of. */
+export function ConsentSheet(
+  { request, subject: { app, user }, consents }: {
+    request: PageRequest;
+    subject: UserSubject;
+    consents: Consents;
+  },
+) {
+  const base = userPath(app, user.userId);
+  return (
+    <section class="sheet" aria-labelledby="consent">
+      <h2 id="consent">Consent</h2>
+      <table class="stack">
+        <thead>
+          <tr>
+            <th>Scope</th>
+            <th>State</th>
+            {mayChange(request.session) ? <th class="acts">Acts</th> : null}
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(consents).map(([scope, isOut]) => (
+            <tr>
+              <td data-label="Scope">{scope.replaceAll("_", " ")}</td>
+              <td data-label="State">
+                <span class={isOut ? "tag warn" : "tag good"}>{isOut ? "opted out" : "in"}</span>
+              </td>
+              {mayChange(request.session)
+                ? (
+                  <td class="acts" data-label="Acts">
+                    <a href={`${base}/${isOut ? "opt-in" : "opt-out"}?scope=${scope}`}>
+                      {isOut ? "Opt in" : "Opt out"}
+                    </a>
+                  </td>
+                )
+                : null}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
