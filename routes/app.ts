@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./admin.ts";
+import { AUDIT } from "./audit.ts";
 import { ADMIN_USERS } from "./admin_users.ts";
 import { authenticate, authorizeAdmin } from "./auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
@@ -62,6 +63,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...ADMIN_ENDPOINTS,
   ...ADMIN_USERS,
   ...WEBHOOKS,
+  ...AUDIT,
 ];
 
 /** Everything that the reference shows. */

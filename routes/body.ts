@@ -35,10 +35,7 @@ export function readMembers(request: Request, kind: BodyKind = {}): Promise<Memb
 
 /** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
 export async function readBody(request: Request, kind: BodyKind = {}): Promise<RequestInput> {
-  const bytesMax = bytesMaxOf(kind);
-  const text = isSmall(request, bytesMax)
-    ? decode(await inTime(request.bytes().catch(refuseBody)))
-    : await readChunks(request.body, bytesMax);
+  const text = await readText(request, bytesMaxOf(kind));
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   let value: unknown;
   try {
@@ -50,6 +47,13 @@ export async function readBody(request: Request, kind: BodyKind = {}): Promise<R
   // A forbidden character can reach a parsed value only through an escape.
   if (kind.isBatch !== true && text.includes("\\u")) refuseForbiddenText(members);
   return { members, text };
+}
+
+/** Reads a body as text. */
+export async function readText(request: Request, bytesMax = bytesMaxOf({})): Promise<string> {
+  return isSmall(request, bytesMax)
+    ? decode(await inTime(request.bytes().catch(refuseBody)))
+    : await readChunks(request.body, bytesMax);
 }
 
 /** Whether a body is short and says so; refuses one that says it is too long. */

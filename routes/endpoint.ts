@@ -19,7 +19,10 @@ import type { Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from 
 import { countCall } from "./rate_limit.ts";
 import { refusalOf, requestId } from "./respond.ts";
 import { type CheckedCall, countAnywhere, type KeyedWorld, runAnywhere } from "./run_anywhere.ts";
-import { type KeylessWorld, runKeylessAnywhere } from "./run_keyless.ts";
+import type { AuditedWorld } from "./audit_values.ts";
+import { runKeylessAudited } from "./audited.ts";
+import type { AuditWorld } from "../src/audit/audit.ts";
+import type { KeylessWorld } from "./run_keyless.ts";
 import type { RouteWatch } from "./watch.ts";
 
 /** Where endpoints get what they work on; throws while this process may answer nothing. */
@@ -112,8 +115,11 @@ function idempotentCall(
   return { realm: realm.realm, key, requestHash };
 }
 
+/** Whoever has the admin token. */
+const ADMIN = { who: "admin", via: "api" } as const;
+
 /** Handles a request to an endpoint without an API key. */
-export async function handleKeyless<World extends KeylessWorld>(
+export async function handleKeyless<World extends KeylessWorld & AuditWorld & AuditedWorld>(
   context: Context,
   endpoint: KeylessEndpoint<World>,
   source: Source<World>,
@@ -126,7 +132,7 @@ export async function handleKeyless<World extends KeylessWorld>(
     const world = source.requireServing();
     if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
     const { members, input } = await inputOf(context, endpoint);
-    const answer = await runKeylessAnywhere(world, { endpoint, members, input }, request);
+    const answer = await runKeylessAudited(world, { endpoint, members, input }, request, ADMIN);
     if (answer instanceof Response) return watch.ended(startedAt, "ok", answer);
     return watch.answered(startedAt, request, answer);
   } catch (error) {

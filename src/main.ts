@@ -2,6 +2,7 @@
 // order on a signal. Imports everything and is imported by nothing.
 
 import { makeApp } from "../routes/app.ts";
+import type { ConsoleOptions } from "../routes/console/console.tsx";
 import { withStrictTransport } from "../routes/strict_transport.ts";
 import { registerSweeps } from "./housekeeping/cron.ts";
 import { openSpans, type Spans } from "./observability/spans.ts";
@@ -10,7 +11,14 @@ import type { Features } from "./process/features.ts";
 import { makeIdSource } from "./process/id_source.ts";
 import { checkAddress, listen } from "./process/listener.ts";
 import { log, setLogLevel, setLogTrace } from "./process/log.ts";
-import { type Config, ConfigError, readConfig, refuseUnknown } from "./process/settings.ts";
+import type { OperatorToken } from "./process/operators.ts";
+import {
+  type Config,
+  ConfigError,
+  readConfig,
+  refuseSharedTokens,
+  refuseUnknown,
+} from "./process/settings.ts";
 import { stopOnSignal } from "./process/stop.ts";
 import { readSecret } from "./secrets/data_folder.ts";
 import { openNetwork } from "./service/cluster_address.ts";
@@ -39,7 +47,7 @@ async function main(): Promise<void> {
     share: config.isFront ? 0 : 1,
     adminToken,
   });
-  const app = makeApp(service, adminToken, consoleOf(adminToken));
+  const app = makeApp(service, adminToken, consoleOf(config, adminToken));
   const handler = withStrictTransport(app.fetch, config.features.publicUrl);
   const served = service.start().catch(fail);
   // The system deals connections to all who listen on a shared port: a process that cannot answer yet stays away.
@@ -50,10 +58,25 @@ async function main(): Promise<void> {
   await greet(service, config, listener.port);
 }
 
-function consoleOf(adminToken: string | null) {
-  return adminToken === null
-    ? null
-    : { operators: [{ name: "admin", role: "admin", token: adminToken } as const], isSecure: false };
+/**
+ * How the console is served; null for none.
+ *
+ * @param adminToken that of the settings, or of the data folder
+ */
+function consoleOf({ console, features }: Config, adminToken: string | null): ConsoleOptions | null {
+  const { isOn, supportSeesPrompts } = console;
+  refuseSharedTokens(console.operators, adminToken);
+  const admin: OperatorToken[] = adminToken === null
+    ? []
+    : [{ name: "admin", role: "admin", token: adminToken }];
+  const operators = [...admin, ...console.operators];
+  if (!isOn) return null;
+  if (operators.length === 0) {
+    log("info", "There is no console: nobody has a token for it. HOLDFAST_ADMIN_TOKEN gives one");
+    return null;
+  }
+  const isSecure = features.publicUrl?.startsWith("https:") === true;
+  return { operators, isSecure, supportSeesPrompts };
 }
 
 function startTracing({ exportsDenoMetrics }: Config): Spans | null {

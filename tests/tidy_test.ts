@@ -72,6 +72,7 @@ Deno.test("landed migrations are never edited", () => {
     "0012_members": "c3030bfcccd05ff8fa1889586febfd1ee2fea5d2b43c3ce921c8d10c88e48676",
     "0013_refusals": "1bbcac327bd5e12d12a86752ba21b3023ad3c05dea496dc36c15532a08cce95f",
     "0014_webhooks": "f6e711c924e142107d22642eaf72f0425fa54cc51d949bed586761718290d359",
+    "0015_console": "d70b0ade8d1033fd9e8f0c929676fbc2c37c8cf6d2751afe7a78060141fa763f",
     "0017_references": "5af8a3115199933c5004d54ee185e06e4a2ac9430d7cf742d71261f0ee8414cf",
   };
   for (const { name, sql } of MIGRATIONS) {

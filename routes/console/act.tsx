@@ -1,13 +1,13 @@
 // Acts: what operators do to users and apps. Each goes three steps: a form, a preview that says what it will do, and the
 // deed. The preview carries a hash of its ground, which is what it says and what it was made of. Where the ground has
 // changed before somebody confirms, the new preview shows and nothing is done. The hash is compared just before the
-// operation is called, and operations lock nothing for that moment; each decides by the state that it then meets.
+// endpoint is called, and endpoints lock nothing for that moment; each decides by the state that it then meets.
 
 import { hashOf } from "../../src/secrets/hash.ts";
-import type { Serving } from "../../src/service/service.ts";
 import type { Refusal } from "../../src/domain/refusal.ts";
 import { STATUS } from "../errors.ts";
 import type { Members } from "../body.ts";
+import type { World } from "./ask.ts";
 import {
   type Fault,
   faultsOf,
@@ -37,7 +37,7 @@ export interface Act<Subject> {
   readonly fields: (subject: Subject) => readonly Field[];
   /** What stands above the form, in a sentence. */
   readonly lead?: (subject: Subject) => string;
-  /** The operation that does it. Its input is checked before a preview shows. */
+  /** The endpoint that does it. Its input is checked before a preview shows. */
   readonly call: (subject: Subject, values: Values) => Call;
   /** What it will do. */
   readonly preview: (
@@ -53,7 +53,7 @@ export interface Act<Subject> {
 
 /** A call of the API. */
 export interface Call {
-  /** The operation's id. */
+  /** The endpoint's id. */
   readonly id: string;
   readonly members: Members;
   /** Whether it is one of the admin API. */
@@ -108,7 +108,7 @@ async function showAct<Subject>(act: Act<Subject>, request: PageRequest): Promis
 }
 
 /** What acts came to, by session and key, so that a second click is told what the first one did. */
-const outcomes = new WeakMap<Serving, Map<string, Promise<Outcome>>>();
+const outcomes = new WeakMap<World, Map<string, Promise<Outcome>>>();
 const OUTCOMES_MAX = 200;
 
 function runAct<Subject>(act: Act<Subject>, request: PageRequest & Once): Promise<Outcome> {
@@ -128,7 +128,7 @@ function runAct<Subject>(act: Act<Subject>, request: PageRequest & Once): Promis
   }
   // What was not done may be tried again under the same key.
   const forgetUndone = (came: Outcome | null) => {
-    if (came === null || !("deed" in came)) known.delete(key);
+    if (came === null || !("isDone" in came)) known.delete(key);
   };
   outcome.then(forgetUndone, () => forgetUndone(null));
   return outcome;
@@ -165,17 +165,15 @@ async function confirmAct<Subject>(act: Act<Subject>, request: PageRequest & Onc
   const { ask, app, once } = request;
   const answer = isAdmin || app === null
     ? await ask.admin(id, members)
-    : await ask.app(app, id, members, once);
+    : await ask.app(app, id, members, once, {
+      userId: act.userId?.(subject) ?? null,
+      before: sideOf(preview, "before"),
+      after: sideOf(preview, "after"),
+    });
   if (!answer.ok) return refusedAct(act, request, subject, values, answer.error);
   const said = act.done(subject, values, answer.data);
-  const deed = {
-    what: id,
-    userId: act.userId?.(subject) ?? null,
-    before: sideOf(preview, "before"),
-    after: sideOf(preview, "after"),
-  };
-  if (typeof said !== "string") return { ...said, deed };
-  return { to: act.place(request, subject).back, note: said, deed };
+  if (typeof said !== "string") return { ...said, isDone: true };
+  return { to: act.place(request, subject).back, note: said, isDone: true };
 }
 
 const TICKED = "yes";
@@ -214,8 +212,9 @@ function groundOf({ sentences, changes, ground, danger }: Preview, values: Value
   return hashOf(JSON.stringify([sentences, changes, ground ?? null, danger ?? null, Object.entries(values)]));
 }
 
-function sideOf({ changes }: Preview, side: "before" | "after"): string {
-  return changes.map((change) => `${change.what}: ${change[side]}`).join("; ");
+/** What changes, as the audit log keeps it: in the words that the operator saw. */
+function sideOf({ changes }: Preview, side: "before" | "after"): Record<string, string> {
+  return Object.fromEntries(changes.map((change) => [change.what, change[side]]));
 }
 
 /** What of a preview is not as at first. */

@@ -1,11 +1,14 @@
-// How pages read and write: by the same operations as the API, called from within the process. An operator acts for an app
+// How pages read and write: by the same endpoints as the API, called from within the process. An operator acts for an app
 // and mode without one of its keys; everything else about a call is as from outside, its way to the owner of the cell too.
 
 import type { Refusal } from "../../src/domain/refusal.ts";
 import { hashOf } from "../../src/secrets/hash.ts";
 import type { Serving } from "../../src/service/service.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
-import { type Answer, readAnswer } from "../answer.ts";
+import type { Actor, Values } from "../../src/audit/audit.ts";
+import { spendId, takeBackId } from "../../src/audit/spent.ts";
+import { type Answer, readAnswer, type WrittenAnswer } from "../answer.ts";
+import { audited, isWrite, runKeylessAudited, UNCERTAIN } from "../audited.ts";
 import { type Members, refuseForbiddenText } from "../body.ts";
 import type { Definition } from "../definition.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
@@ -13,7 +16,10 @@ import { Refused } from "../errors.ts";
 import { checkInput } from "../input.ts";
 import { refusalOf, requestId } from "../respond.ts";
 import { runAnywhere } from "../run_anywhere.ts";
-import { runKeylessAnywhere } from "../run_keyless.ts";
+import { mayChange, type Session } from "./session.ts";
+
+/** The whole of a running term: operators may ask any endpoint. */
+export type World = Serving;
 
 /** An app in one mode, as addresses of pages name it. */
 export interface AppMode {
@@ -21,85 +27,178 @@ export interface AppMode {
   readonly mode: "live" | "test";
 }
 
-/** What an operation answered. */
+/** What an endpoint answered. */
 export type Asked<T> = { readonly ok: true; readonly data: T } | {
   readonly ok: false;
   readonly error: Refusal;
 };
 
-/** The API's operations by their ids. */
-export interface Operations {
-  readonly keyed: ReadonlyMap<string, Endpoint<Serving>>;
-  readonly keyless: ReadonlyMap<string, KeylessEndpoint<Serving>>;
+/** The API's endpoints by their ids. */
+export interface Endpoints {
+  readonly keyed: ReadonlyMap<string, Endpoint<World>>;
+  readonly keyless: ReadonlyMap<string, KeylessEndpoint<World>>;
 }
 
-/** Operations by id. */
-export function operationsOf(
-  keyed: readonly Endpoint<Serving>[],
-  keyless: readonly KeylessEndpoint<Serving>[],
-): Operations {
+/** Endpoints by id. */
+export function endpointsOf(
+  keyed: readonly Endpoint<World>[],
+  keyless: readonly KeylessEndpoint<World>[],
+): Endpoints {
   const byId = <Each extends Definition>(endpoints: readonly Each[]) =>
     new Map(endpoints.map((endpoint) => [endpoint.doc.id, endpoint]));
   return { keyed: byId(keyed), keyless: byId(keyless) };
 }
 
-/** Asks operations on behalf of one request to the console. */
-export class Asking {
-  readonly serving: Serving;
-  readonly #operations: Operations;
-  readonly #request: Request;
+/** On whose behalf endpoints are asked, and in answer to what. */
+export interface Asker {
+  readonly session: Session;
+  /** Whether this person may read what end users asked models, and were answered. */
+  readonly seesPrompts: boolean;
+  /** The user that the page is about; null for none. */
+  readonly userId: string | null;
+  /** The key of the form that was sent; null for a page that is looked at, which writes nothing. */
+  readonly once: string | null;
+}
 
-  constructor(serving: Serving, operations: Operations, request: Request) {
+/** What the audit log is told of a write, beside what was sent and the ids that were answered. */
+export interface Telling {
+  /** By default the user that the page is about. */
+  readonly userId?: string | null;
+  readonly before?: Values;
+  readonly after?: Values;
+}
+
+/** Endpoints that are asked with POST and write nothing. */
+const READS: ReadonlySet<string> = new Set(["explain", "canUse"]);
+/** Endpoints that write nothing where `dryRun` is true. */
+const MAY_RUN_DRY: ReadonlySet<string> = new Set(["aliasCustomer", "aliasCustomers"]);
+/** Members of answers that hold what end users wrote. */
+const PROMPTS: ReadonlySet<string> = new Set(["prompt", "promptPreview", "response"]);
+
+/** Asks endpoints on behalf of one request to the console. */
+export class Asking {
+  readonly serving: World;
+  /** Whether answers hold null in place of prompts and responses, whatever is logged. */
+  readonly hidesPrompts: boolean;
+  readonly #endpoints: Endpoints;
+  readonly #request: Request;
+  readonly #asker: Asker;
+
+  constructor(serving: World, endpoints: Endpoints, request: Request, asker: Asker) {
     this.serving = serving;
-    this.#operations = operations;
+    this.hidesPrompts = !asker.seesPrompts;
+    this.#endpoints = endpoints;
     this.#request = request;
+    this.#asker = asker;
   }
 
   /**
-   * Calls an operation of an app, as with a secret key of its mode.
+   * Calls an endpoint of an app, as with a secret key of its mode. A write happens once for each form that was sent: a
+   * second one gets the answer of the first.
    *
    * @param members those of path, query and body in one object; undefined ones are left out
-   * @param once makes a repeated write answer what the first one did; null for a read
+   * @param once the key of the form; null for a read
    */
   async app<T>(
     { appId, mode }: AppMode,
     id: string,
     members: Members,
     once: string | null = null,
+    telling: Telling = {},
   ): Promise<Asked<T>> {
-    const endpoint = this.#operations.keyed.get(id);
-    if (endpoint === undefined) throw new Error(`No operation "${id}"`);
+    const endpoint = this.#endpoints.keyed.get(id);
+    if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     const caller = this.serving.registry.operatorOf(appId, mode);
     if (caller === null) return refusedAs(new Refused("not_found", "No app has this appId"), this.#request);
+    const sent = withoutUndefined(members);
+    const isRead = endpoint.method === "GET" || READS.has(id) ||
+      MAY_RUN_DRY.has(id) && sent["dryRun"] === true;
     return await this.#answer(async () => {
-      const sent = withoutUndefined(members);
-      const call = { ...this.#checked(endpoint, sent), ...this.#onceOf(caller, id, sent, once), caller };
-      return await runAnywhere(
-        this.serving,
-        { ...call, endUser: null, url: "", isCounted: true },
-        this.#request,
-      );
+      const key = isRead ? null : once ?? this.#requireOnce(id);
+      const call = {
+        ...this.#checked(endpoint, sent),
+        ...this.#onceOf(caller, id, sent, key),
+        caller,
+        endUser: null,
+        url: this.#request.url,
+        isCounted: true,
+      };
+      const run = () => runAnywhere(this.serving, call, this.#request);
+      if (isRead) return await run();
+      this.#requireRole();
+      const userId = telling.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
+        textOr(sent["distinctId"]);
+      const told = {
+        before: telling.before ?? null,
+        after: (data: Values) => ({ ...plainValues(sent), ...telling.after, ...idsOf(data) }),
+      };
+      return await audited(this.serving, { ...this.#actor, what: id, appId, mode, userId }, told, run);
     });
   }
 
-  /** Calls an operation of the admin API. */
+  /** Calls an endpoint of the admin API. A write happens once for each form that was sent: a second one is refused. */
   async admin<T>(id: string, members: Members = {}): Promise<Asked<T>> {
-    const endpoint = this.#operations.keyless.get(id);
-    if (endpoint === undefined) throw new Error(`No operation "${id}"`);
+    const endpoint = this.#endpoints.keyless.get(id);
+    if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
       const call = endpoint.input === null
         ? { endpoint, members: {}, input: null }
         : this.#checked(endpoint, withoutUndefined(members));
-      const answer = await runKeylessAnywhere(this.serving, call, this.#request);
-      if (answer instanceof Response) throw new Error(`The operation "${id}" answers no JSON`);
+      const run = () => runKeylessAudited(this.serving, call, this.#request, this.#actor);
+      const answer = isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
+      if (answer instanceof Response) throw new Error(`The endpoint "${id}" answers no JSON`);
       return answer;
     });
   }
 
-  /** What is wrong with the input of an operation before it is called; null for nothing. */
+  /** Runs a write of the admin API, whose endpoints know no idempotency keys, unless the form was sent before. */
+  async #spending(
+    id: string,
+    run: () => Promise<WrittenAnswer | Response>,
+  ): Promise<WrittenAnswer | Response> {
+    const once = this.#requireOnce(id);
+    this.#requireRole();
+    const { serving } = this;
+    const { session } = this.#asker;
+    const key = `${session.id}.${once}.${id}`;
+    if (!await spendId(serving, key, session.until)) {
+      throw new Refused("idempotency_conflict", "This form was sent before, and what it says happens once");
+    }
+    try {
+      const answer = await run();
+      // A form that was refused may be sent again. One whose end nobody saw may not: it may have been done.
+      if (!(answer instanceof Response) && answer.code !== "ok" && !UNCERTAIN.has(answer.code)) {
+        await takeBackId(serving, key);
+      }
+      return answer;
+    } catch (error) {
+      if (error instanceof Refused) await takeBackId(serving, key);
+      throw error;
+    }
+  }
+
+  get #actor(): Actor {
+    return { who: this.#asker.session.operator.name, via: "console" };
+  }
+
+  /** The key of the form that was sent; a page that is looked at has none, and writes nothing whatever it asks. */
+  #requireOnce(id: string): string {
+    const { once } = this.#asker;
+    if (once === null) throw new Error(`The endpoint "${id}" writes, and no form was sent`);
+    return once;
+  }
+
+  /** Keeps a role that only looks from writing, whatever a page forgets. */
+  #requireRole(): void {
+    if (!mayChange(this.#asker.session)) {
+      throw new Refused("forbidden", "Your role looks at everything and changes nothing");
+    }
+  }
+
+  /** What is wrong with the input of an endpoint before it is called; null for nothing. */
   misfitOf(id: string, members: Members): Refusal | null {
-    const endpoint = this.#operations.keyed.get(id) ?? this.#operations.keyless.get(id);
-    if (endpoint === undefined) throw new Error(`No operation "${id}"`);
+    const endpoint = this.#endpoints.keyed.get(id) ?? this.#endpoints.keyless.get(id);
+    if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     try {
       if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(members));
       return null;
@@ -116,12 +215,14 @@ export class Asking {
   #onceOf({ realm }: Caller, id: string, members: Members, once: string | null) {
     if (once === null) return { idempotent: null };
     const requestHash = hashOf(`console ${id}\n${JSON.stringify(members)}`);
-    return { idempotent: { realm: realm.realm, key: `console-${once}`, requestHash } };
+    return { idempotent: { realm: realm.realm, key: `console-${id}-${once}`, requestHash } };
   }
 
   async #answer<T>(run: () => Promise<Parameters<typeof readAnswer>[0]>): Promise<Asked<T>> {
     try {
-      return readAnswer(await run()) as Asked<T>;
+      const answer = readAnswer(await run());
+      if (answer.ok && this.hidesPrompts) return { ok: true, data: withoutPrompts(answer.data) as T };
+      return answer as Asked<T>;
     } catch (error) {
       return refusedAs(error, this.#request);
     }
@@ -131,6 +232,36 @@ export class Asking {
 function refusedAs(error: unknown, request: Request): { readonly ok: false; readonly error: Refusal } {
   const answer: Answer = { ok: false, error: refusalOf(requestId(request), error) };
   return answer;
+}
+
+/** The same data with null for every text that an end user or a model wrote. */
+function withoutPrompts(data: unknown): unknown {
+  if (Array.isArray(data)) return data.map(withoutPrompts);
+  if (typeof data !== "object" || data === null) return data;
+  return Object.fromEntries(
+    Object.entries(data).map((
+      [name, value],
+    ) => [name, PROMPTS.has(name) && typeof value === "string" ? null : withoutPrompts(value)]),
+  );
+}
+
+/** What the audit log keeps of what was sent, where nothing else is told: whom it was about stands elsewhere. */
+function plainValues(members: Members): Values {
+  const { userId: _user, distinctId: _distinct, ...rest } = members;
+  return Object.fromEntries(Object.entries(rest).filter(([name]) => !PROMPTS.has(name)));
+}
+
+/** The ids that an answer gives out. */
+function idsOf(data: Values): Values {
+  return Object.fromEntries(
+    Object.entries(data).filter(([name, value]) =>
+      name.endsWith("Id") && name !== "userId" && typeof value === "string"
+    ),
+  );
+}
+
+function textOr(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 function withoutUndefined(members: Members): Members {

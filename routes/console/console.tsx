@@ -1,17 +1,21 @@
 // The console's way of every request: assets, signing in and out, then the session, and for what changes something the
 // role, the form's token and its key. beyond.md, section 8.
 
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type HonoRequest } from "hono";
 import type { Child } from "hono/jsx";
-import { endSession, isEnded } from "../../src/storage/stores/console_store.ts";
-import { log } from "../../src/process/log.ts";
-import type { Service, Serving } from "../../src/service/service.ts";
+import { isSpentId, spendId } from "../../src/audit/spent.ts";
+import { type Deed, recordDeed, type Values } from "../../src/audit/audit.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { OperatorToken } from "../../src/process/operators.ts";
+import { log, messageOf } from "../../src/process/log.ts";
+import type { Service } from "../../src/service/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
+import { readText } from "../body.ts";
+import { Refused } from "../errors.ts";
 import { requestId } from "../respond.ts";
-import { Asking, operationsOf } from "./ask.ts";
+import { Asking, endpointsOf, type World } from "./ask.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { Attempts } from "./attempts.ts";
-import type { OperatorToken } from "./operators.ts";
 import { Operators } from "./operators.ts";
 import { noteCookie, noteOf, readNoteCookie } from "./note.ts";
 import { type Frame, Page } from "./page.tsx";
@@ -26,11 +30,12 @@ export interface ConsoleOptions {
   readonly operators: readonly OperatorToken[];
   /** Whether browsers reach it by https alone. */
   readonly isSecure: boolean;
+  readonly supportSeesPrompts: boolean;
 }
 
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
-const FORM_BYTES_MAX = 1024 * 1024;
+const RETRY_AFTER_S = "2";
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -48,38 +53,42 @@ const POLICY = [
 export function consoleRoutes(
   service: Service,
   options: ConsoleOptions,
-  keyed: readonly Endpoint<Serving>[],
-  keyless: readonly KeylessEndpoint<Serving>[],
+  keyed: readonly Endpoint<World>[],
+  keyless: readonly KeylessEndpoint<World>[],
 ): Hono {
   const app = new Hono();
-  const console = new Console(service, options, operationsOf(keyed, keyless));
+  const console = new Console(service, options, endpointsOf(keyed, keyless));
+  const guarded = (answer: (context: Context) => Promise<Response>) => (context: Context) =>
+    answer(context).catch((error) => console.fail(context, error));
   app.get("/console/assets/*", (context) => console.asset(context));
   app.get("/console", () => redirect(HOME));
-  app.get(SIGN_IN, (context) => console.showSignIn(context));
-  app.post(SIGN_IN, (context) => console.signIn(context));
-  app.post("/console/sign-out", (context) => console.signOut(context));
-  for (const page of PAGES) app.get(page.path, (context) => console.show(context, page));
-  for (const action of ACTIONS) app.post(action.path, (context) => console.run(context, action));
-  app.all("/console/*", (context) => console.nowhere(context));
+  app.get(SIGN_IN, guarded((context) => console.showSignIn(context)));
+  app.post(SIGN_IN, guarded((context) => console.signIn(context)));
+  app.post("/console/sign-out", guarded((context) => console.signOut(context)));
+  for (const page of PAGES) app.get(page.path, guarded((context) => console.show(context, page)));
+  for (const action of ACTIONS) app.post(action.path, guarded((context) => console.run(context, action)));
+  app.all("/console/*", guarded((context) => console.nowhere(context)));
   return app;
 }
 
 /** What a request may go on with, or the response that ends it. */
-type Admitted = { readonly session: Session; readonly serving: Serving } | Response;
+type Admitted = { readonly session: Session; readonly serving: World } | Response;
 
 class Console {
   readonly #service: Service;
   readonly #operators: Operators;
   readonly #isSecure: boolean;
-  readonly #operations: ReturnType<typeof operationsOf>;
+  readonly #supportSeesPrompts: boolean;
+  readonly #endpoints: ReturnType<typeof endpointsOf>;
   readonly #attempts = new Attempts();
   #assets: Promise<Assets> | null = null;
 
-  constructor(service: Service, options: ConsoleOptions, operations: ReturnType<typeof operationsOf>) {
+  constructor(service: Service, options: ConsoleOptions, endpoints: ReturnType<typeof endpointsOf>) {
     this.#service = service;
     this.#operators = new Operators(options.operators);
     this.#isSecure = options.isSecure;
-    this.#operations = operations;
+    this.#supportSeesPrompts = options.supportSeesPrompts;
+    this.#endpoints = endpoints;
   }
 
   async asset({ req }: Context): Promise<Response> {
@@ -87,6 +96,7 @@ class Console {
   }
 
   async showSignIn(context: Context): Promise<Response> {
+    if (this.#service.serving === null) return await this.#unavailable(context);
     return await this.#bare(
       context,
       "Sign in",
@@ -95,15 +105,19 @@ class Console {
   }
 
   async signIn(context: Context): Promise<Response> {
-    const serving = this.#service.serving;
+    const { serving } = this.#service;
     if (serving === null) return await this.#unavailable(context);
-    const now = serving.clock.now();
     const form = await readForm(context.req.raw);
     const returnTo = placeOf(form?.get("to") ?? undefined);
-    const address = addressOf(context);
-    const waitS = this.#attempts.waitS(address, now);
     const refuse = (fault: string, status: number) =>
       this.#bare(context, "Sign in", <SignIn returnTo={returnTo} fault={fault} />, status);
+    if (isFromElsewhere(context.req.raw)) {
+      return await refuse("Another site sent this form. Sign in here.", 403);
+    }
+    // From here to the count of a wrong token nothing is waited for, so that many at once are no way around the limit.
+    const now = serving.clock.now();
+    const address = addressOf(context);
+    const waitS = this.#attempts.waitS(address, now);
     if (waitS > 0) {
       const response = await refuse(`Too many wrong tokens. Try again in ${waitS} seconds.`, 429);
       response.headers.set("retry-after", String(waitS));
@@ -112,8 +126,10 @@ class Console {
     const operator = this.#operators.byToken(form?.get("token") ?? "");
     if (operator === null) {
       this.#attempts.failed(address, now);
+      await record(serving, "unknown", "signInFailed", { address });
       return await refuse("Nobody signs in with this token.", 401);
     }
+    await record(serving, operator.name, "signIn", { address });
     const response = redirect(returnTo);
     response.headers.set("set-cookie", cookieOf(newSession(operator, now), this.#isSecure));
     return response;
@@ -125,7 +141,9 @@ class Console {
     const { session, serving } = admitted;
     const form = await readForm(context.req.raw);
     if (!isOwnForm(session, form?.get("csrf") ?? null)) return await this.#refuseForm(context, session);
-    await endSession(serving.database, session.id, session.until);
+    if (await spendId(serving, session.id, session.until)) {
+      await record(serving, session.operator.name, "signOut");
+    }
     const response = redirect(SIGN_IN);
     response.headers.set("set-cookie", expiredCookie(this.#isSecure));
     return response;
@@ -134,7 +152,7 @@ class Console {
   async show(context: Context, page: PageAt): Promise<Response> {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
-    const request = this.#requestOf(context, admitted, new URLSearchParams());
+    const request = this.#requestOf(context, admitted, new URLSearchParams(), null);
     if (request === null) return await this.#unknownApp(context, admitted.session);
     return await this.#respond(context, request, () => page.show(request));
   }
@@ -152,7 +170,7 @@ class Console {
       const text = "Your role looks at everything and changes nothing.";
       return await this.#message(context, session, "Not allowed", text, 403);
     }
-    const request = this.#requestOf(context, admitted, form);
+    const request = this.#requestOf(context, admitted, form, once);
     if (request === null) return await this.#unknownApp(context, session);
     return await this.#respond(context, request, () => action.run({ ...request, once }));
   }
@@ -168,14 +186,7 @@ class Console {
     const serving = this.#service.serving;
     if (serving === null) return await this.#unavailable(context);
     const session = sessionOf(context.req.raw, this.#operators, serving.clock.now());
-    if (session === null || await isEnded(serving.database, session.id)) {
-      const { pathname, search } = new URL(context.req.url);
-      const to = context.req.method === "GET" ? `?to=${encodeURIComponent(pathname + search)}` : "";
-      const response = redirect(SIGN_IN + to);
-      // A part of a page is no place for the sign-in form.
-      if (context.req.header("hx-request") !== undefined) response.headers.set("hx-redirect", SIGN_IN);
-      return response;
-    }
+    if (session === null || await isSpentId(serving, session.id)) return signInFrom(context.req);
     return { session, serving };
   }
 
@@ -183,6 +194,7 @@ class Console {
     context: Context,
     { session, serving }: Exclude<Admitted, Response>,
     form: URLSearchParams,
+    once: string | null,
   ): PageRequest | null {
     const { req } = context;
     const params = req.param() as Record<string, string>;
@@ -194,7 +206,12 @@ class Console {
       params,
       query: new URL(req.url).searchParams,
       form,
-      ask: new Asking(serving, this.#operations, req.raw),
+      ask: new Asking(serving, this.#endpoints, req.raw, {
+        session,
+        seesPrompts: session.operator.role === "admin" || this.#supportSeesPrompts,
+        userId: params["userId"] ?? null,
+        once,
+      }),
       app: record === null ? null : { appId: record.appId, mode: mode as "live" | "test", name: record.name },
       isPartial: req.header("hx-request") !== undefined,
       path: new URL(req.url).pathname,
@@ -207,15 +224,7 @@ class Console {
     make: () => Promise<Outcome> | Outcome,
   ): Promise<Response> {
     const { session, app, path } = request;
-    let outcome: Outcome;
-    try {
-      outcome = await make();
-    } catch (error) {
-      const id = requestId(context.req.raw);
-      log("error", "A page of the console failed", { requestId: id, path, error: String(error) });
-      const text = `This page could not be made. The log has the reason under ${id}.`;
-      return await this.#message(context, session, "Something went wrong", text, 500);
-    }
+    const outcome = await make();
     if ("to" in outcome) {
       const { to, note } = outcome;
       const response = request.isPartial
@@ -228,7 +237,8 @@ class Console {
     }
     if ("text" in outcome) return download(outcome);
     const { title, crumbs = [], content, status = 200 } = outcome;
-    if (request.isPartial) return html(content, status);
+    // Within a fragment, so that content which is a plain text is escaped as everything else is.
+    if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);
     const response = await this.#page({ session, app, title, crumbs, path, note }, content, status);
     if (note !== null) response.headers.set("set-cookie", readNoteCookie(this.#isSecure));
@@ -265,15 +275,32 @@ class Console {
     return this.#message(context, session, "Unknown app", "No app has this id and mode.", 404);
   }
 
-  async #unavailable(context: Context): Promise<Response> {
-    const text = "This process cannot reach its database at the moment. The page loads again by itself.";
-    const response = await this.#bare(
+  /** The page in place of one that could not be made. */
+  async fail(context: Context, error: unknown): Promise<Response> {
+    if (error instanceof Unavailable || this.#service.serving === null) {
+      return await this.#unavailable(context);
+    }
+    const id = requestId(context.req.raw);
+    log("error", "A page of the console failed", {
+      requestId: id,
+      path: context.req.path,
+      error: messageOf(error),
+    });
+    const text = `This page could not be made. The log has the reason under ${id}.`;
+    return await this.#bare(
       context,
-      "Not available",
-      <Message title="Not available" text={text} />,
-      503,
+      "Something went wrong",
+      <Message title="Something went wrong" text={text} />,
+      500,
     );
-    response.headers.set("retry-after", "2");
+  }
+
+  async #unavailable(context: Context): Promise<Response> {
+    const title = "Not available";
+    const text =
+      "This process cannot reach its database at the moment. Load the page again in a few seconds.";
+    const response = await this.#bare(context, title, <Message title={title} text={text} />, 503);
+    response.headers.set("retry-after", RETRY_AFTER_S);
     return response;
   }
 
@@ -282,19 +309,46 @@ class Console {
   }
 }
 
+/** Puts a sign-in or its end into the audit log. */
+function record(serving: World, who: string, what: string, after: Values | null = null): Promise<void> {
+  const deed: Deed = { who, via: "console", what, appId: null, mode: null, userId: null };
+  return recordDeed(serving, deed, after);
+}
+
+/** The way to the sign-in page, which comes back to the page that was asked for. */
+function signInFrom({ raw, url, method }: HonoRequest): Response {
+  const isPartial = raw.headers.has("hx-request");
+  // A part of a page is no place for the sign-in form: the whole page goes there, and comes back to itself.
+  const from = isPartial ? raw.headers.get("hx-current-url") ?? "" : method === "GET" ? url : "";
+  const { pathname, search } = URL.canParse(from) ? new URL(from) : { pathname: HOME, search: "" };
+  const to = `${SIGN_IN}?to=${encodeURIComponent(pathname + search)}`;
+  return isPartial ? secured(new Response(null, { headers: { "hx-redirect": to } })) : redirect(to);
+}
+
 /** A page of the console that a path names; anything else leads home, so that no link leads away from here. */
 function placeOf(path: string | undefined): string {
-  const isPlace = path !== undefined && /^\/console(?:[/?]|$)/.test(path) && !/[\\\p{Cc}]/u.test(path) &&
-    !path.includes("//") && !path.startsWith(SIGN_IN) && new URL(path, "http://host").host === "host";
-  return isPlace ? path : HOME;
+  if (path === undefined || !path.startsWith("/console") || /[\\\p{Cc}]|\/\//u.test(path)) return HOME;
+  const { host, pathname, search } = new URL(path, "http://host");
+  const isPlace = host === "host" && /^\/console(\/|$)/.test(pathname) && pathname !== SIGN_IN;
+  return isPlace ? pathname + search : HOME;
+}
+
+/** Whether another site made a browser send this. Old browsers do not say. */
+function isFromElsewhere({ headers }: Request): boolean {
+  const site = headers.get("sec-fetch-site");
+  return site !== null && site !== "same-origin" && site !== "none";
 }
 
 /** The fields of a form; null for a body that is none, or too large. */
 async function readForm(request: Request): Promise<URLSearchParams | null> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;
-  if (Number(request.headers.get("content-length") ?? FORM_BYTES_MAX + 1) > FORM_BYTES_MAX) return null;
-  return new URLSearchParams(await request.text());
+  try {
+    return new URLSearchParams(await readText(request));
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
 }
 
 function addressOf({ env }: Context): string {
@@ -312,7 +366,10 @@ function redirect(to: string): Response {
 }
 
 function download({ name, type, text }: { name: string; type: string; text: string }): Response {
-  const headers = { "content-type": type, "content-disposition": `attachment; filename="${name}"` };
+  const headers = {
+    "content-type": type,
+    "content-disposition": `attachment; filename="${name.replaceAll(/[^\w.-]/g, "_")}"`,
+  };
   return secured(new Response(text, { headers }));
 }
 

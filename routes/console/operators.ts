@@ -1,10 +1,8 @@
 // Who may sign in: the admin token, the support token, and further people with a token each. beyond.md, section 8, "Who".
 
 import { createHmac } from "node:crypto";
+import type { OperatorToken, Role } from "../../src/process/operators.ts";
 import { equalsSecret } from "../../src/secrets/hash.ts";
-
-/** What a person may do: an admin everything, support looks and changes nothing. */
-export type Role = "admin" | "support";
 
 /** A person of the console, by the token that they sign in with. */
 export interface Operator {
@@ -12,13 +10,6 @@ export interface Operator {
   readonly role: Role;
   /** Signs this person's sessions: it is made from the token, so that every process accepts them and a new token ends them. */
   readonly sessionKey: string;
-}
-
-/** An operator with the token. */
-export interface OperatorToken {
-  readonly name: string;
-  readonly role: Role;
-  readonly token: string;
 }
 
 /** The people who may sign in to a process. */

@@ -3,7 +3,7 @@
 import type { Child } from "hono/jsx";
 import type { Asking } from "./ask.ts";
 import type { Crumb, Frame } from "./page.tsx";
-import type { Role } from "./operators.ts";
+import type { Role } from "../../src/process/operators.ts";
 import type { Session } from "./session.ts";
 
 /** A request to a page. */
@@ -29,7 +29,8 @@ export interface Shown {
   readonly crumbs?: readonly Crumb[];
   readonly content: Child;
   readonly status?: number;
-  readonly deed?: Deed;
+  /** Whether something was done, so that doing it again under the same key is no try of its own. */
+  readonly isDone?: boolean;
 }
 
 /** Where a browser goes next. */
@@ -37,17 +38,7 @@ export interface Elsewhere {
   readonly to: string;
   /** What was done: the page that it goes to says so, once. */
   readonly note?: string;
-  readonly deed?: Deed;
-}
-
-/** What was done, for the audit log. */
-export interface Deed {
-  /** The id of the operation. */
-  readonly what: string;
-  readonly userId: string | null;
-  /** What changed, from and to, in words. */
-  readonly before: string;
-  readonly after: string;
+  readonly isDone?: boolean;
 }
 
 /** A file to keep, such as a list as CSV. */
@@ -73,7 +64,4 @@ export interface ActionAt {
   readonly run: (request: PageRequest & { readonly once: string }) => Promise<Outcome> | Outcome;
 }
 
-/** Whether the signed-in person may change something. */
-export function mayChange({ operator }: Session): boolean {
-  return operator.role === "admin";
-}
+export { mayChange } from "./session.ts";

@@ -65,3 +65,8 @@ export function csrfToken({ id, operator }: Session): string {
 export function isOwnForm(session: Session, presented: string | null): boolean {
   return presented !== null && equalsSecret(presented, csrfToken(session));
 }
+
+/** Whether the signed-in person may change something. */
+export function mayChange({ operator }: Session): boolean {
+  return operator.role === "admin";
+}

@@ -135,6 +135,30 @@ export const sweepAnswer = z.strictObject({
 
 export const moveHistoryAnswer = z.strictObject({ historyRows: rowCount });
 
+const shortValues = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).nullable();
+
+export const auditAnswer = z.strictObject({
+  entries: z.array(
+    z.strictObject({
+      auditId: z.string(),
+      at: time,
+      who: z.string().describe(
+        '"admin", "support", a name of HOLDFAST_CONSOLE_TOKENS; "unknown" for a failed sign-in',
+      ),
+      via: z.enum(["console", "api"]),
+      what: z.string().describe(
+        'The call that was made, by its name here; "signIn", "signInFailed", "signOut"',
+      ),
+      appId: z.string().nullable(),
+      mode: mode.nullable(),
+      userId: z.string().nullable().describe("A keyed hash once the user is erased"),
+      before: shortValues.describe("Short values of what was changed, as they were"),
+      after: shortValues.describe('As they are since; {"outcome":"unknown"} where nobody saw how it ended'),
+    }).meta({ id: "AuditEntry" }),
+  ),
+  nextCursor: z.string().nullable(),
+});
+
 const verdict = z.enum(["ok", "warn", "fail"]);
 
 export const healthAnswer = z.strictObject({

@@ -21,6 +21,7 @@ export const ID_PREFIX = {
   key: "key_",
   webhook: "whk_",
   webhookMessage: "whm_",
+  audit: "aud_",
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;

@@ -25,6 +25,7 @@ import { linksDrained } from "./drained_links.ts";
 import { erasePeople, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
+import { hideInAudit } from "../storage/stores/audit_store.ts";
 import { deleteCaptured } from "../storage/stores/capture_store.ts";
 import {
   deleteAnswersKeyed,
@@ -232,7 +233,7 @@ async function eraseRest(
   await eraseTraces(session, realm, names, secret);
 }
 
-/** People, pseudonyms, consent entries and first answers that name these ids. */
+/** People, pseudonyms, consent entries, first answers and entries of the audit log that name these ids. */
 async function eraseTraces(
   session: Session,
   realm: number,
@@ -243,6 +244,7 @@ async function eraseTraces(
   await forgetPseudonyms(session, secret, realm, ids);
   await erasePeople(session, realm, ids);
   for (const id of ids) await hideConsents(session, realm, id, hashedId(secret, realm, id));
+  await hideInAudit(session, realm, new Map(ids.map((id) => [id, hashedId(secret, realm, id)])));
   // First answers that no user owns, such as that of a batch, are found by the ids in their bodies, and by those in their
   // keys where an id is long enough not to be there by chance.
   await deleteAnswersNaming(session, realm, [...ids, ...people].map((id) => JSON.stringify(id)));

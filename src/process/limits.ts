@@ -282,3 +282,16 @@ export const CHANNEL_LIMITS = {
   /** Time for answers under way when this process closes its channels. */
   leaveMs: 1_000,
 } as const;
+
+/** What the audit log keeps. */
+export const AUDIT_LIMITS = {
+  /** Entries of one page. */
+  pageMax: 200,
+  pageDefault: 50,
+  /** Values that are kept of something, and characters of each and of its name. */
+  valuesMax: 20,
+  valueLengthMax: 200,
+  nameLengthMax: 64,
+  /** After this time a write whose end nobody saw counts as ended with an unknown outcome. */
+  begunMs: 3_600_000,
+} as const;

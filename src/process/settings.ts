@@ -5,8 +5,7 @@ import { z } from "zod";
 import type { Features } from "./features.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { nearestName } from "./nearest.ts";
-
-const SECRET_LENGTH_MIN = 16;
+import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
 
 /** Settings that cannot be used; the message is the one line that the operator sees. */
 export class ConfigError extends Error {}
@@ -29,6 +28,15 @@ export interface Config {
   readonly sharesPort: boolean;
   /** Whether this process takes no cells, and only passes calls on. */
   readonly isFront: boolean;
+  readonly console: ConsoleConfig;
+}
+
+/** The settings of the console. */
+export interface ConsoleConfig {
+  readonly isOn: boolean;
+  /** Everybody who may sign in beside the holder of the admin token. */
+  readonly operators: readonly OperatorToken[];
+  readonly supportSeesPrompts: boolean;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
@@ -60,6 +68,15 @@ const environment = z.object({
   HOLDFAST_SHARE_PORT: z.enum(["true", "false"], "must be true or false").default("false"),
   HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: z.enum(["true", "false"], "must be true or false").default("false"),
   HOLDFAST_CELLS: z.literal("none", "must be none, or unset to take a share of the cells").optional(),
+  HOLDFAST_CONSOLE: z.enum(["on", "off"], "must be on or off").default("on"),
+  HOLDFAST_SUPPORT_TOKEN: secret.optional(),
+  HOLDFAST_CONSOLE_TOKENS: z.string().transform((text, context) => {
+    const read = readOperators(text);
+    if (typeof read !== "string") return read;
+    context.addIssue({ code: "custom", message: read });
+    return z.NEVER;
+  }).optional(),
+  HOLDFAST_SUPPORT_SEES_PROMPTS: z.enum(["true", "false"], "must be true or false").default("false"),
 }).refine(({ HOLDFAST_CELLS, DATABASE_URL }) => HOLDFAST_CELLS === undefined || DATABASE_URL !== undefined, {
   path: ["HOLDFAST_CELLS"],
   message: "needs DATABASE_URL: the embedded store has one process, which must take every cell",
@@ -104,6 +121,8 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     throw new ConfigError(`Cannot start: ${String(issue?.path[0])} ${issue?.message}`);
   }
   const values = parsed.data;
+  const operators = operatorsOf(values.HOLDFAST_SUPPORT_TOKEN, values.HOLDFAST_CONSOLE_TOKENS);
+  refuseSharedTokens(operators, values.HOLDFAST_ADMIN_TOKEN ?? null);
   return {
     port: values.PORT,
     host: values.HOLDFAST_HOST,
@@ -115,6 +134,11 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     clusterAddress: values.HOLDFAST_CLUSTER_ADDRESS ?? null,
     sharesPort: values.HOLDFAST_SHARE_PORT === "true",
     isFront: values.HOLDFAST_CELLS === "none",
+    console: {
+      isOn: values.HOLDFAST_CONSOLE === "on",
+      operators,
+      supportSeesPrompts: values.HOLDFAST_SUPPORT_SEES_PROMPTS === "true",
+    },
     features: {
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
@@ -125,6 +149,33 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };
+}
+
+function operatorsOf(
+  supportToken: string | undefined,
+  others: readonly OperatorToken[] = [],
+): readonly OperatorToken[] {
+  if (supportToken === undefined) return others;
+  return [{ name: "support", role: "support", token: supportToken }, ...others];
+}
+
+/**
+ * Refuses a token that two people have: nobody could say later which of them it was.
+ *
+ * @param adminToken null where there is none yet
+ */
+export function refuseSharedTokens(operators: readonly OperatorToken[], adminToken: string | null): void {
+  const admin = adminToken === null ? [] : [{ name: "admin", role: "admin", token: adminToken } as const];
+  const support = operators.filter(({ name }) => name === "support");
+  const setting = shareToken([...admin, ...support])
+    ? "HOLDFAST_SUPPORT_TOKEN"
+    : shareToken([...admin, ...operators])
+    ? "HOLDFAST_CONSOLE_TOKENS"
+    : null;
+  if (setting === null) return;
+  throw new ConfigError(
+    `Cannot start: ${setting} has a token that somebody else has; everybody needs another one`,
+  );
 }
 
 /** Every address of a machine at once is none that others could connect to. */

@@ -5,6 +5,8 @@ import assert from "node:assert/strict";
 import { ConfigError, readConfig, refuseUnknown } from "../../src/process/settings.ts";
 import { FOLDERS, sourceFiles, textOf } from "../structure/sources.ts";
 
+const TOKEN = "0123456789abcdef";
+
 const MEANT: readonly (readonly [string, string])[] = [
   ["HOLDFAST_ADMIN_TOKN", "HOLDFAST_ADMIN_TOKEN"],
   ["HOLDFAST_LOGLEVEL", "HOLDFAST_LOG_LEVEL"],
@@ -55,14 +57,61 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_WEBHOOKS_ALLOW_PRIVATE", "1", /must be true or false/],
     ["HOLDFAST_CELLS", "3", /must be none, or unset/],
     ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
+    ["HOLDFAST_CONSOLE", "true", /must be on or off/],
+    ["HOLDFAST_SUPPORT_SEES_PROMPTS", "yes", /must be true or false/],
+    ["HOLDFAST_SUPPORT_TOKEN", "short", /must have at least 16/],
+    ["HOLDFAST_CONSOLE_TOKENS", "ann:admin", /must be name:role:token,... .*; entry 1 is not/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:owner:${TOKEN}`, /entry 1 is not/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},`, /entry 2 is not/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},bob:admin:tooshort`, /that of entry 2 is shorter/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},ann:support:${TOKEN}2`, /name everybody once; entry 2/],
+    ["HOLDFAST_CONSOLE_TOKENS", `admin:support:${TOKEN}`, /cannot name anybody "admin"/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},bob:admin:${TOKEN}`, /a token that somebody else has/],
   ];
   for (const [name, value, meant] of rows) {
     assert.throws(() => readConfig({ [name]: value }), ({ message }: Error) => {
       assert.ok(message.startsWith(`Cannot start: ${name} `), message);
       assert.match(message, meant);
+      assert.ok(!message.includes(TOKEN) && !message.includes("tooshort"), "no token is told");
       return true;
     });
   }
+});
+
+Deno.test("everybody who may sign in has a token of their own, which the admin token is not either", () => {
+  const rows: [settings: Record<string, string>, named: string][] = [
+    [{ HOLDFAST_ADMIN_TOKEN: TOKEN, HOLDFAST_SUPPORT_TOKEN: TOKEN }, "HOLDFAST_SUPPORT_TOKEN"],
+    [
+      { HOLDFAST_ADMIN_TOKEN: TOKEN, HOLDFAST_CONSOLE_TOKENS: `ann:admin:${TOKEN}` },
+      "HOLDFAST_CONSOLE_TOKENS",
+    ],
+    [
+      { HOLDFAST_SUPPORT_TOKEN: TOKEN, HOLDFAST_CONSOLE_TOKENS: `ann:admin:${TOKEN}` },
+      "HOLDFAST_CONSOLE_TOKENS",
+    ],
+  ];
+  for (const [settings, named] of rows) {
+    assert.throws(
+      () => readConfig(settings),
+      new ConfigError(
+        `Cannot start: ${named} has a token that somebody else has; everybody needs another one`,
+      ),
+    );
+  }
+  const { console } = readConfig({
+    HOLDFAST_ADMIN_TOKEN: TOKEN,
+    HOLDFAST_SUPPORT_TOKEN: `${TOKEN}2`,
+    HOLDFAST_CONSOLE_TOKENS: `ann:admin:${TOKEN}3, bob@x.org:support:${TOKEN}4`,
+  });
+  assert.deepEqual(console, {
+    isOn: true,
+    supportSeesPrompts: false,
+    operators: [
+      { name: "support", role: "support", token: `${TOKEN}2` },
+      { name: "ann", role: "admin", token: `${TOKEN}3` },
+      { name: "bob@x.org", role: "support", token: `${TOKEN}4` },
+    ],
+  });
 });
 
 Deno.test("a process is a front, shares its port and has an address for the others only where it is told so", () => {

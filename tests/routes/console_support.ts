@@ -16,7 +16,12 @@ export const OPERATORS: ConsoleOptions["operators"] = [
 
 /** The surface of a service with its console. */
 export function consoleOf(service: TestService, options: Partial<ConsoleOptions> = {}): Hono {
-  return makeApp(service.service, ADMIN_TOKEN, { operators: OPERATORS, isSecure: false, ...options });
+  return makeApp(service.service, ADMIN_TOKEN, {
+    operators: OPERATORS,
+    isSecure: false,
+    supportSeesPrompts: false,
+    ...options,
+  });
 }
 
 /** A page as it came. */

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { Customer } from "./credits_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
+import { recordDeed } from "../../src/audit/audit.ts";
 import { reconcile } from "../../src/read/reconcile.ts";
 import {
   another,
@@ -32,7 +33,7 @@ const withService = emptiedServiceOfFile();
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells"];
 /** Tables of which something of an erased user is kept. */
-const KEPT = ["erasure_jobs", "consents", "analytics_events"];
+const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   for (const key of [app.secretTest, app.secretLive]) {
@@ -63,6 +64,10 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       await service.serving().term.refusals.write();
       const before = await dumpOf(service);
       const zebra = await makeZebra(app);
+      for (const userId of ZEBRA_IDS) {
+        const deed = { who: "admin", via: "console", what: "grantCredits", userId } as const;
+        await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
+      }
       await service.serving().term.flush();
       await service.serving().term.refusals.write();
       const found = Object.keys(await tracesOf(service, MARK));
@@ -82,6 +87,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "person_ids",
           "analytics_events",
           "consents",
+          "audit",
         ]
       ) {
         assert.ok(found.includes(table), `there is something to erase in ${table}: ${found}`);
@@ -262,9 +268,9 @@ Deno.test("an id that was never seen, and one erased before, are erased as well 
     await erase(service, u, "never-seen");
     assert.deepEqual(await tracesOf(service, "never-seen"), {});
     await erase(service, u, "u");
-    const before = await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs"]);
+    const before = await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs", "audit"]);
     await erase(service, u, "u");
-    assert.deepEqual(await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs"]), before);
+    assert.deepEqual(await dumpOf(service, [...NOT_OF_USERS, "erasure_jobs", "audit"]), before);
     const jobs = await rowsOf<{ status: string }>(service, "select status from erasure_jobs");
     assert.deepEqual(jobs.map(({ status }) => status), ["completed", "completed", "completed"]);
   });

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { filesOf, folderOf, FOLDERS, ROOT, sourceFiles, textOf } from "./sources.ts";
+import { filesOf, folderOf, FOLDERS, ROOT, SOURCE, sourceFiles, textOf } from "./sources.ts";
 
 const FRONT_BYTES_MAX = 12 * 1024;
 /** A folder with more files than this names each of them in its README. */
@@ -12,7 +12,7 @@ const UNNAMED_FILES_MAX = 3;
 const MAY_SHARE = /^(tests|routes)\/[^/]+/;
 /** A source file, by its path from the root or by its name alone. */
 const NAMED_FILE =
-  /(?<![\w/.-])(?:(?:src|actors|routes|sql|tests)\/[\w./-]*\w\.(?:ts|md|json|sql)|[a-z]\w*\.ts)\b/g;
+  /(?<![\w/.-])(?:(?:src|actors|routes|sql|tests)\/[\w./-]*\w\.(?:tsx?|md|json|sql)|[a-z]\w*\.tsx?)\b/g;
 const COMMENT = /^\s*(?:\/\/|\/?\*).*$/gm;
 
 Deno.test("the front README can be read in one go", async () => {
@@ -37,8 +37,9 @@ Deno.test("a README of the sources names every file of its folder", async () => 
     if (paths.length <= UNNAMED_FILES_MAX || !existsSync(`${ROOT}${folder}README.md`)) continue;
     const text = await textOf(`${folder}README.md`);
     for (const path of paths) {
-      const name = path.slice(folder.length, -".ts".length);
-      if (!new RegExp(`\`${name}(\\.ts)?\``).test(text)) faults.push(`${folder}README.md: ${name}.ts`);
+      const file = path.slice(folder.length);
+      const name = file.replace(SOURCE, "");
+      if (!new RegExp(`\`${name}(\\.tsx?)?\``).test(text)) faults.push(`${folder}README.md: ${file}`);
     }
   }
   assert.deepEqual(faults, []);
@@ -88,7 +89,7 @@ Deno.test("a file that a document or a comment names is there", async () => {
   const faults: string[] = [];
   for (const path of [...await documents(), ...sources]) {
     const text = await textOf(path);
-    const said = path.endsWith(".ts") ? (text.match(COMMENT) ?? []).join("\n") : text;
+    const said = SOURCE.test(path) ? (text.match(COMMENT) ?? []).join("\n") : text;
     for (const [named = ""] of said.matchAll(NAMED_FILE)) {
       const isThere = named.includes("/") ? existsSync(`${ROOT}${named}`) : names.has(named);
       if (!isThere) faults.push(`${path}: ${named}`);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { MAY_IMPORT, PACKAGE_HOMES } from "./layers.ts";
-import { folderOf, importGraph, sourceFiles, textOf } from "./sources.ts";
+import { folderOf, importGraph, SOURCE, sourceFiles, textOf } from "./sources.ts";
 
 /** The layer of a file: its own entry, or that of its folder. Tests have none. */
 function layerOf(file: string): string | null {
@@ -16,7 +16,7 @@ Deno.test("every folder has its layer, and imports only what its layer lists", a
   const faults: string[] = [];
   for (const [file, imports] of await importGraph()) {
     const layer = layerOf(file);
-    if (layer === null || !file.endsWith(".ts")) continue;
+    if (layer === null || !SOURCE.test(file)) continue;
     const allowed = MAY_IMPORT[layer];
     if (allowed === undefined) {
       faults.push(`${layer} stands in no layer`);

@@ -167,6 +167,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
+  "src/audit/": [
+    "src/domain/",
+    "src/domain/plans/",
+    "src/process/",
+    "src/storage/",
+    "src/storage/members/",
+    "src/storage/stores/",
+  ],
   "src/privacy/": [
     "src/domain/",
     "src/domain/plans/",
@@ -207,8 +215,10 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "routes/": [
     ...DOMAIN,
     "actors/",
+    "routes/console/",
     "routes/reference/",
     "routes/schemas/",
+    "src/audit/",
     "src/channel/",
     "src/cluster/",
     "src/compose/",
@@ -223,7 +233,25 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/secrets/",
     "src/service/",
     "src/tenant/",
+    "src/tenant/catalog/",
   ],
+  // Pages for people: they read and write through the endpoints, and know nothing of tables.
+  "routes/console/": [
+    "actors/port.ts",
+    "routes/",
+    "routes/console/acts/",
+    "routes/console/assets/",
+    "routes/console/pages/",
+    "src/audit/",
+    "src/domain/",
+    "src/domain/plans/",
+    "src/process/",
+    "src/secrets/",
+    "src/service/",
+    "src/tenant/",
+  ],
+  "routes/console/acts/": ["routes/console/", "src/client/", "src/domain/", "src/domain/plans/"],
+  "routes/console/pages/": ["routes/console/", "src/client/"],
   "routes/schemas/": [
     "src/domain/",
     "src/domain/messages/",
@@ -237,6 +265,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What is started: the service, and the command line.
   "src/main.ts": [
     "routes/",
+    "routes/console/",
     "src/housekeeping/",
     "src/observability/",
     "src/process/",

@@ -29,12 +29,15 @@ export async function* filesOf(folder: string): AsyncIterable<string> {
   }
 }
 
-/** Every TypeScript file below the folders. */
+/** A source file of ours: TypeScript, with or without markup in it. */
+export const SOURCE = /\.tsx?$/;
+
+/** Every source file below the folders. */
 export async function sourceFiles(...folders: string[]): Promise<string[]> {
   const lists = await Promise.all(
     folders.map((folder) => Array.fromAsync(filesOf(folder))),
   );
-  return lists.flat().filter((path) => path.endsWith(".ts")).sort();
+  return lists.flat().filter((path) => SOURCE.test(path)).sort();
 }
 
 export async function textOf(path: string): Promise<string> {

@@ -66,7 +66,7 @@ export function appOf({ app }: PageRequest): AppMode & { readonly name: string }
   return app;
 }
 
-/** The page of an operation that was refused. */
+/** The page of an endpoint that was refused. */
 export function refusedPage({ code, message }: Refusal, title = "Not shown"): Shown {
   return { title, content: <Message title={title} text={message} />, status: STATUS[code] };
 }

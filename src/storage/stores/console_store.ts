@@ -1,24 +1,33 @@
-// Sessions of the console that were ended before their time. Any process may have to know, so it is asked of the tables.
+// What the console takes no second time: sessions that were signed out before their time, keys of forms that were sent. Any
+// process may have to know, so it is in the tables.
 
 import type { Millis } from "../../domain/plans/period.ts";
 import type { Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** Ends a session; forgets those that would have ended by themselves. */
-export async function endSession(reader: Reader, sessionId: string, until: Millis): Promise<void> {
-  await reader.query(
-    "insert into ended_sessions (id, until_ms) values ($1, $2::bigint) on conflict (id) do nothing",
-    [sessionId, until],
+/**
+ * Spends an id, and forgets those whose time is over.
+ *
+ * @param until when nobody can bring the id any more
+ * @returns false for one that is spent already
+ */
+export async function spend(session: Session, id: string, until: Millis, now: Millis): Promise<boolean> {
+  await session.query("delete from spent where until_ms < $1::bigint", [now]);
+  const rows = await session.query(
+    "insert into spent (id, until_ms) values ($1, $2::bigint) on conflict (id) do nothing returning 1",
+    [id, until],
   );
-  await reader.query(
-    "delete from ended_sessions where until_ms < (extract(epoch from clock_timestamp()) * 1000)::bigint",
-    [],
-  );
+  return rows.length > 0;
 }
 
-/** Whether a session was ended. */
-export async function isEnded(reader: Reader, sessionId: string): Promise<boolean> {
-  const rows = await reader.query("select 1 from ended_sessions where id = $1", [sessionId]);
+/** Takes an id back that was spent for nothing. */
+export async function forgetSpent(session: Session, id: string): Promise<void> {
+  await session.query("delete from spent where id = $1", [id]);
+}
+
+/** Whether an id was spent. */
+export async function isSpent(reader: Reader, id: string): Promise<boolean> {
+  const rows = await reader.query("select 1 from spent where id = $1", [id]);
   return rows.length > 0;
 }

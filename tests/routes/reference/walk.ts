@@ -214,6 +214,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
+  await record("listAudit", { parameters: { appId, limit: "2" } });
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });

@@ -1,0 +1,147 @@
+// The audit log: every write that people make through console and admin API, and every sign-in. A write is noted before it
+// begins and moves into the log when it ends, so that neither a crash nor a lost answer leaves it out. One that was
+// refused wrote nothing and is forgotten. beyond.md, section 8, "Audit".
+
+import type { IdSource } from "../domain/ids.ts";
+import type { Clock } from "../process/clock.ts";
+import { AUDIT_LIMITS } from "../process/limits.ts";
+import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
+import {
+  adoptBegun,
+  type AuditRow,
+  beginAudit,
+  dropBegun,
+  endAudit,
+  insertAudit,
+  listAudit,
+} from "../storage/stores/audit_store.ts";
+
+/** What the log uses of a running term. */
+export interface AuditWorld {
+  readonly inCell: InCell;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+}
+
+/** Who acts, and which way. */
+export interface Actor {
+  readonly who: string;
+  readonly via: "console" | "api";
+}
+
+/** What somebody is about to do. */
+export interface Deed extends Actor {
+  /** The name that the reference has for it, such as "createKey". */
+  readonly what: string;
+  readonly appId: string | null;
+  readonly mode: string | null;
+  readonly userId: string | null;
+}
+
+/** Something by its short values, as they were before a write or are after it. Never a secret. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** What became of a write. */
+export type Ending =
+  | {
+    readonly kind: "done";
+    readonly appId: string | null;
+    readonly before: Values | null;
+    readonly after: Values | null;
+  }
+  | { readonly kind: "refused" }
+  /** Nobody can say whether it was done. */
+  | { readonly kind: "unknown" };
+
+const UNKNOWN = JSON.stringify({ outcome: "unknown" });
+
+/** Rows of the log belong to no cell: any member may add one, and nobody changes it. */
+export const NO_CELLS: readonly number[] = [];
+
+/** Notes that a write begins; answers what its end is told to. */
+export async function beginDeed(
+  { inCell, ids, clock }: AuditWorld,
+  deed: Deed,
+): Promise<(ending: Ending) => Promise<void>> {
+  const row = { ...deed, id: ids.next("audit"), at: clock.now() };
+  await inCell(NO_CELLS, async (session) => {
+    await adoptBegun(session, row.at - AUDIT_LIMITS.begunMs, UNKNOWN);
+    await beginAudit(session, row);
+  });
+  return (ending) =>
+    inCell(NO_CELLS, (session) => {
+      const { id } = row;
+      switch (ending.kind) {
+        case "refused":
+          return dropBegun(session, id);
+        case "unknown":
+          return endAudit(session, { id, appId: null, before: null, after: UNKNOWN });
+        case "done": {
+          const { appId, before, after } = ending;
+          return endAudit(session, { id, appId, before: textOf(before), after: textOf(after) });
+        }
+      }
+    });
+}
+
+/** Adds what has happened already, such as a sign-in. */
+export async function recordDeed(
+  { inCell, ids, clock }: AuditWorld,
+  deed: Deed,
+  after: Values | null = null,
+): Promise<void> {
+  const row = { ...deed, id: ids.next("audit"), at: clock.now(), before: null, after: textOf(after) };
+  await inCell(NO_CELLS, (session) => insertAudit(session, row));
+}
+
+/** An entry of the log as it is read. */
+export interface AuditEntry extends Omit<AuditRow, "before" | "after"> {
+  readonly before: ShortValues | null;
+  readonly after: ShortValues | null;
+}
+
+/** Which entries are asked for. */
+export type AuditQuery = Parameters<typeof listAudit>[1];
+
+/** A page of the log, newest first, and where the next one begins; null after the last. */
+export async function readAudit(
+  { database }: { readonly database: Pick<Database, "query"> },
+  query: AuditQuery,
+): Promise<{ readonly entries: AuditEntry[]; readonly next: string | null }> {
+  const rows = await listAudit(database, { ...query, limit: query.limit + 1 });
+  const shown = rows.slice(0, query.limit);
+  const entries = shown.map((row) => ({ ...row, before: valuesOf(row.before), after: valuesOf(row.after) }));
+  return { entries, next: rows.length > shown.length ? shown.at(-1)?.id ?? null : null };
+}
+
+/** Values as the log keeps them. */
+export type ShortValues = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Values cut to what the log keeps of them; what is no text, number or truth value shows as JSON. */
+export function shortened(values: Values): ShortValues {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    given.slice(0, AUDIT_LIMITS.valuesMax).map((
+      [name, value],
+    ) => [cut(name, AUDIT_LIMITS.nameLengthMax), short(value)]),
+  );
+}
+
+function short(value: unknown): string | number | boolean | null {
+  if (value === null || typeof value === "number" || typeof value === "boolean") return value;
+  return cut(typeof value === "string" ? value : JSON.stringify(value), AUDIT_LIMITS.valueLengthMax);
+}
+
+/** The beginning of a text, without half of a character at its end. */
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+function textOf(values: Values | null): string | null {
+  return values === null ? null : JSON.stringify(shortened(values));
+}
+
+function valuesOf(text: string | null): ShortValues | null {
+  return text === null ? null : JSON.parse(text) as ShortValues;
+}

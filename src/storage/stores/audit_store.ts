@@ -1,0 +1,140 @@
+// The audit log: what people did through console and admin API. Rows are only added, which a trigger holds everybody to;
+// an erasure alone hides whom they are about. beyond.md, section 8, "Audit".
+
+import type { Millis } from "../../domain/plans/period.ts";
+import { arrayText, type Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** A write or sign-in as it begins. */
+export interface BegunRow {
+  readonly id: string;
+  readonly at: Millis;
+  readonly who: string;
+  readonly via: "console" | "api";
+  /** The write by the name that the reference has for it, such as "createKey". */
+  readonly what: string;
+  readonly appId: string | null;
+  readonly mode: string | null;
+  readonly userId: string | null;
+}
+
+/** The same with what it was about before and after, each a JSON object of short values or null. */
+export interface AuditRow extends BegunRow {
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+const BEGUN_COLUMNS = "id, at_ms, who, via, what, app_id, mode, user_id";
+
+function paramsOf({ id, at, who, via, what, appId, mode, userId }: BegunRow) {
+  return [id, at, who, via, what, appId, mode, userId];
+}
+
+/** Adds a row. */
+export async function insertAudit(session: Session, row: AuditRow): Promise<void> {
+  await session.query(
+    `insert into audit (${BEGUN_COLUMNS}, before, after)
+     values ($1, $2::bigint, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [...paramsOf(row), row.before, row.after],
+  );
+}
+
+/** Notes that a write begins, so that one whose end nobody sees is in the log all the same. */
+export async function beginAudit(session: Session, row: BegunRow): Promise<void> {
+  await session.query(
+    `insert into audit_begun (${BEGUN_COLUMNS}) values ($1, $2::bigint, $3, $4, $5, $6, $7, $8)`,
+    paramsOf(row),
+  );
+}
+
+/** Moves writes into the log that began up to a moment and whose process died before they ended. */
+export async function adoptBegun(session: Session, before: Millis, after: string): Promise<void> {
+  await session.query(
+    `with begun as (delete from audit_begun where at_ms <= $1::bigint returning *)
+     insert into audit (${BEGUN_COLUMNS}, before, after)
+     select ${BEGUN_COLUMNS}, null, case when erased then null else $2 end from begun`,
+    [before, after],
+  );
+}
+
+/** Moves a write that has ended into the log. One whose user was erased meanwhile keeps no texts. */
+export async function endAudit(
+  session: Session,
+  { id, appId, before, after }: Pick<AuditRow, "id" | "appId" | "before" | "after">,
+): Promise<void> {
+  await session.query(
+    `with begun as (delete from audit_begun where id = $1 returning *)
+     insert into audit (${BEGUN_COLUMNS}, before, after)
+     select id, at_ms, who, via, what, coalesce(app_id, $2), mode, user_id,
+       case when erased then null else $3 end, case when erased then null else $4 end
+     from begun`,
+    [id, appId, before, after],
+  );
+}
+
+/** Forgets a write that was refused and wrote nothing. */
+export async function dropBegun(session: Session, id: string): Promise<void> {
+  await session.query("delete from audit_begun where id = $1", [id]);
+}
+
+/** Which rows a page of the log shows. */
+export interface AuditFilter {
+  readonly appId: string | null;
+  readonly userId: string | null;
+  /** The last id of the page before; null for the first page. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+interface StoredRow {
+  readonly id: string;
+  readonly at_ms: Millis;
+  readonly who: string;
+  readonly via: "console" | "api";
+  readonly what: string;
+  readonly app_id: string | null;
+  readonly mode: string | null;
+  readonly user_id: string | null;
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+/** A page of the log, newest first. Every form of it is a range of one index. */
+export async function listAudit(
+  reader: Reader,
+  { appId, userId, before, limit }: AuditFilter,
+): Promise<AuditRow[]> {
+  const params: (string | number)[] = [limit];
+  const conditions: string[] = [];
+  const add = (condition: string, value: string) => conditions.push(`${condition} $${params.push(value)}`);
+  if (appId !== null) add("app_id =", appId);
+  if (userId !== null) add("user_id =", userId);
+  if (before !== null) add("id <", before);
+  const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
+  const rows = await reader.query<StoredRow>(
+    `select * from audit ${where} order by id desc limit $1::int`,
+    params,
+  );
+  return rows.map(({ at_ms: at, app_id: appId, user_id: userId, ...row }) => ({ ...row, at, appId, userId }));
+}
+
+/**
+ * Puts keyed hashes in place of ids of users of a realm, and empties what was said about them. Writes that are under way
+ * come first: one that ends in between is then found in the log.
+ */
+export async function hideInAudit(
+  session: Session,
+  realm: number,
+  hashes: ReadonlyMap<string, string>,
+): Promise<void> {
+  const params = [realm, arrayText([...hashes.keys()]), arrayText([...hashes.values()])];
+  const hidden = (table: string, texts: string) =>
+    `update ${table} a set user_id = hidden.hash, ${texts}
+     from unnest($2::text::text[], $3::text::text[]) as hidden(id, hash), realms r
+     where r.realm = $1::int and a.app_id = r.app_id and a.mode = r.mode and a.user_id = hidden.id`;
+  await session.query("select set_config('holdfast.erasing', 'on', true)", []);
+  await session.query(hidden("audit_begun", "erased = true"), params);
+  await session.query(hidden("audit", "before = null, after = null"), params);
+  await session.query("select set_config('holdfast.erasing', 'off', true)", []);
+}
