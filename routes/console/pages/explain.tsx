@@ -145,9 +145,7 @@ function Answer({ explanation }: { subject: UserSubject; explanation: Explanatio
   return (
     <>
       <div class={`note ${allowed ? "good" : "bad"}`} role="status">
-        <p>
-          <b>{allowed ? "Allowed." : "Refused."}</b> {text}
-        </p>
+        <p>{text}</p>
       </div>
       <section class="sheet">
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
@@ -217,7 +215,7 @@ function GroupRow({ group }: { group: ExplainedGroup }) {
   const { label, groupId, unit, covers, quota, isCustom, gate, headroom, current, held, need, room, fits } =
     group;
   const value = (amount: number | null) =>
-    amount === null ? <span class="soft">none</span> : <AmountText value={amount} unit={unit} />;
+    amount === null ? <span class="soft">–</span> : <AmountText value={amount} unit={unit} />;
   return (
     <tr>
       <td data-label="Limit">
@@ -231,7 +229,7 @@ function GroupRow({ group }: { group: ExplainedGroup }) {
       <td data-label="Used" class="number">{value(current - held)}</td>
       <td data-label="Held" class="number">{value(held)}</td>
       <td data-label="Gate" class="number">
-        {headroom === null ? <span class="soft">none</span> : (
+        {headroom === null ? <span class="soft">–</span> : (
           <span
             title={headroom.mode === "percent"
               ? `${headroom.value} % of the quota`
@@ -242,12 +240,14 @@ function GroupRow({ group }: { group: ExplainedGroup }) {
         )}
       </td>
       <td data-label="Quota" class="number">
-        {value(quota)}
-        {isCustom ? <span class="tag">custom</span> : null}
+        <div>
+          {value(quota)}
+          {isCustom ? <span class="tag">custom</span> : null}
+        </div>
       </td>
       <td data-label="Fits?">
         {fits === null
-          ? <span class="soft">not asked</span>
+          ? <span class="soft">–</span>
           : <span class={`tag ${fits ? "good" : "bad"}`}>{fits ? "fits" : "no room"}</span>}
       </td>
     </tr>

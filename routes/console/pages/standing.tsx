@@ -4,11 +4,11 @@
 import { createHash } from "node:crypto";
 import type { CreditBalance } from "../../../src/client/shapes.ts";
 import type { Unit } from "../../../src/domain/plans/plan.ts";
-import type { UserSubject } from "../acts/subject.tsx";
+import { refusedPage, type UserSubject } from "../acts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../format.tsx";
 import { Meter, type MeteredGroup } from "../meter.tsx";
 import { userPath } from "../page.tsx";
-import { mayChange, type PageRequest } from "../room.ts";
+import { mayChange, type PageRequest, type Shown } from "../room.ts";
 
 /** A hold as the admin API lists it. */
 export interface ShownHold {
@@ -40,7 +40,10 @@ export interface Standing {
 const NO_EVENT = "-";
 
 /** Reads where a user stands. */
-export async function readStanding({ ask }: PageRequest, { app, user }: UserSubject): Promise<Standing> {
+export async function readStanding(
+  { ask }: PageRequest,
+  { app, user }: UserSubject,
+): Promise<Standing | Shown> {
   const { userId } = user;
   const [explained, listed, held] = await Promise.all([
     ask.app<{
@@ -55,7 +58,10 @@ export async function readStanding({ ask }: PageRequest, { app, user }: UserSubj
       userId,
     }),
   ]);
-  if (!explained.ok || !listed.ok || !held.ok) throw new Error("Where the user stands was refused");
+  // Somebody who is just being erased or merged may be refused; the page says so, and is asked for again.
+  if (!explained.ok) return refusedPage(explained.error);
+  if (!listed.ok) return refusedPage(listed.error);
+  if (!held.ok) return refusedPage(held.error);
   return {
     subscription: explained.data.subscription,
     groups: explained.data.groups,
@@ -101,27 +107,29 @@ export function StandingPart(
   const path = `${userPath(app, user.userId)}/standing?seen=${marks.join(".")}`;
   return (
     <div id="standing" hx-get={path} hx-trigger={POLL} hx-swap="outerHTML">
-      <div class="columns">
-        <section class="sheet" aria-labelledby="limits">
-          <div class="head">
-            <h2 id="limits">Limits</h2>
-            <span class="soft is-live">live</span>
-          </div>
-          {groups.length === 0
-            ? (
-              <p class="empty">
-                {standing.subscription === null
-                  ? "This user has no plan, so credits alone pay. Change the plan to give them one."
-                  : "The plan has no limits."}
-              </p>
-            )
-            : groups.map((group, place) => <Meter group={group} isChanged={isChanged(place)} />)}
-        </section>
-        <section class="sheet" aria-labelledby="credits">
-          <h2 id="credits">Credits</h2>
-          <Balances request={request} subject={subject} standing={standing} />
-        </section>
-      </div>
+      <section class="sheet" aria-labelledby="limits">
+        <div class="head">
+          <h2 id="limits">Limits</h2>
+          <span class="soft is-live">live</span>
+        </div>
+        {groups.length === 0
+          ? (
+            <p class="empty">
+              {standing.subscription === null
+                ? "This user has no plan, so credits alone pay. Change the plan to give them one."
+                : "The plan has no limits."}
+            </p>
+          )
+          : (
+            <div class="groups">
+              {groups.map((group, place) => <Meter group={group} isChanged={isChanged(place)} />)}
+            </div>
+          )}
+      </section>
+      <section class="sheet" aria-labelledby="credits">
+        <h2 id="credits">Credits</h2>
+        <Balances request={request} subject={subject} standing={standing} />
+      </section>
       <section class="sheet" aria-labelledby="holds">
         <h2 id="holds">Open holds</h2>
         <Holds request={request} subject={subject} standing={standing} />
@@ -168,12 +176,16 @@ function Balances({ request, subject: { app, user }, standing: { balances, payer
           <tr id={balance.balanceId}>
             <td data-label="Pays">{order.get(balance.balanceId) ?? <span class="soft">no</span>}</td>
             <td data-label="Pack">
-              <span title={balance.balanceId}>{balance.packName}</span>
-              {balance.packItemId === null ? null : <code class="soft sub">{balance.packItemId}</code>}
+              <div>
+                <span title={balance.balanceId}>{balance.packName}</span>
+                {balance.packItemId === null ? null : <code class="soft sub">{balance.packItemId}</code>}
+              </div>
             </td>
             <td data-label="Left" class="number">
-              <AmountText value={balance.remaining} unit={balance.unit} />
-              <span class="soft sub">of {amountText(balance.initial, balance.unit)}</span>
+              <div>
+                <AmountText value={balance.remaining} unit={balance.unit} />
+                <span class="soft sub">of {amountText(balance.initial, balance.unit)}</span>
+              </div>
             </td>
             <td data-label="Held" class="number">
               <AmountText value={heldOf(balance.balanceId)} unit={balance.unit} />
@@ -188,10 +200,10 @@ function Balances({ request, subject: { app, user }, standing: { balances, payer
               ? (
                 <td class="acts" data-label="Acts">
                   {balance.status === "revoked" ? <span class="soft">none</span> : (
-                    <>
+                    <div>
                       {balance.expiresAt === null ? null : <a href={`${path(balance)}/extend`}>Extend</a>}
                       <a href={`${path(balance)}/revoke`}>Revoke</a>
-                    </>
+                    </div>
                   )}
                 </td>
               )

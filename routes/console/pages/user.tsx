@@ -4,6 +4,7 @@
 import type { Child } from "hono/jsx";
 import { readCatalog } from "../acts/catalog.ts";
 import { aboutUser, type UserSubject } from "../acts/subject.tsx";
+import type { FoundThing } from "../../../src/read/users.ts";
 import { Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { mayChange, type PageAt, type PageRequest } from "../room.ts";
@@ -32,19 +33,37 @@ async function isKnown({ ask, params }: PageRequest, { app }: UserSubject) {
   return first?.userId === userId ? first : null;
 }
 
+/** What a search that led here was for, where it is the user's. */
+async function readFound(
+  { ask, query }: PageRequest,
+  { app, user }: UserSubject,
+): Promise<FoundThing | null> {
+  const id = query.get("found");
+  if (id === null) return null;
+  const answer = await ask.admin<{ found: FoundThing[] }>("lookUpId", {
+    appId: app.appId,
+    mode: app.mode,
+    id,
+  });
+  const thing = answer.ok ? answer.data.found.find((each) => each.id === id) : undefined;
+  return thing?.userId === user.userId ? thing : null;
+}
+
 const userPage: PageAt = {
   path: "/console/apps/:appId/:mode/users/:userId",
   async show(request) {
     const subject = await aboutUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
-    const [known, catalog, standing, recent, consents] = await Promise.all([
+    const [known, found, catalog, standing, recent, consents] = await Promise.all([
       isKnown(request, subject),
+      readFound(request, subject),
       readCatalog(request, app),
       readStanding(request, subject),
       readRecent(request, subject),
       readConsents(request, subject),
     ]);
+    if (!("groups" in standing)) return standing;
     const asked = request.params["userId"] ?? "";
     return {
       title: user.userId,
@@ -68,21 +87,51 @@ const userPage: PageAt = {
             )
             : null}
           {known === null ? <Unknown request={request} subject={subject} /> : null}
+          {found === null ? null : <Found found={found} />}
           <Acts request={request} subject={subject} />
-          <StandingPart request={request} subject={subject} standing={standing} seen={null} />
-          <SubscriptionsSheet subject={subject} catalog={catalog} />
-          <EventsSheet request={request} subject={subject} recent={recent} consents={consents} />
-          <RefusalsSheet subject={subject} recent={recent} standing={standing} />
-          <LedgerSheet subject={subject} recent={recent} standing={standing} />
-          <div class="columns">
-            <IdsSheet subject={subject} />
-            <ConsentSheet request={request} subject={subject} consents={consents} />
-          </div>
+          {known === null ? null : (
+            <>
+              <StandingPart request={request} subject={subject} standing={standing} seen={null} />
+              <SubscriptionsSheet subject={subject} catalog={catalog} />
+              <EventsSheet
+                request={request}
+                subject={subject}
+                recent={recent}
+                consents={consents}
+                isErasing={known.deletionPending}
+              />
+              <RefusalsSheet subject={subject} recent={recent} standing={standing} />
+              <LedgerSheet subject={subject} recent={recent} standing={standing} />
+              <div class="columns">
+                <IdsSheet subject={subject} />
+                <ConsentSheet request={request} subject={subject} consents={consents} />
+              </div>
+            </>
+          )}
         </>
       ),
     };
   },
 };
+
+function Found({ found: { kind, id, status } }: { found: FoundThing }) {
+  const what = {
+    event: "event",
+    reservation: "reservation",
+    balance: "credit balance",
+    subscription: "subscription",
+    merge: "merge",
+  }[kind];
+  return (
+    <div class="note">
+      <code>{id}</code> is a {what} of this user. {status === null
+        ? ""
+        : status === "held"
+        ? "It is open."
+        : `It was ${status === "expired" ? "not settled in time and expired" : status}.`}
+    </div>
+  );
+}
 
 function Tags(
   { subject: { user }, standing, isPending }: {
@@ -165,6 +214,7 @@ const standingPart: PageAt = {
     const subject = await aboutUser(request);
     if (!("user" in subject)) return subject;
     const standing = await readStanding(request, subject);
+    if (!("groups" in standing)) return standing;
     const seen = request.query.get("seen");
     if (hasSeen(standing, seen)) return { title: subject.user.userId, content: null, status: 204 };
     return {

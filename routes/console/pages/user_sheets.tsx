@@ -196,11 +196,12 @@ function Facts(
 
 /** The newest events, with what they asked where that may be seen, and why where it may not. */
 export function EventsSheet(
-  { request, subject: { app, user }, recent: { events, isLogging }, consents }: {
+  { request, subject: { app, user }, recent: { events, isLogging }, consents, isErasing }: {
     request: PageRequest;
     subject: UserSubject;
     recent: Recent;
     consents: Consents;
+    isErasing: boolean;
   },
 ) {
   const hidden = hiddenPrompts(request, isLogging, consents);
@@ -211,7 +212,9 @@ export function EventsSheet(
         <h2 id="events">Newest events</h2>
         {events.length === 0 ? null : <a href={all}>All events</a>}
       </div>
-      {consents.ai_personalization
+      {isErasing
+        ? <p class="empty">Hidden: an erasure of this person waits.</p>
+        : consents.ai_personalization
         ? (
           <p class="empty">
             Hidden: this user opted out of personalization, so their events are in no feed. They are still
@@ -400,10 +403,12 @@ export function LedgerTable({ entries, balances }: {
                 <Time at={entry.occurredAt} />
               </td>
               <td data-label="Moved" class="number">
-                {entry.delta > 0 ? "+" : ""}
-                {unit === undefined
-                  ? <AmountText value={entry.delta} />
-                  : <AmountText value={entry.delta} unit={unit} />}
+                <div>
+                  {entry.delta > 0 ? "+" : ""}
+                  {unit === undefined
+                    ? <AmountText value={entry.delta} />
+                    : <AmountText value={entry.delta} unit={unit} />}
+                </div>
               </td>
               <td data-label="Why">{LEDGER_WORDS[entry.reason]}</td>
               <td data-label="Pack">
