@@ -64,6 +64,12 @@ export interface Keeping<Answer> {
 /** What a call comes to: the decision's result, and the first answer if one was kept together with the changes. */
 export type Outcome<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
+/** Who is told that a user may have changed, or was erased. */
+interface Touched {
+  touch(realm: number, id: string): void;
+  endErased(realm: number, id: string): void;
+}
+
 /** What every actor of a term shares. */
 export interface ActorWorld {
   readonly gate: Gate;
@@ -71,6 +77,7 @@ export interface ActorWorld {
   readonly ids: IdSource;
   readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
+  readonly watches: Touched;
   /** Counts refused calls of a user, named by its canonical id. */
   readonly refusals: { count(realm: Realm, userId: string, call: RefusedCall): void };
   /** Whether this process may answer. */
@@ -264,13 +271,14 @@ export class Actor {
     first: FirstAnswer | null,
     { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
   ): void {
-    const { gate, budget, idempotency } = this.#world;
+    const { gate, budget, idempotency, watches } = this.#world;
     this.#noteTurn();
     try {
       this.state.apply(changes);
       // Only now: the call itself may name one of them, and nothing would load it again.
       this.#forgetSettled();
       if (changes.length === 0 && first === null) return;
+      watches.touch(this.state.user.realm, this.state.user.id);
       let batch: Batch;
       if (first === null) batch = gate.add(changes);
       else {
@@ -280,6 +288,7 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       this.#lastBatch = batch;
+      if (realm.outbox !== null) noteMessages(batch, changes);
       this.#retainSettled(changes, batch);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
@@ -377,6 +386,12 @@ export class Actor {
 }
 
 const NO_SPEND = {};
+
+function noteMessages(batch: Batch, changes: readonly Change[]): void {
+  for (const change of changes) {
+    if (change.table === "webhook_messages") (batch.messages ??= []).push(change.row);
+  }
+}
 
 /** Whether a decision was refused because of what the whole workspace has. */
 function isAtCap(result: Result<unknown>): boolean {

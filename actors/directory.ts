@@ -97,6 +97,8 @@ export class Directory {
   retire(from: Actor, to: Actor): void {
     from.successor = to;
     this.#register(to);
+    const { user } = from.state;
+    this.#world.watches.touch(user.realm, user.id);
   }
 
   /** Puts a call to the user with a key; null when no user of the call's realm has it. */
@@ -119,6 +121,8 @@ export class Directory {
   evict(actor: Actor): void {
     actor.isBroken = true;
     this.#remove(actor);
+    const { realm, id } = actor.state.user;
+    this.#world.watches.endErased(realm, id);
   }
 
   /** Lets go of actors that are idle and had no turn for long. */

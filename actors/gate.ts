@@ -9,6 +9,7 @@
 
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
+import type { WebhookMessage } from "../src/domain/messages/message.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans, WorkSpan } from "../src/observability/spans.ts";
@@ -16,6 +17,8 @@ import type { Spans, WorkSpan } from "../src/observability/spans.ts";
 /** Changes that become durable together. */
 export class Batch {
   readonly changes: RowChange[] = [];
+  /** Messages among the changes; null for none. */
+  messages: WebhookMessage[] | null = null;
   /** Running totals as of the batch's last turn, by what they are of: one change each, however many turns add. */
   readonly totals = new Map<string, RowChange>();
   /** Resolves when the batch is durable; rejects when the term ends first. */

@@ -164,6 +164,13 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
+/** The cell of a workspace is not here any more: its owner is to be asked. */
+export class CellGone extends Unavailable {
+  constructor() {
+    super("The workspace has moved to another process");
+  }
+}
+
 /** This process may not answer: its last beat is too old, or its term has ended. */
 export class MayNotAnswer extends Unavailable {
   constructor() {

@@ -12,9 +12,11 @@ import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { Watches } from "./watches.ts";
 import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/ids.ts";
+import type { WebhookMessage } from "../src/domain/messages/message.ts";
 import type { Millis } from "../src/domain/plans/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans } from "../src/observability/spans.ts";
@@ -30,6 +32,8 @@ export interface TermOptions {
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
   readonly spans?: Spans | null;
+  /** Told of the messages of each batch that became durable. */
+  readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
 }
 
 /** The runtime of one member. */
@@ -41,6 +45,8 @@ export class Term {
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
+  /** Who waits for a user to change. */
+  readonly watches = new Watches(this);
   readonly refusals: Refusals;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
@@ -52,14 +58,17 @@ export class Term {
 
   constructor(options: TermOptions) {
     const { lease, store, refusalStore, ids, realNow } = options;
-    const { counts = new RuntimeCounts(), spans = null } = options;
+    const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
     this.drain = new Drain(lease.journal, onFault, counts, spans);
     this.gate = new Gate({
       journal: lease.journal,
-      onAppended: (batch, appended) => this.drain.add(batch, appended),
+      onAppended: (batch, appended) => {
+        this.drain.add(batch, appended);
+        if (batch.messages !== null) onMessages?.(batch.messages);
+      },
       room: () => this.drain.room(),
       onFault,
       counts,
@@ -77,6 +86,7 @@ export class Term {
       isValid,
       flush: () => this.flush(),
       idempotency: this.idempotency,
+      watches: this.watches,
       refusals: this.refusals,
       counts,
       mailboxes: this.mailboxes,
@@ -120,15 +130,16 @@ export class Term {
     this.directory.dropRealms(realms);
     this.idempotency.dropRealms(realms);
     this.budget.drop(workspaces, realms);
+    this.watches.dropRealms(realms);
     this.assertEmpty({ workspaces, realms });
   }
 
   /** @throws Error when anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
-      const rows = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
-        this.refusals.sizeOf(realm);
-      if (rows > 0) {
+      const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
+        this.refusals.sizeOf(realm) + this.watches.sizeOf(realm);
+      if (left > 0) {
         throw new Error(`Something of realm ${realm} is still in memory`);
       }
     }
@@ -166,6 +177,7 @@ export class Term {
     this.gate.close(this.#fault);
     this.drain.close(this.#fault);
     this.doors.close(this.#fault);
+    this.watches.close(this.#fault);
     this.directory.close();
     this.refusals.close();
     this.#end(fault);

@@ -11,6 +11,7 @@ import { COMPOSE } from "./compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./cors.ts";
 import { CREDITS } from "./credits.ts";
 import { CUSTOMERS } from "./customers.ts";
+import { DAILY_USE } from "./daily_use.ts";
 import { EVENTS } from "./events.ts";
 import { DOWNLOADS, EXPORT } from "./export.ts";
 import { healthRoutes } from "./health.ts";
@@ -30,6 +31,7 @@ import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
+import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./usage_stream.ts";
 import { USERS } from "./users.ts";
 import { WEBHOOKS } from "./webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./watch.ts";
@@ -45,6 +47,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
   ...CUSTOMERS,
@@ -64,6 +67,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...AUDIT,
+  ...DAILY_USE,
 ];
 
 /** Everything that the reference shows. */
@@ -115,7 +119,7 @@ export function makeApp(
 
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map(ENDPOINTS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyed = new Map([...ENDPOINTS, ...BETWEEN_MEMBERS].map((endpoint) => [endpoint.doc.id, endpoint]));
   const keyless = new Map(KEYLESS.map((endpoint) => [endpoint.doc.id, endpoint]));
   return {
     onCall: (call) => {
@@ -139,11 +143,11 @@ function passedHandlers(service: Service): PassedHandlers {
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
   const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  if (!isForBrowsers(endpoint.access)) {
-    return (context: Context) => handle(context, endpoint, service, watch);
-  }
-  return async (context: Context) =>
-    allowOrigin(context.req.raw, await handle(context, endpoint, service, watch), service);
+  const answer = endpoint === streamUsage
+    ? (context: Context) => handleStream(context, service, watch)
+    : (context: Context) => handle(context, endpoint, service, watch);
+  if (!isForBrowsers(endpoint.access)) return answer;
+  return async (context: Context) => allowOrigin(context.req.raw, await answer(context), service);
 }
 
 /**

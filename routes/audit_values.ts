@@ -21,7 +21,10 @@ export interface AuditOf {
 }
 
 const keyOnly: AuditOf["after"] = (_, { keyId, class: keyClass, mode }) => ({ keyId, class: keyClass, mode });
-const counts: AuditOf["after"] = (_, data) => data;
+const counts: AuditOf["after"] = (_, data) => {
+  const made = Object.entries(data).filter(([, count]) => count !== 0);
+  return made.length === 0 ? null : Object.fromEntries(made);
+};
 
 /** By the names of the calls. */
 export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
@@ -59,6 +62,8 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
     after: ({ webhookId }) => ({ webhookId }),
   },
   rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
+  pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
+  redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
   sweep: { after: counts },
   moveHistory: { after: counts },
 };
@@ -84,5 +89,7 @@ function hostOf(url: string): string {
 }
 
 function changesText(changes: readonly CatalogChange[]): string {
-  return changes.map(({ change, path }) => `${path} ${change}`).join(", ");
+  return changes.map(({ change, path, id }) => `${path === id ? path : `${path} (${id})`} ${change}`).join(
+    ", ",
+  );
 }

@@ -5,7 +5,7 @@ import type { Realm } from "../actors/actor.ts";
 import type { Directory } from "../actors/directory.ts";
 import { equalsSecret } from "../src/secrets/hash.ts";
 import { openToken } from "../src/secrets/signed_token.ts";
-import { type Caller, identitySecretsOf, type Registry } from "../src/tenant/registry.ts";
+import { type App, type Caller, identitySecretsOf, type Registry } from "../src/tenant/registry.ts";
 import { Refused } from "./errors.ts";
 import { endUserId } from "./schemas/fields.ts";
 
@@ -104,6 +104,20 @@ function endUserOf(request: Request, { app }: Caller, nowMs: number): EndUser {
   const token = request.headers.get("x-end-user-token");
   if (token === null) throw new Refused("forbidden", "This call needs the header X-End-User-Token");
   return readEndUserToken(token, identitySecretsOf(app, nowMs), nowMs) ?? forbid();
+}
+
+/**
+ * Until when a token that is valid now stays so, as far as is known: its own end, or that of the secret which signed it;
+ * null for one that is not valid.
+ */
+export function endOfToken(token: string, { record }: App, nowMs: number): number | null {
+  const secrets = [{ secret: record.identitySecret, validUntil: Infinity }, ...record.oldIdentitySecrets];
+  const ends = secrets.flatMap(({ secret, validUntil }) => {
+    const payload = openToken(token, [secret])?.payload as { exp?: unknown } | null | undefined;
+    return typeof payload?.exp === "number" ? [Math.min(payload.exp * 1000, validUntil)] : [];
+  });
+  const end = Math.max(...ends);
+  return end > nowMs ? end : null;
 }
 
 /** The user of a token that is valid at a real moment, or null. */

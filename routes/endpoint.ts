@@ -60,7 +60,11 @@ export function keylessEndpointsOn<World>() {
 }
 
 /** Lets a caller in: refuses an unknown key, and a call that the key may not make. */
-function admit<World extends KeyedWorld>(request: Request, endpoint: Endpoint<World>, source: Source<World>) {
+export function admit<World extends KeyedWorld>(
+  request: Request,
+  endpoint: Endpoint<World>,
+  source: Source<World>,
+) {
   const { world, caller } = authenticate(request, source);
   return { world, caller, endUser: authorize(request, endpoint.access, caller, world.clock.now()) };
 }

@@ -19,6 +19,13 @@ export interface Endpoint<World> extends Definition {
   readonly mayBeInBatch?: boolean;
   /** Whether a call may take long. The cell of its workspace is then not handed over before it has ended. */
   readonly isLong?: boolean;
+  /**
+   * Whether a call waits outside of its cell, for something to change. It has left when `handle` returns, enters the cell
+   * by itself for what it reads, and throws CellGone where the cell has gone meanwhile: it then goes to the new owner.
+   */
+  readonly waitsOutside?: boolean;
+  /** The media type of an answer that goes on as a stream, without the envelope. */
+  readonly mediaType?: string;
   readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;
 }
 

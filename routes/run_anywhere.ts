@@ -3,7 +3,7 @@
 // and app in its own registry, which is at least as new as the sender's (rule 8 of the cluster's design).
 
 import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
-import { MayNotAnswer, Unavailable } from "../actors/port.ts";
+import { CellGone, MayNotAnswer, Unavailable } from "../actors/port.ts";
 import type { Term } from "../actors/term.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import type { Member } from "../src/cluster/member.ts";
@@ -96,7 +96,15 @@ function runAway<World extends KeyedWorld>(
   call: CheckedCall<World>,
   request: Request,
 ): Promise<WrittenAnswer> {
-  const id = requestId(request);
+  return runNamed(world, call, requestId(request));
+}
+
+/** Runs a call that belongs to no request of its own, under the id of another one. */
+export function runNamed<World extends KeyedWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  id: string,
+): Promise<WrittenAnswer> {
   return runOrPass(
     world,
     call.caller.app.cell,
@@ -120,7 +128,14 @@ async function runOrPass(
   id: string,
 ): Promise<WrittenAnswer> {
   while (true) {
-    if (await world.term.doors.enter(cell)) return await run();
+    if (await world.term.doors.enter(cell)) {
+      try {
+        return await run();
+      } catch (error) {
+        if (!(error instanceof CellGone)) throw error;
+        continue;
+      }
+    }
     const reply = await passOn(world.member, cell, callSender(world.member, pass()));
     if (reply !== null) return answerOf(reply, id);
   }
@@ -166,7 +181,10 @@ function runInside<World extends KeyedWorld>(
   const { cell } = caller.app;
   const isLong = endpoint.isLong === true;
   if (isLong) doors.pin(cell);
+  let isInside = true;
   const leave = () => {
+    if (!isInside) return;
+    isInside = false;
     if (isLong) doors.unpin(cell);
     doors.leave(cell);
   };
@@ -188,6 +206,7 @@ function runInside<World extends KeyedWorld>(
   } catch (error) {
     handled = Promise.reject(error);
   }
+  if (endpoint.waitsOutside === true) leave();
   return (handled instanceof Promise ? handled : Promise.resolve(handled)).then(finish, fail);
 }
 
@@ -266,10 +285,20 @@ function runEntered<World extends KeyedWorld>(
     const endUser = endUserId === null ? null : { userId: endUserId };
     const input = inputInside(world, { endpoint, caller, members });
     const call = { endpoint, caller, endUser, members, input, url, idempotent, isCounted };
-    return runInside(world, call).then((answer) => replyOf(answer), (error) => refusalReply(id, error));
+    const { cell } = caller.app;
+    return runInside(world, call).then(
+      (answer) => replyOf(answer),
+      (error) => error instanceof CellGone ? goneReply(world, cell) : refusalReply(id, error),
+    );
   } catch (error) {
     return Promise.resolve(refusalReply(id, error));
   }
+}
+
+/** The reply to a call that reads, and whose cell has gone: it may run at the new owner. */
+function goneReply({ member }: KeyedWorld, cell: number): Reply {
+  const owner = member.parts.owners.of(cell);
+  return notRun(owner === member.term ? null : owner);
 }
 
 function refusalReply(id: string, error: unknown): Reply {

@@ -42,7 +42,7 @@ comment on column webhooks.secrets is
   'JSON list of {"secret", "validUntil"}, the newest first: validUntil is real time in milliseconds, null for the secret in force.';
 comment on column webhooks.last_success_at_ms is 'Real time of the last delivery; only the sender writes it.';
 comment on column webhooks.failing_since_ms is
-  'Real time of the first failure since the last delivery, null while there is none; only the sender writes it.';
+  'Real time of the first failure since the last delivery, or since it was enabled; null while there is none.';
 
 create table webhook_messages (
   id text collate "C" primary key,
@@ -54,18 +54,27 @@ create table webhook_messages (
   created_at_ms bigint not null,
   status text collate "C" not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
   attempts int not null default 0,
+  failures int not null default 0,
   next_attempt_at_ms bigint not null default 0,
   last_status int,
-  last_error text
+  last_error text,
+  ended_at_ms bigint,
+  check ((status = 'pending') = (ended_at_ms is null))
 );
 comment on table webhook_messages is
   'The outbox: a message for one webhook. Ids grow in the order of the turns; a user''s messages go out in that order.';
 comment on column webhook_messages.user_key is 'Whose order it is delivered in; null for messages outside every order.';
 comment on column webhook_messages.body is 'The body as it is sent, the same bytes at each attempt.';
 comment on column webhook_messages.created_at_ms is 'On the realm''s clock.';
+comment on column webhook_messages.failures is
+  'Attempts of the schedule that failed; one that somebody asked for counts as an attempt alone.';
 comment on column webhook_messages.next_attempt_at_ms is 'Real time; 0 for at once.';
+comment on column webhook_messages.ended_at_ms is
+  'On the realm''s clock: when it was delivered or given up; null while it is pending.';
 create index webhook_messages_of_webhook on webhook_messages (webhook_id, id desc);
 create index webhook_messages_by_status on webhook_messages (webhook_id, status, id desc);
 create index webhook_messages_pending on webhook_messages (webhook_id, user_key, id) where status = 'pending';
 create index webhook_messages_of_user on webhook_messages (user_key) where user_key is not null;
-create index webhook_messages_ended on webhook_messages (realm, status, created_at_ms) where status <> 'pending';
+create index webhook_messages_retried on webhook_messages (webhook_id, next_attempt_at_ms)
+  where status = 'pending' and failures > 0;
+create index webhook_messages_ended on webhook_messages (realm, status, ended_at_ms) where status <> 'pending';

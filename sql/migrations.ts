@@ -16,6 +16,7 @@ import members from "./0012_members.sql" with { type: "text" };
 import refusals from "./0013_refusals.sql" with { type: "text" };
 import webhooks from "./0014_webhooks.sql" with { type: "text" };
 import console from "./0015_console.sql" with { type: "text" };
+import dailyUse from "./0016_daily_use.sql" with { type: "text" };
 import references from "./0017_references.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -40,5 +41,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0013_refusals", sql: refusals },
   { name: "0014_webhooks", sql: webhooks },
   { name: "0015_console", sql: console },
+  { name: "0016_daily_use", sql: dailyUse },
   { name: "0017_references", sql: references },
 ];

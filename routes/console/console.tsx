@@ -10,7 +10,7 @@ import type { OperatorToken } from "../../src/process/operators.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Service } from "../../src/service/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
-import { readText } from "../body.ts";
+import { readText, refuseForeignEscapes } from "../body.ts";
 import { Refused } from "../errors.ts";
 import { requestId } from "../respond.ts";
 import { Asking, endpointsOf, type World } from "./ask.ts";
@@ -38,6 +38,8 @@ const SIGN_IN = "/console/sign-in";
 const RETRY_AFTER_S = "2";
 /** What a part of a page is answered that the browser has already. */
 const UNCHANGED = 204;
+/** A catalog of the size that the API takes, in the encoding of forms. */
+const FORM_BYTES_MAX = 4 * 1024 * 1024;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -155,7 +157,7 @@ class Console {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const request = this.#requestOf(context, admitted, new URLSearchParams(), null);
-    if (request === null) return await this.#unknownApp(context, admitted.session);
+    if (request === null) return await this.#unknownPlace(context, admitted.session);
     return await this.#respond(context, request, () => page.show(request));
   }
 
@@ -163,7 +165,7 @@ class Console {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const { session } = admitted;
-    const form = await readForm(context.req.raw);
+    const form = await readForm(context.req.raw, FORM_BYTES_MAX);
     const once = form?.get("once") ?? "";
     if (form === null || !isOwnForm(session, form.get("csrf")) || !ONCE.test(once)) {
       return await this.#refuseForm(context, session);
@@ -173,7 +175,7 @@ class Console {
       return await this.#message(context, session, "Not allowed", text, 403);
     }
     const request = this.#requestOf(context, admitted, form, once);
-    if (request === null) return await this.#unknownApp(context, session);
+    if (request === null) return await this.#unknownPlace(context, session);
     return await this.#respond(context, request, () => action.run({ ...request, once }));
   }
 
@@ -202,6 +204,7 @@ class Console {
     const params = req.param() as Record<string, string>;
     const { appId, mode } = params;
     const record = appId === undefined ? null : serving.registry.apps.get(appId)?.record;
+    if (!isReadable(req.url)) return null;
     if (record === undefined || (record !== null && mode !== "live" && mode !== "test")) return null;
     return {
       session,
@@ -238,12 +241,16 @@ class Console {
       return response;
     }
     if ("text" in outcome) return download(outcome);
-    const { title, crumbs = [], content, status = 200 } = outcome;
+    const { title, crumbs = [], content, status = 200, hasCharts = false } = outcome;
     if (status === UNCHANGED) return secured(new Response(null, { status }));
     // Within a fragment, so that content which is a plain text is escaped as everything else is.
     if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);
-    const response = await this.#page({ session, app, title, crumbs, path, note }, content, status);
+    const response = await this.#page(
+      { session, app, title, crumbs, path, note, hasCharts },
+      content,
+      status,
+    );
     if (note !== null) response.headers.set("set-cookie", readNoteCookie(this.#isSecure));
     return response;
   }
@@ -274,8 +281,14 @@ class Console {
     return this.#message(context, session, "Not sent", text, 403);
   }
 
-  #unknownApp(context: Context, session: Session): Promise<Response> {
-    return this.#message(context, session, "Unknown app", "No app has this id and mode.", 404);
+  #unknownPlace(context: Context, session: Session): Promise<Response> {
+    return this.#message(
+      context,
+      session,
+      "Nothing here",
+      "No app has this id and mode, or the address is damaged.",
+      404,
+    );
   }
 
   /** The page in place of one that could not be made. */
@@ -342,12 +355,22 @@ function isFromElsewhere({ headers }: Request): boolean {
   return site !== null && site !== "same-origin" && site !== "none";
 }
 
+/** Whether every escape of an address stands for text: others could be taken for another id. */
+function isReadable(url: string): boolean {
+  try {
+    for (const part of url.split(/[/?&=]/)) refuseForeignEscapes(part, "");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The fields of a form; null for a body that is none, or too large. */
-async function readForm(request: Request): Promise<URLSearchParams | null> {
+async function readForm(request: Request, bytesMax?: number): Promise<URLSearchParams | null> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;
   try {
-    return new URLSearchParams(await readText(request));
+    return new URLSearchParams(await readText(request, bytesMax));
   } catch (error) {
     if (error instanceof Refused) return null;
     throw error;

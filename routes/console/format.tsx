@@ -2,6 +2,12 @@
 
 import type { Unit } from "../../src/domain/plans/plan.ts";
 
+const DOLLARS = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
+const FRACTIONS_OF_CENTS = new Intl.NumberFormat("en-US", {
+  style: "currency",
+  currency: "USD",
+  maximumSignificantDigits: 2,
+});
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 
 /** An amount in its unit, such as "1,250 tokens" or "$3.20"; the exact value shows on hover. */
@@ -13,7 +19,7 @@ export function AmountText({ value, unit }: { value: number; unit?: Unit }) {
 export function amountText(value: number, unit?: Unit): string {
   switch (unit) {
     case "cents":
-      return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" }).format(value / 100);
+      return (value !== 0 && Math.abs(value) < 1 ? FRACTIONS_OF_CENTS : DOLLARS).format(value / 100);
     case "tokens":
       return `${GROUPED.format(value)} tokens`;
     case "seconds":
@@ -36,4 +42,9 @@ export function TimeOr({ at, none }: { at: string | null; none: string }) {
 /** A time as a text, to the minute. */
 export function timeLabel(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
+}
+
+/** A time to the second, where one thing is looked at closely. */
+export function TimeExact({ at }: { at: string }) {
+  return <time datetime={at} title={at}>{`${at.slice(0, 10)} ${at.slice(11, 19)}`}</time>;
 }

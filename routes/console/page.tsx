@@ -23,6 +23,8 @@ export interface Frame {
   readonly crumbs?: readonly Crumb[];
   /** The path of the page, for the navigation and for the switch between live and test. */
   readonly path: string;
+  /** Whether the page has charts. */
+  readonly hasCharts?: boolean;
   /** What was just done, for the page to open with. */
   readonly note?: string | null;
 }
@@ -45,6 +47,7 @@ export function Page({ frame, children }: { frame: Frame; children?: Child }) {
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href={assets.styles} />
         {session === null ? null : <script src={assets.htmx} defer></script>}
+        {frame.hasCharts === true ? <script src={assets.charts} defer></script> : null}
         {session === null ? null : <script src={assets.script} defer></script>}
       </head>
       <body>
@@ -113,6 +116,7 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
           <>
             {link(base, "Overview")}
             {link(`${base}/events`, "Events")}
+            {link(`${base}/usage`, "Use by day")}
             {link(`${base}/refusals`, "Refusals")}
             {link(`${base}/catalog`, "Catalog")}
             {link(`${base}/keys`, "Keys")}

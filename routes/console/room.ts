@@ -31,6 +31,8 @@ export interface Shown {
   readonly status?: number;
   /** Whether something was done, so that doing it again under the same key is no try of its own. */
   readonly isDone?: boolean;
+  /** Whether the page needs what draws charts. */
+  readonly hasCharts?: boolean;
 }
 
 /** Where a browser goes next. */

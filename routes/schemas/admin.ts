@@ -1,10 +1,10 @@
 // Bodies and answers of the admin API as schemas. Section 3 of the decisions, "Admin API".
 
 import { z } from "zod";
-import { nameOf } from "./fields.ts";
+import { endUserId, nameOf, SHOWN_AS } from "./fields.ts";
 import { time } from "./records.ts";
 import { catalogSchema, envelopeMembers } from "../../src/tenant/catalog/schema.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { DAILY_USE_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
 const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
@@ -169,6 +169,54 @@ export const healthAnswer = z.strictObject({
     found: z.string(),
     advice: z.string().nullable().describe("What to do; null where nothing is"),
   })),
+});
+
+const DAY_MS = 86_400_000;
+
+/** A day in UTC, as days since 1970-01-01. */
+const day = z.iso.date("must be a date, such as 2026-11-22").transform((text) => Date.parse(text) / DAY_MS)
+  .register(SHOWN_AS, { type: "string", format: "date" });
+
+/** The text of a day. */
+export function dayText(number: number): string {
+  return new Date(number * DAY_MS).toISOString().slice(0, 10);
+}
+
+export const dailyUseInput = z.object({
+  mode,
+  from: day.describe("The first day"),
+  to: day.describe("The last day"),
+  by: z.enum(["event", "user"]),
+  userId: endUserId.optional().describe("One user's use alone"),
+}).refine(({ from, to }) => from <= to, { path: ["to"], message: "must not be before from" })
+  .refine(({ from, to }) => to - from < DAILY_USE_LIMITS.daysMax, {
+    path: ["from"],
+    message: `must be at most ${DAILY_USE_LIMITS.daysMax - 1} days before to`,
+  });
+
+const use = {
+  events: z.int().min(0).describe("Without blocked ones and released holds"),
+  blocked: z.int().min(0),
+  costCents: z.number(),
+};
+
+export const dailyUseAnswer = z.strictObject({
+  by: z.enum(["event", "user"]),
+  from: z.iso.date(),
+  to: z.iso.date(),
+  countedUntil: time.describe("Events from this moment on are not in the sums yet"),
+  days: z.array(z.strictObject({
+    day: z.iso.date(),
+    ...use,
+    parts: z.array(z.strictObject({
+      event: z.string().nullable(),
+      userId: z.string().nullable(),
+      ...use,
+      quantity: z.number(),
+    })).describe(
+      "Of the ten kinds of events, or users, that lead most days; those with no use of the day are left out",
+    ),
+  })).describe("Each day of the range, oldest first"),
 });
 
 const seconds = z.number().min(0);

@@ -150,6 +150,9 @@ export const usageAnswer = z.strictObject({
   duplicateActiveSubscriptions: duplicates.nullable().optional().describe("With a secret key only"),
 });
 
+export const usageStreamAnswer = z.string()
+  .describe("Events: usage, with the object that getUsage answers as its data, and end, with { reason }");
+
 export const usageMeAnswer = z.strictObject(usageMembers);
 
 export const userAnswer = z.strictObject({

@@ -205,6 +205,7 @@ export type {
 } from "./subscriptions.ts";
 export type { TestClock, TestClockAnswer } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
+export type { UsageCalls, WatchConnection, WatchEnd, WatchOptions } from "./usage_calls.ts";
 export type {
   CreditsMessageData,
   SubscriptionMessageData,

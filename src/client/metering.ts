@@ -17,17 +17,21 @@ import type {
   Usage,
 } from "./metering_shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
 import { TrackLater } from "./track_later.ts";
 import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
 
 /** The calls that meter. */
 export class Metering {
+  /** Reads usage: `usage(...)` once, `usage.watch(...)` as it changes. */
+  readonly usage: UsageCalls;
   readonly #transport: Transport;
   readonly #later: TrackLater;
 
   /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.usage = usageCallsOf(transport);
     this.#later = new TrackLater(transport, transport.onTrackError);
   }
 
@@ -204,24 +208,6 @@ export class Metering {
     call?: CallOptions,
   ): Promise<Explanation> {
     return this.#ask("/explain", { ...options, userId, event, quantity, metadata }, call);
-  }
-
-  /**
-   * Reads the counters and credits of a user. With a public key and an end-user token leave `userId` out.
-   *
-   * @param event lists only groups whose rules cover this event
-   * @example
-   * ```ts
-   * const { counters, period } = await client.usage("user_1", "image.render");
-   * console.log(counters[0]?.remaining); // 100
-   * console.log(period?.end); // "2026-02-15T12:00:00.000Z"
-   * ```
-   */
-  usage(userId?: string, event?: string, call?: CallOptions): Promise<Usage> {
-    return this.#transport.send(
-      { method: "GET", path: "/usage", access: "any", query: { userId, event } },
-      call,
-    );
   }
 
   /**

@@ -114,9 +114,38 @@ export class Transport {
     return dataOf(answer) as Data;
   }
 
-  /** Waits as long as a pause between tries may take. */
-  wait(ms: number): Promise<void> {
-    return this.#pause(ms, undefined);
+  /** How often calls are retried, and after which pauses. */
+  get retries(): RetryPolicy {
+    return this.#retries;
+  }
+
+  /** Whether each try gets an end-user token of its own. */
+  get fetchesTokens(): boolean {
+    return typeof this.#options.endUserToken === "function";
+  }
+
+  /** Waits as long as a pause between tries may take; rejects with the signal's reason when it is aborted. */
+  wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#pause(ms, signal);
+  }
+
+  /** Opens a stream of events, in one try. Resolves to its body when the service has let it in. */
+  async openStream(
+    wire: WireCall,
+    call: CallOptions,
+    signal: AbortSignal,
+  ): Promise<ReadableStream<Uint8Array>> {
+    if (this.#isPublic) refusePublicKey(wire);
+    const url = addressOf(this.#baseUrl, wire.path, wire.query);
+    const headers = await this.#headersOf(wire, call);
+    headers.set("accept", "text/event-stream");
+    const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
+    const response = await send(url, { method: wire.method, headers, signal });
+    const { ok, status, body } = response;
+    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+    if (ok && isStream && body !== null) return body;
+    readAnswer(response, await response.text());
+    throw badAnswer(status, response.headers.get("x-request-id"), null);
   }
 
   get onTrackError(): OnTrackError | null {

@@ -53,6 +53,7 @@ export async function handOver(
   if (to === null) hub?.noteAll(note);
   else hub?.note(to, note);
   doors.give(cells);
+  parts.sender.given(cells);
   counts.cellsHandedOver += cells.length;
   counts.handOverSeconds.observe((performance.now() - startedAt) / 1000);
   log("debug", "Handed cells over", { cells: cells.length, to });

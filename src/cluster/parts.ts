@@ -24,6 +24,16 @@ export interface MemberParts {
   readonly hub: Hub | null;
   readonly owners: Owners;
   readonly counts: ClusterCounts;
+  /** What works beside the calls for the cells that are here. */
+  readonly sender: CellWorker;
+}
+
+/** Work beside the calls that begins when a cell comes and ends when it goes. */
+export interface CellWorker {
+  /** Their doors are open. */
+  taken(cells: readonly number[]): void;
+  /** They are free, and may be another's already. */
+  given(cells: readonly number[]): void;
 }
 
 /** What members tell each other unasked; each is a hint, and nothing depends on one. */

@@ -29,6 +29,7 @@ export async function takeCells(parts: MemberParts, asked: readonly number[]): P
   parts.term.doors.open(locked);
   parts.owners.set(locked, writer.term);
   parts.hub?.noteAll({ cells: locked, term: writer.term } satisfies Note);
+  parts.sender.taken(locked);
   counts.cellsTaken += locked.length;
   counts.takeSeconds.observe((performance.now() - startedAt) / 1000);
   return locked;

@@ -1,7 +1,8 @@
 // The commands that only read: a user's usage, and the user as one record. Section 4 of the decisions, "GET /v1/usage"
 // and "GET /v1/users/{userId}".
 
-import type { Window } from "./plans/period.ts";
+import type { UserKey } from "./ids.ts";
+import type { Millis, Window } from "./plans/period.ts";
 import type { CounterReading } from "./metering/counter.ts";
 import type { Alias } from "./user.ts";
 import type { Context } from "./context.ts";
@@ -20,17 +21,21 @@ export interface UsageInput {
 export interface UsageAnswer {
   /** The canonical user's. */
   readonly userId: string;
+  readonly userKey: UserKey;
+  /** Whether anything of the user is stored; the key of a user of whom nothing is may be another one at the next read. */
+  readonly isRecorded: boolean;
   /** The primary plan's running window; null without a plan. */
   readonly period: Window | null;
   readonly counters: readonly CounterReading[];
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
+  /** When time alone changes this answer, if nothing else does before; null for never. */
+  readonly changesAt: Millis | null;
 }
 
 /** Usage, with what else is known of the user. */
 export interface UserAnswer extends UsageAnswer {
-  readonly userKey: number;
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
 }
@@ -44,7 +49,6 @@ export function usage(draft: Draft, input: UsageInput, context: Context): Result
 export function user(draft: Draft, _input: Record<never, never>, context: Context): Result<UserAnswer> {
   return answered({
     ...readUsage(draft, { event: null }, context),
-    userKey: draft.user.key,
     aliases: draft.state.aliases,
     subscription: standingOf(draft, context)?.row ?? null,
   });
@@ -61,11 +65,23 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     quota: quotaOf(standing.row, group),
     counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window: standing.window }),
   }));
+  const credits = readCredits(draft, event, context);
+  const period = standing?.window ?? null;
   return {
     userId: draft.user.id,
-    period: standing?.window ?? null,
+    userKey: draft.user.key,
+    isRecorded: draft.state.recorded,
+    period,
     counters,
-    credits: readCredits(draft, event, context),
+    credits,
     duplicates: duplicatesOf(draft, context),
+    changesAt: changesAt(draft, period, credits),
   };
+}
+
+/** The end of the window, the next hold that lapses or subscription that ends, or the expiry of a balance. */
+function changesAt(draft: Draft, period: Window | null, { balances }: CreditsAnswer): Millis | null {
+  let next = Math.min(period?.end ?? Infinity, draft.nextDue() ?? Infinity);
+  for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);
+  return next === Infinity ? null : next;
 }

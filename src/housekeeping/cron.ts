@@ -10,6 +10,7 @@ export function registerSweeps(service: Service): void {
   Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
   Deno.cron("look after the store", "* * * * *", () => run(service, "store"));
   Deno.cron("move history of merged users", "* * * * *", () => run(service, "history"));
+  Deno.cron("add up use by day", "* * * * *", () => run(service, "daily_use"));
   Deno.cron("erase people", "* * * * *", () => run(service, "erasures"));
   Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt_logs"));
   Deno.cron("remove old counts of refused calls", "29 * * * *", () => run(service, "refusals"));

@@ -11,6 +11,7 @@ import { MERGE_LIMITS } from "../process/limits.ts";
 import type { Database } from "../storage/database.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts";
+import { rest } from "./steps.ts";
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
@@ -61,10 +62,6 @@ async function inSteps(
     await rest(Math.min(performance.now() - startedAt, MERGE_LIMITS.historyRestMsMax));
   }
   return rows;
-}
-
-function rest(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /**

@@ -1,4 +1,4 @@
-// Removing rows in bounded steps while the term lasts, and what sweeps use of a term.
+// Removing rows in bounded steps while the term lasts, resting between steps, and what sweeps use of a term.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
@@ -24,4 +24,9 @@ export async function removeInSteps(
     if (rows < SWEEP_LIMITS.stepRowsMax) break;
   }
   return removed;
+}
+
+/** A pause between two steps. */
+export function rest(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -12,6 +12,7 @@ import { type ErasureWorld, runErasures } from "../privacy/erasure.ts";
 import type { Clock } from "../process/clock.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
 import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
+import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
 import { sweepRefusals } from "./refusal_retention.ts";
@@ -59,6 +60,7 @@ const SWEEPS = {
   prompt_logs: sweepLogs,
   refusals: sweepRefusals,
   idempotency: sweepIdempotency,
+  daily_use: addAllUp,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;

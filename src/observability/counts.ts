@@ -2,8 +2,10 @@
 // again while Prometheus watches.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
+import { WebhookCounts } from "./webhook_counts.ts";
 
 /** The sweeps by name. */
 export const SWEEP_NAMES = [
@@ -14,6 +16,7 @@ export const SWEEP_NAMES = [
   "prompt_logs",
   "refusals",
   "idempotency",
+  "daily_use",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
@@ -33,6 +36,8 @@ export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
+  readonly webhooks = new WebhookCounts();
+  readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;

@@ -19,6 +19,7 @@ export function makeMetrics(service: Service): Registry {
   addCells(registry, service);
   addChannels(registry, service);
   addRequests(registry, service);
+  addStreams(registry, service);
   addTurns(registry, service);
   addRefusals(registry, service);
   addJournal(registry, service);
@@ -175,6 +176,26 @@ function channelsOf({ serving }: Service): number | null {
   if (serving === null) return null;
   const { member } = serving;
   return member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length;
+}
+
+function addStreams(registry: Registry, { counts: { streams } }: Service): void {
+  addGauge(registry, "holdfast_streams", "Streams of usage that this process holds.", () => streams.open);
+  addCounter(
+    registry,
+    "holdfast_stream_states_total",
+    "States that streams have sent.",
+    () => streams.states,
+  );
+  addCounters(
+    registry,
+    "holdfast_streams_ended_total",
+    "Streams that ended, by the reason that their readers were told; left: the reader went.",
+    ["reason"],
+    () => [
+      ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
+      [{ reason: "left" }, streams.left] as const,
+    ],
+  );
 }
 
 function addRequests(registry: Registry, { counts: { requests } }: Service): void {

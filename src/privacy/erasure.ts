@@ -27,6 +27,7 @@ import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
 import { hideInAudit } from "../storage/stores/audit_store.ts";
 import { deleteCaptured } from "../storage/stores/capture_store.ts";
+import { removeDailyUse } from "../storage/stores/daily_use_store.ts";
 import {
   deleteAnswersKeyed,
   deleteAnswersNaming,
@@ -225,6 +226,8 @@ async function eraseRest(
   keys: readonly UserKey[],
   secret: string,
 ): Promise<void> {
+  // First of all: whoever adds events up takes this lock before others too.
+  await removeDailyUse(session, realm, keys);
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);

@@ -39,6 +39,34 @@ export const RUNTIME_LIMITS = {
   drainAfterMs: 2_000,
 } as const;
 
+/** Bounds of watches: calls that wait until a user's usage changes. */
+export const WATCH_LIMITS = {
+  /** How long such a call waits before it is answered that nothing has changed. */
+  waitMs: 60_000,
+  /** The shortest time between two readings of one user for those who wait. */
+  readEveryMs: 100,
+  /** How often time, catalogs and moved cells are looked at. */
+  lookEveryMs: 250,
+} as const;
+
+/** Bounds of streams: answers that go on while something changes. */
+export const STREAM_LIMITS = {
+  /** Open streams of a process. */
+  openMax: 10_000,
+  /** The shortest time between two states of a stream. */
+  stateEveryMs: 250,
+  /** How often keys, tokens and what else may end a stream are looked at. */
+  lookEveryMs: 250,
+  /** How often a stream says by a comment that it lives. */
+  commentEveryMs: 15_000,
+  /** A reader that has taken nothing for this long is gone. */
+  readerGoneMs: 60_000,
+  /** How long a stream looks for the owner of its user before it ends. */
+  ownerGoneMs: 10_000,
+  /** The pause before it asks again. */
+  askAgainMs: 500,
+} as const;
+
 /** Bounds of a member's right to write and to answer. */
 export const LEASE_LIMITS = {
   /** How often a process that cannot join yet tries again. */
@@ -133,6 +161,18 @@ export const REFUSAL_LIMITS = {
   rowsMax: 10_000,
   /** How long rows are kept after their last call, by the realm's clock. */
   keptMs: 90 * 24 * 3_600_000,
+} as const;
+
+/** Bounds of adding events up by day. */
+export const DAILY_USE_LIMITS = {
+  /** Events that a step of the background adds. */
+  stepEventsMax: 5_000,
+  /** Events that a read adds before it answers. */
+  readEventsMax: 1_000,
+  /** The longest rest between two steps. */
+  restMsMax: 1_000,
+  /** Days of one answer. */
+  daysMax: 92,
 } as const;
 
 /** Bounds of the process. */
@@ -294,4 +334,34 @@ export const AUDIT_LIMITS = {
   nameLengthMax: 64,
   /** After this time a write whose end nobody saw counts as ended with an unknown outcome. */
   begunMs: 3_600_000,
+} as const;
+
+/** Bounds of the sender of webhooks. beyond.md, section 3. */
+export const SENDER_LIMITS = {
+  /** How long an attempt may take. */
+  answerMs: 15_000,
+  /** How much of an answer is read. */
+  answerBytesMax: 16 * 1024,
+  /** Connections kept to one address while nothing is sent. */
+  idleConnectionsMax: 8,
+  /** Messages on their way to one webhook. */
+  inFlightMax: 8,
+  /** Messages on their way to all of them; above this each webhook may still have one. */
+  allInFlightMax: 1_000,
+  /** How often the tables are brought up to date for messages that were just recorded. */
+  flushEveryMs: 200,
+  /** Lanes, or messages outside every order, looked at by one query. */
+  lookRows: 64,
+  /** Lanes of one webhook remembered because they have something new; past this all of its lanes are looked at. */
+  rememberedMax: 10_000,
+  /** The pause after something went wrong on this side. */
+  pauseMs: 1_000,
+  /** The longest time between two looks at what is to be tried again. */
+  lookEveryMs: 60_000,
+  /** Messages that one transaction lets go at once when their webhook is enabled. */
+  hurryRows: 500,
+  /** Outcomes written by one transaction. */
+  outcomesMax: 500,
+  /** How long a count of what is pending is good enough. */
+  countEveryMs: 5_000,
 } as const;

@@ -20,7 +20,9 @@ const CALLS_MS = 4_000;
 export interface Stoppable {
   /** Gives the cells to other processes; false where nobody is there to take them. */
   leave(): Promise<boolean>;
-  /** From here on new calls are answered with 503. */
+  /** Ends answers that go on without end, whose readers then connect to another process. */
+  endStreams(): void;
+  /** From here on new calls are answered with 503, and streams have ended. */
   refuseCalls(): void;
   /** Ends the calls in flight and makes durable what was decided. */
   stop(): Promise<void>;
@@ -43,6 +45,8 @@ export function stopOnSignal(
     if (await Promise.race([service.leave(), after(LEAVE_MS).then(() => false)])) {
       log("info", "Others have the cells; passing calls on until the port closes");
       await linger(FRONT_MS);
+      // Only now: whoever connects again right away must not come back here.
+      service.endStreams();
       // What took long and has ended meanwhile.
       await Promise.race([service.leave(), after(LINGER_MS)]);
     } else {

@@ -56,7 +56,7 @@ export function selectFrom(rows: string, texts = "l.prompt, l.response"): string
 
 /** Users who opted out of personalization, or wait for an erasure, are in no feed. */
 const IS_SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing`;
-const SHOWN = `${IS_SHOWN} and not u.erasing`;
+export const SHOWN = `${IS_SHOWN} and not u.erasing`;
 
 const NEWEST_FIRST = "order by e.created_at_ms desc, e.id desc";
 
@@ -77,7 +77,7 @@ export async function listEvents(database: Database, query: FeedQuery) {
 }
 
 /** The user behind an id; null where the feed shows nobody. */
-async function shownKey(database: Database, realm: number, userId: string): Promise<UserKey | null> {
+export async function shownKey(database: Database, realm: number, userId: string): Promise<UserKey | null> {
   const [row] = await database.query<{ key: number }>(
     `select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
      where u.realm = $1::int and u.id = $2 and ${IS_SHOWN}`,

@@ -1,16 +1,26 @@
 // Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
-// balance is the sum of its ledger and holds, and that no open hold or balance is without a user. It reads one snapshot,
-// walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
+// balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
+// balance is without a user. Also that what is due of a user is due in time, that the marks of what was told make sense, and
+// that each message is one of a user and a webhook. It reads one snapshot, walks through the users by key in steps, and sums
+// up in SQL, so memory holds a page of drifts and no rows.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.
 
 import type { Database, Session } from "../storage/database.ts";
 import { RECONCILE_LIMITS } from "../process/limits.ts";
+import { DUE, type FaultKind, inRange, MARKS, MESSAGES } from "./reconcile_faults.ts";
 
-export type DriftKind = "count" | "remaining" | "held" | "unknown_balance" | "unknown_user";
+export type DriftKind =
+  | "count"
+  | "remaining"
+  | "held"
+  | "daily_use"
+  | "unknown_balance"
+  | "unknown_user"
+  | FaultKind;
 
-/** A sum that is wrong. */
+/** Something that is wrong. */
 export interface Drift {
   readonly kind: DriftKind;
   readonly userKey: number;
@@ -149,6 +159,10 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
+  await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
+  for (const sql of [DUE, MARKS, MESSAGES]) {
+    await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
+  }
 }
 
 /** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
@@ -169,10 +183,6 @@ async function eachRow<Row>(
     rows.forEach(use);
     if (rows.length < RECONCILE_LIMITS.pageDriftsMax) return;
   }
-}
-
-function inRange(column: string): string {
-  return `${column} > $1::bigint and ${column} <= $2::bigint`;
 }
 
 /**
@@ -204,7 +214,7 @@ interface OwnedRow {
   readonly user_id: string | null;
 }
 
-// Open holds and balances of a user that does not exist
+// Open holds, balances and messages of a user that does not exist
 
 interface OwnerlessRow {
   readonly user_key: number;
@@ -218,6 +228,8 @@ const OWNERLESS = `
       where status = 'held' and ${inRange("user_key")}
     union all
     select user_key, 'credit balance', id from credit_balances where ${inRange("user_key")}
+    union all
+    select user_key, 'message', id from webhook_messages where ${inRange("user_key")}
   ) part
   where not exists (select from users where key = part.user_key)
   order by user_key, what, id`;
@@ -341,6 +353,54 @@ function balanceDrifts(row: BalanceSums): Drift[] {
     drifts.push({ kind: "held", ...owner, text });
   }
   return drifts;
+}
+
+// Sums by day: those of events up to the realm's mark. An erasure under way has removed events and not yet the sums.
+
+interface DailySums extends OwnedRow {
+  readonly kept: number;
+  readonly events: number;
+  readonly kept_cents: string;
+  readonly cents: string;
+}
+
+const DAILY_SUMS = `
+  select user_key, u.id as user_id, kept, events, trim_scale(kept_cents)::text as kept_cents,
+    trim_scale(cents)::text as cents
+  from (
+    select user_key, sum(kept)::bigint as kept, sum(events)::bigint as events, sum(kept_cents) as kept_cents,
+      sum(cents) as cents
+    from (
+      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents
+      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents")}
+      union all
+      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end
+      from ${
+  owned(
+    "events",
+    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents",
+    "t.match_status <> 'released'",
+  )
+}
+      join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
+    ) part group by user_key
+  ) sums join users u on u.key = sums.user_key and not u.erasing
+  where kept <> events or kept_cents <> cents
+  order by user_key`;
+
+function dailyDrift({ kept, events, kept_cents: keptCents, cents, ...row }: DailySums): Drift {
+  const text = `sums by day: ${kept} events for ${keptCents} cents, but there are ${events} for ${cents}`;
+  return { kind: "daily_use", ...ownerOf(row), text };
+}
+
+/** A fault that SQL puts into words. */
+interface FaultRow extends OwnedRow {
+  readonly kind: FaultKind;
+  readonly text: string;
+}
+
+function faultDrift({ kind, text, ...row }: FaultRow): Drift {
+  return { kind, ...ownerOf(row), text };
 }
 
 function ownerOf({ user_key: userKey, user_id: userId }: OwnedRow): Pick<Drift, "userKey" | "userId"> {

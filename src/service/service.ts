@@ -17,6 +17,7 @@ import type { Features } from "../process/features.ts";
 import { LEASE_LIMITS, PROCESS_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
+import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../storage/journal/writer.ts";
@@ -27,6 +28,10 @@ import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
 import { RegistryChanges } from "../tenant/registry_changes.ts";
+import { AttemptThread } from "../webhooks/attempt_thread.ts";
+import { randomChance } from "../webhooks/schedule.ts";
+import { Sender } from "../webhooks/sender.ts";
+import type { Transport } from "../webhooks/transport.ts";
 import { MemberLink, type PassedHandlers } from "./member_link.ts";
 
 /** What serves requests: the parts of one term. */
@@ -45,6 +50,8 @@ export interface Serving {
   readonly clock: Clock;
   readonly features: Features;
   readonly counts: Counts;
+  /** Delivers the messages of webhooks. */
+  readonly sender: Sender;
 }
 
 export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "stopping";
@@ -59,6 +66,8 @@ export interface ServiceOptions {
   readonly share?: number;
   /** Its admin token, in which all members must agree. */
   readonly adminToken?: string | null;
+  /** What makes the attempts to deliver messages; by default a thread. */
+  readonly transport?: Transport;
 }
 
 /** How long a stopping member waits for its last calls before it ends them. */
@@ -70,6 +79,8 @@ const LAST_CALLS_MS = 20;
 /** One process's part in serving a database. */
 export class Service {
   readonly counts = new Counts();
+  /** Answers that go on: they outlive terms, and end when this process answers no new calls. */
+  readonly streams = new Streams(this.counts.streams);
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly #database: Database;
@@ -77,6 +88,7 @@ export class Service {
   readonly #clock: Clock;
   readonly #features: Features;
   readonly #options: ServiceOptions;
+  readonly #transport: Transport;
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
   #loop: Promise<void> | null = null;
@@ -96,6 +108,7 @@ export class Service {
     this.#ids = ids;
     this.#clock = clock;
     this.#options = options;
+    this.#transport = options.transport ?? new AttemptThread(features.allowsPrivateWebhooks);
   }
 
   get state(): ServiceState {
@@ -168,11 +181,17 @@ export class Service {
   /** Answers no new calls; those in flight go on. */
   refuseCalls(): void {
     this.#state = "stopping";
+    this.streams.endAll();
+  }
+
+  /** Ends the streams, whose readers connect to another process; calls go on. */
+  endStreams(): void {
+    this.streams.endAll();
   }
 
   /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
   async stop(): Promise<void> {
-    this.#state = "stopping";
+    this.refuseCalls();
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();
@@ -180,6 +199,7 @@ export class Service {
       await endTerm(serving).catch((error) => this.#warn("Stop was not clean", error));
     }
     await this.#loop;
+    this.#transport.close();
   }
 
   async #run(): Promise<void> {
@@ -285,6 +305,7 @@ export class Service {
       realNow,
       counts: counts.runtime,
       spans,
+      onMessages: (messages) => sender.note(messages),
     });
     const changes = new RegistryChanges({
       registry,
@@ -294,6 +315,18 @@ export class Service {
       announce: (version) => member.announce(version),
     });
     const buckets = new RateBuckets();
+    const sender = new Sender({
+      term,
+      registry,
+      changes,
+      database,
+      inCell,
+      clock,
+      transport: this.#transport,
+      chance: randomChance,
+      counts: counts.webhooks,
+    });
+    registry.onWebhook = (webhook) => sender.changed(webhook);
     const parts: MemberParts = {
       writer,
       term,
@@ -305,6 +338,7 @@ export class Service {
       hub: link.hub,
       owners: new Owners(),
       counts: counts.cluster,
+      sender,
     };
     const member = new Member(parts, share);
     link.member = member;
@@ -323,6 +357,7 @@ export class Service {
       clock,
       features,
       counts,
+      sender,
     };
   }
 
@@ -353,8 +388,9 @@ async function livingMembers(session: PinnedSession) {
 }
 
 /** Ends a term in good order: what was decided is durable and in the tables, the cells are free, and the row says so. */
-async function endTerm({ term, member, lease, database, clock, buckets }: Serving): Promise<void> {
+async function endTerm({ term, member, lease, database, clock, buckets, sender }: Serving): Promise<void> {
   const cells = term.doors.held;
+  sender.close();
   try {
     await term.flush();
     await term.refusals.write();
@@ -384,7 +420,8 @@ async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
 }
 
 /** Lets go of what a term had open, however it ended. */
-async function letGo({ term, member, lease, database }: Serving): Promise<void> {
+async function letGo({ term, member, lease, database, sender }: Serving): Promise<void> {
+  sender.close();
   term.fail(new Unavailable("The term ended"));
   // Where the database still answers, nobody has to wait until this member may answer nothing any more.
   await endMember(database, lease.term).catch(() => {});

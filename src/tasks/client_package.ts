@@ -8,7 +8,16 @@ import { packTarball, type Tarball } from "./tarball.ts";
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);
-const ENTRY = new URL("client.ts", SOURCES).pathname;
+const ENTRIES = ["client.ts", "react.ts"].map((name) => new URL(name, SOURCES).pathname);
+
+/** What the client uses of packages that its user may bring along, so that none of them is needed here. */
+const PEERS = {
+  path: new URL("peers.d.ts", SOURCES).pathname,
+  text: `declare module "npm:react@19.3.1" {
+  export function useState<State>(first: State): [State, (next: (before: State) => State) => void];
+  export function useEffect(effect: () => () => void, dependencies: readonly unknown[]): void;
+}`,
+};
 
 const OPTIONS: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2022,
@@ -40,19 +49,32 @@ export async function packClient(): Promise<Tarball> {
 
 /** JavaScript and declarations by file name. */
 function compile(): Map<string, string> {
-  const program = ts.createProgram([ENTRY], OPTIONS);
+  const program = ts.createProgram([...ENTRIES, PEERS.path], OPTIONS, hostWithPeers());
   const files = new Map<string, string>();
   const { diagnostics } = program.emit(undefined, (path, text) => {
     const name = path.split("/").at(-1) as string;
     // The compiler rewrites the .ts endings of imports in code, but not in declarations.
     files.set(
       name,
-      name.endsWith(".d.ts") ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"') : text,
+      name.endsWith(".d.ts")
+        ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"')
+        : text.replaceAll(/^\/\/ @ts-types=.*\n/gm, "").replaceAll(/(from )"npm:(\w+)@[\d.]+"/g, '$1"$2"'),
     );
   });
   const faults = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
   if (faults.length > 0) throw new CompileError(textOf(faults));
   return files;
+}
+
+function hostWithPeers(): ts.CompilerHost {
+  const host = ts.createCompilerHost(OPTIONS);
+  const { getSourceFile, fileExists } = host;
+  host.getSourceFile = (path, version, ...rest) =>
+    path === PEERS.path
+      ? ts.createSourceFile(path, PEERS.text, version)
+      : getSourceFile.call(host, path, version, ...rest);
+  host.fileExists = (path) => path === PEERS.path || fileExists.call(host, path);
+  return host;
 }
 
 /** The compiler's messages, one a line. */

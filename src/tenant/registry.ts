@@ -177,6 +177,8 @@ export class Registry {
   readonly apps = new Map<string, App>();
   readonly keys = new Map<string, ApiKey>();
   readonly realms = new Map<number, AppRealm>();
+  /** Told of each webhook that was added, changed or removed. */
+  onWebhook: (webhook: Webhook) => void = () => {};
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
   readonly #callers = new Map<string, Caller>();
@@ -328,6 +330,7 @@ export class Registry {
     const { appId, mode } = webhook;
     const listeners = [...app.webhooks.values()].filter((row) => row.mode === mode && !row.disabled);
     app.realms[mode].outbox = listeners.length === 0 ? null : { appId, mode, listeners };
+    this.onWebhook(webhook);
   }
 
   /** Adds a key or its revocation, which holds at once. */

@@ -5,9 +5,11 @@ import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts
 
 const STEPS = 600;
 
-Deno.test("every answer is the one that the model predicts", async () => {
+Deno.test("every answer and every message is the one that the model predicts", async () => {
   const outcomes = await runAll({ seed: 101, steps: STEPS });
   assertMet(outcomes, "commit recharged", "commit overflow", "users promoted", "users reactivated");
+  const messages = ["usage.threshold_reached", "credits.low", "credits.expired", "reservation.expired"];
+  assertMet(outcomes, ...messages.map((type) => `messages: ${type}`), "messages: nobody wants it");
 });
 
 Deno.test("every answer is the one that the model predicts while users are merged", async () => {
@@ -17,7 +19,7 @@ Deno.test("every answer is the one that the model predicts while users are merge
 
 Deno.test("holds keep their prices over catalogs, crashes and merges", async () => {
   const troubles = [[0.02, crash], [0.03, passivate], [0.02, sweep]] as const;
-  const outcomes = await runAll({ seed: 103, steps: STEPS, troubles, merges: true, reprices: true });
+  const outcomes = await runAll({ seed: 104, steps: STEPS, troubles, merges: true, reprices: true });
   assertMet(
     outcomes,
     "prices: a hold keeps prices that have changed",

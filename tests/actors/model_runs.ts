@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { passivateIdle } from "./runtime.ts";
 import { catalogs } from "../model/catalogs.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "../model/document.ts";
-import { drive, type Outcomes } from "../model/drive.ts";
+import { drive, type Outcomes, type Webhooks } from "../model/drive.ts";
 import { Random } from "../model/random.ts";
 import { sendOverWire } from "../model/wire.ts";
 import { testServerUrl } from "../support/test_store.ts";
@@ -54,6 +54,7 @@ export async function run(
       }
       return await sendOverWire((method, path, body) => app.call(method, path, body, { key }), request);
     };
+    const webhooks = webhooksOf(service, app, mode);
     const apply = async (next: CatalogDocument) => {
       const { status } = await service.admin("PUT", `/apps/${app.appId}/catalog`, next);
       assert.equal(status, 200);
@@ -67,6 +68,7 @@ export async function run(
       mode,
       merges,
       send,
+      webhooks,
       ...(reprices ? { apply } : {}),
       ...(operationCap === undefined ? {} : { operationCap }),
     });
@@ -75,6 +77,47 @@ export async function run(
   } finally {
     await service.close();
   }
+}
+
+/** The webhooks of an app: made when they first listen, and disabled while they do not. */
+function webhooksOf(service: TestService, { appId }: TestApp, mode: "live" | "test"): Webhooks {
+  const ids = new Map<string, string>();
+  const names = new Map<string, string>();
+  let last = "";
+  return {
+    every: 50,
+    async settle(nowMs) {
+      service.clock.set(nowMs);
+      await sweep(service);
+    },
+    async listen(listeners) {
+      for (const { webhookId: name, events } of listeners) {
+        if (ids.has(name)) continue;
+        const url = `https://${name}.test/`;
+        const { body } = await service.admin("POST", `/apps/${appId}/webhooks`, { url, mode, events });
+        ids.set(name, body.data.webhookId);
+        names.set(body.data.webhookId, name);
+      }
+      for (const [name, webhookId] of ids) {
+        const disabled = !listeners.some((each) => each.webhookId === name);
+        const { status } = await service.admin("PATCH", `/apps/${appId}/webhooks/${webhookId}`, { disabled });
+        assert.equal(status, 200);
+      }
+    },
+    async recorded() {
+      await service.serving().term.flush();
+      const rows = await service.store.database.query<{ id: string; webhook: string; body: string }>(
+        `select id, webhook_id as webhook, body from webhook_messages
+         where webhook_id = any(string_to_array($1, ',')) and id > $2 order by id`,
+        [[...names.keys()].join(), last],
+      );
+      last = rows.at(-1)?.id ?? last;
+      return rows.map(({ webhook, body }) => ({
+        webhookId: names.get(webhook) as string,
+        ...JSON.parse(body),
+      }));
+    },
+  };
 }
 
 /** The same run over each catalog: one after another, but side by side on a server, whose commits overlap. */

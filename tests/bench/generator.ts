@@ -12,11 +12,11 @@ import {
   type LoadReport,
   requestOf,
   shuffled,
+  successOf,
   userId,
   USERS,
 } from "./load_plan.ts";
 
-const ALLOWED = bytes('"allowed":true');
 const RESERVATION = bytes('"reservationId":"');
 const QUOTE = bytes('"');
 const CONNECTION_FAULTS_MAX = 100;
@@ -85,14 +85,15 @@ class Run {
     const commit = new CommitRequest(this.#plan);
     const cold = this.#plan.users === "cold" ? new ColdRequest(this.#requests[0]!) : null;
     const pace = new Pace(this.#plan);
-    const isChecked = this.#plan.calls !== "usage";
+    const success = successOf(this.#plan.calls);
+    const wanted = success === null ? null : bytes(success);
     while (!this.stopped) {
       await pace.wait();
       const body = cold === null ? this.#turn() : cold.of(this.#coldTurn());
       await this.#call(connection, answer, body, this.first);
       if (answer.status !== 200) {
         await sleep(1);
-      } else if (isChecked && find(answer.buffer, ALLOWED, answer.bodyStart, answer.bodyEnd) < 0) {
+      } else if (wanted !== null && find(answer.buffer, wanted, answer.bodyStart, answer.bodyEnd) < 0) {
         this.#fail("refused", answer.bodyText());
       } else if (isPair(this.#plan.calls)) {
         await this.#call(connection, answer, commit.settling(answer), this.commit);

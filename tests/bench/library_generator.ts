@@ -11,6 +11,7 @@ import {
   type LoadReport,
   requestOf,
   shuffled,
+  successOf,
   userId,
   USERS,
 } from "./load_plan.ts";
@@ -82,8 +83,8 @@ function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
     },
     onResponse: (status, body, context) => {
       if (status !== 200) return counts.fail(String(status), body);
-      if (plan.calls === "usage") return;
-      if (!body.includes('"allowed":true')) return counts.fail("refused", body);
+      const success = successOf(plan.calls);
+      if (success !== null && !body.includes(success)) return counts.fail("refused", body);
       if (isPair(plan.calls)) context.reservationId = JSON.parse(body).data.reservationId;
     },
   };

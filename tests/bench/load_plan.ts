@@ -21,7 +21,7 @@ export const COLD_USERS = 1_000_000;
  * are a model's work under a budget in cents, with amounts that the caller worked out and with what the model's server
  * reported: the same counters move by the same amounts.
  */
-export type Calls = "reserve" | Pair | "can-use" | "usage";
+export type Calls = "reserve" | Pair | "can-use" | "usage" | "track" | "batch";
 type Pair = "pair" | "pair of amounts" | "pair with usage";
 
 /** What the commit of a pair says beside the reservation's id. */
@@ -30,6 +30,19 @@ const COMMITS: Readonly<Record<Pair, Record<string, unknown>>> = {
   "pair of amounts": { actual: { tokens: 1120, cents: 0.0222 } },
   "pair with usage": { usage: { inputTokens: 1000, outputTokens: 120 } },
 };
+
+/** What an answer of 200 holds where the call did what it was asked to; null where nothing is looked for. */
+export function successOf(calls: Calls): string | null {
+  switch (calls) {
+    case "usage":
+      return null;
+    case "track":
+    case "batch":
+      return '"matchStatus":"matched"';
+    default:
+      return '"allowed":true';
+  }
+}
 
 /** Whether a call is a reserve that a commit follows. */
 export function isPair(calls: Calls): calls is Pair {
@@ -91,6 +104,9 @@ export function coldUserId(n: number): string {
 /** A call of a model that has a price. */
 const CHAT = { event: "chat.reply", metadata: { model: "mini" }, inputTokens: 1000 };
 
+/** Events in a batch, each of another user. */
+export const BATCH_EVENTS = 100;
+
 /** The request of a call for a user: method, path, and a body where it has one. */
 export function requestOf(calls: Calls, paidBy: PaidBy, userId: string): [string, string, string | null] {
   const event = EVENTS[paidBy];
@@ -99,6 +115,15 @@ export function requestOf(calls: Calls, paidBy: PaidBy, userId: string): [string
       return ["GET", `/api/v1/usage?userId=${userId}`, null];
     case "can-use":
       return ["POST", "/api/v1/can-use", JSON.stringify({ userId, event, count: 1 })];
+    case "track":
+      return ["POST", "/api/v1/track", JSON.stringify({ userId, event, count: 1 })];
+    case "batch": {
+      const first = Number(userId.replace(/^user-/, ""));
+      const events = Array.from({ length: BATCH_EVENTS }, (_, place) => {
+        return { userId: `user-${(first + place) % USERS}`, event, count: 1 };
+      });
+      return ["POST", "/api/v1/track/batch", JSON.stringify({ events })];
+    }
     case "reserve":
     case "pair":
       return ["POST", "/api/v1/reserve", JSON.stringify({ userId, event, count: 1 })];

@@ -1,7 +1,7 @@
 // From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
 // document. Nothing here measures.
 import { type DrainReport } from "./drain_watch.ts";
-import { type CallReport, isPair, type Spread } from "./load_plan.ts";
+import { BATCH_EVENTS, type CallReport, isPair, type Spread } from "./load_plan.ts";
 import type { Measured, Scenario } from "./schedule.ts";
 
 /** Facts about where the numbers come from. */
@@ -72,7 +72,10 @@ export function callsOf({ calls, users, paidBy, isHalf }: Scenario): string {
 
 const OF_AMOUNTS = "reserve + commit of amounts";
 const WITH_USAGE = "reserve + commit with usage";
+/** Its figures are events, not requests. */
+const BATCH = "track by batches of 100";
 const PAIRS: Readonly<Record<string, string>> = {
+  "batch": BATCH,
   "pair": "reserve + commit",
   "pair of amounts": OF_AMOUNTS,
   "pair with usage": WITH_USAGE,
@@ -85,12 +88,22 @@ function rowsOf(runs: Measured[]): Row[] {
     const { contestant, users } = run;
     const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
       rows.push(rowOf({ contestant, calls, users }, same, pick));
-    row(callsOf(run), ({ load }) => load.all);
+    row(callsOf(run), ({ load }) => run.calls === "batch" ? eventsOf(load.all) : load.all);
     if (!isPair(run.calls)) continue;
     row("  its reserve", ({ load }) => load.first);
     row("  its commit", ({ load }) => load.commit);
   }
   return rows;
+}
+
+/** What batches did, event by event. */
+function eventsOf(report: CallReport): CallReport {
+  const { requests, requestsPerSecond } = report;
+  return {
+    ...report,
+    requests: requests * BATCH_EVENTS,
+    requestsPerSecond: requestsPerSecond * BATCH_EVENTS,
+  };
 }
 
 function grouped(runs: Measured[]): Measured[][] {
@@ -191,6 +204,17 @@ function targets(rows: Row[]): Report["targets"] {
       add("a usage to the same amounts", users, row.requestsPerSecond / (without?.requestsPerSecond ?? NaN), {
         atLeast: 0.95,
       });
+    }
+    if (calls === BATCH) {
+      const single = rows.find((other) => other.calls === "track" && other.users === users);
+      add(
+        "events by batches to single ones",
+        users,
+        row.requestsPerSecond / (single?.requestsPerSecond ?? NaN),
+        {
+          atLeast: 5,
+        },
+      );
     }
     if (calls === HALF) {
       const echo = rows.find((other) => other.contestant === "echo" && other.calls === HALF);

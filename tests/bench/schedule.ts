@@ -43,6 +43,8 @@ export function roundOf(contestants: Contestant[]): Scenario[] {
     both(name, { calls: "pair with usage" });
     both(name, { calls: "can-use" });
     both(name, { calls: "usage" });
+    both(name, { calls: "track" });
+    add(name, { calls: "batch" });
     add(name, { isHalf: true });
     // Last, since it leaves the store with a million rows to clean up after.
     add(name, { users: "cold" });

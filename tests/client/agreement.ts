@@ -41,6 +41,8 @@ interface ClientOperations {
   canUse: [Metered<"canUse">, Answer<Calls["canUse"]>];
   explain: [Metered<"explain">, Answer<Calls["explain"]>];
   getUsage: [{ userId?: string; event?: string }, Answer<Calls["usage"]>];
+  // Its events are held against the service by the tests.
+  streamUsage: [{ userId?: string; event?: string }, string];
   // `Usage` is the answer of both calls; only this one never has the duplicates.
   getMyUsage: [{ event?: string }, Omit<Answer<Calls["usageMe"]>, "duplicateActiveSubscriptions">];
   getUser: [{ userId: string }, Answer<Calls["users"]["get"]>];
@@ -107,7 +109,11 @@ export type MessageDifferences<Webhooks> =
 interface GeneratedOperation {
   readonly parameters: { readonly path?: unknown; readonly query?: unknown };
   readonly requestBody?: unknown;
-  readonly responses: { readonly 200: { readonly content: { readonly "application/json": unknown } } };
+  readonly responses: {
+    readonly 200: {
+      readonly content: { readonly "application/json": unknown } | { readonly "text/event-stream": unknown };
+    };
+  };
 }
 
 /** Everything in which the client and the document differ; `never` when they agree. */
@@ -142,8 +148,9 @@ type Given<Members> = [Exclude<Members, undefined>] extends [never] ? Nothing : 
 
 /** The data in the envelope, or the whole answer where there is no envelope. */
 type AnswerOf<Operation extends GeneratedOperation> =
-  Operation["responses"][200]["content"]["application/json"] extends { ok: true; data: infer Data } ? Data
-    : Operation["responses"][200]["content"]["application/json"];
+  ContentOf<Operation["responses"][200]["content"]> extends { ok: true; data: infer Data } ? Data
+    : ContentOf<Operation["responses"][200]["content"]>;
+type ContentOf<Content> = Content[keyof Content];
 
 type Direction = "input" | "answer";
 type Scalar = string | number | boolean | null;

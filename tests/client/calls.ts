@@ -129,6 +129,11 @@ async function meter({ client }: Scene): Promise<void> {
   assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);
   assert.deepEqual((await client.usage("u", "image.x")).counters.map(({ count }) => count), [2]);
   assert.equal((await client.usage("stranger")).period, null);
+  const stop = new AbortController();
+  await client.usage.watch("u", ({ counters }) => {
+    assert.deepEqual(counters.map(({ count }) => count), [2]);
+    stop.abort();
+  }, { signal: stop.signal, event: "image.x" });
   client.trackLater("u", "image.x", 1, {}, { count: 2 });
   await client.flush();
 }

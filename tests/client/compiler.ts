@@ -11,6 +11,8 @@ const FOLDER = new URL(".", import.meta.url).pathname;
  */
 const SURROUNDINGS = `
 declare const console: { log(...values: unknown[]): void; warn(...values: unknown[]): void };
+interface AbortSignal { readonly aborted: boolean; readonly reason: unknown }
+declare class AbortController { readonly signal: AbortSignal; abort(reason?: unknown): void }
 declare module "node:assert/strict" {
   const assert: { deepEqual(actual: unknown, expected: unknown): void };
   export default assert;

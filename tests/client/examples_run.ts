@@ -61,6 +61,7 @@ function callsOf(client: HoldfastClient): string[] {
 }
 
 function methodsOf(value: object): string[] {
+  if (typeof value === "function") return Object.keys(value);
   const names = new Set<string>();
   let place = Object.getPrototypeOf(value);
   for (; place !== null && place !== Object.prototype; place = Object.getPrototypeOf(place)) {

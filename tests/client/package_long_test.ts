@@ -43,6 +43,18 @@ await assert.rejects(verifyWebhook({ ...request, body: "{}" }), (error) =>
 console.log(JSON.stringify({ retried, counts: (await page.usageMe()).counters.map(({ count }) => count) }));
 `;
 
+/** What a page writes: it compiles without the types of React, which the page has and this project lacks. */
+const PAGE = `
+import { createClient } from "holdfast-client";
+import { type LiveUsage, useUsage } from "holdfast-client/react";
+
+const client = createClient({ apiKey: "pk_live_x", baseUrl: "https://holdfast.example.com" });
+export function useImagesLeft(): number | null {
+  const { usage, isLive }: LiveUsage = useUsage({ client, event: "image.*" });
+  return isLive ? usage?.counters[0]?.remaining ?? null : null;
+}
+`;
+
 /** Mistakes that the compiler must find, one a line. */
 const MISTAKES = `
 import { createClient, verifyWebhook } from "holdfast-client";
@@ -110,7 +122,7 @@ async function install(folder: string, tarball: string): Promise<void> {
 
 /** Compiles the project as a user of TypeScript would; returns the faults as "file:line: code". */
 async function compile(folder: string): Promise<{ faults: string[]; told: string }> {
-  const files = { "program.ts": PROGRAM, "mistakes.ts": MISTAKES, "node.d.ts": NODE_TYPES };
+  const files = { "program.ts": PROGRAM, "page.ts": PAGE, "mistakes.ts": MISTAKES, "node.d.ts": NODE_TYPES };
   for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(`${folder}/${name}`, text);
   const program = ts.createProgram(Object.keys(files).map((name) => `${folder}/${name}`), {
     target: ts.ScriptTarget.ES2022,

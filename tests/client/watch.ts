@@ -37,6 +37,7 @@ export class Watch {
       const { method = "GET", body } = init;
       this.#keep(method, pathname, search, body as string | undefined);
       const response = await send(url, init);
+      if (response.headers.get("content-type") === "text/event-stream") return response;
       assertDocumented(method, pathname, response.status, await response.clone().json());
       return response;
     };

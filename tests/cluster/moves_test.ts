@@ -59,7 +59,7 @@ Deno.test("a cell that was handed over in order is taken without a replay, with 
     const side = JSON.stringify({ k: { tokens: 0, at: NOW } });
     await store.database.query("update cells set side = $2 where cell = $1::int", [CELL, side]);
     assert.deepEqual(await takeCells(parts, [CELL]), [CELL]);
-    assert.deepEqual(events, ["lockCells", "catchUp", "admit", "open"]);
+    assert.deepEqual(events, ["lockCells", "catchUp", "admit", "open", "taken"]);
     assert.equal(await ownerOf(store.database), parts.writer.term);
     assert.ok(parts.buckets.take(CELL, "k", LIMIT, NOW) > 0);
     assert.deepEqual(notes, [{ cells: [CELL], term: parts.writer.term }]);
@@ -107,7 +107,7 @@ for (
         const probes = end === "nobody listens at its address"
           ? ["probe", "wait", "probe"]
           : ["probe", "wait"];
-        assert.deepEqual(events, ["lockCells", ...probes, "replay", "catchUp", "admit", "open"]);
+        assert.deepEqual(events, ["lockCells", ...probes, "replay", "catchUp", "admit", "open", "taken"]);
         assert.deepEqual([...await database.query("select seq from journal")], []);
         assert.equal(parts.term.budget.used(WORKSPACE.workspaceId, "live"), 4);
         assert.equal(parts.counts.cellsRescued, 1);

@@ -95,6 +95,10 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
       } as unknown as Hub,
       owners: new Owners(),
       counts: new ClusterCounts(),
+      sender: {
+        taken: () => events.push("taken"),
+        given: () => events.push("given"),
+      },
     },
   };
   try {

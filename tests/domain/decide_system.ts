@@ -14,6 +14,8 @@ import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import type { MeteringEvent } from "../../src/domain/metering/event.ts";
 import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
+import type { WebhookMessage } from "../../src/domain/messages/message.ts";
+import type { Listener, Outbox } from "../../src/domain/messages/outbox.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
@@ -75,6 +77,10 @@ export class DecideSystem {
   readonly states = new Map<string, UserState>();
   readonly events: MeteringEvent[] = [];
   readonly history = new Map<number, SubscriptionEvent[]>();
+  /** Everything that was recorded for webhooks, in its order. */
+  readonly messages: WebhookMessage[] = [];
+  /** Who takes messages at the moment. */
+  listeners: readonly Listener[] = [];
   operations = 0;
   issued = 0;
   readonly #options: DecideOptions;
@@ -151,7 +157,7 @@ export class DecideSystem {
     const ids = this.#idsOf(key);
     const { testCreditBalanceCap: cap = null } = this.#options;
     const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
-    const context = { now, catalog: this.catalog, ids, balancesLeft, outbox: null };
+    const context = { now, catalog: this.catalog, ids, balancesLeft, outbox: this.#outbox() };
     const first = decide(state, name, input, { ...context, ids: throwawayIds() });
     const again = decide(state, name, input, { ...context, ids: throwawayIds() });
     assert.deepEqual(again, first, "the same inputs give another decision");
@@ -186,7 +192,7 @@ export class DecideSystem {
     const before = [ending, into].flatMap(referencesOf);
     const history = this.tables.countHistory(ending.keys, MERGE_LIMITS.historyRowsMax);
     const ids = this.#idsOf(into.user.key);
-    const context = { now, catalog: this.catalog, ids, balancesLeft: null, outbox: null };
+    const context = { now, catalog: this.catalog, ids, balancesLeft: null, outbox: this.#outbox() };
     const { mode = "live" } = this.#options;
     const { result, changes, operations } = merge(ending, into, { ...input, mode, history }, context);
     assertSame([ending, into].flatMap(referencesOf), before);
@@ -214,8 +220,15 @@ export class DecideSystem {
     this.auditor.checkUser(state);
     for (const change of changes) {
       if (change.table === "events") this.events.push(change.row);
+      if (change.table === "webhook_messages") this.messages.push(change.row);
       if (change.table === "subscription_events") this.history.get(change.row.userKey)?.push(change.row);
     }
+  }
+
+  #outbox(): Outbox | null {
+    const { mode = "live" } = this.#options;
+    const { listeners } = this;
+    return listeners.length === 0 ? null : { appId: "app_1", mode, listeners };
   }
 
   #idsOf(key: number): IdSource {

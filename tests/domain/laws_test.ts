@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { amountOf } from "../../src/domain/amount.ts";
+import { amountOf, numberOf } from "../../src/domain/amount.ts";
 import { decide } from "../../src/domain/decide.ts";
+import type { Counter } from "../../src/domain/metering/counter.ts";
 import { countedIds } from "./decide_system.ts";
-import { planOf, Scene, sizeOf } from "./scene.ts";
+import { groupOf, planOf, Scene, sizeOf } from "./scene.ts";
 
 const EVENTS = ["x.make", "x.other", "y"] as const;
 
@@ -28,12 +29,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("wait"), seconds: fc.constantFrom(0, 1, 9, 10, 600, 86_400) }),
 );
 
+const ALERTS = [20, 50, 99.9, 100];
+
 const PLANS = [
-  planOf("plan_a", { wide: 7, narrow: 3 }),
+  planOf("plan_a", { wide: 7, narrow: 3 }, {
+    limits: [{ ...groupOf("wide", 7), alerts: ALERTS }, { ...groupOf("narrow", 3), alerts: ALERTS }],
+  }),
   planOf("plan_p", { wide: 7, narrow: 3 }, { headroom: { mode: "percent", value: 70 } }),
   planOf("plan_m", { wide: 7, narrow: 3 }, {
     headroom: { mode: "multiplier", value: 1.5 },
     period: { type: "daily", anchor: "calendar" },
+    limits: [{ ...groupOf("wide", 7), alerts: ALERTS }, groupOf("narrow", 3)],
   }),
 ];
 
@@ -43,7 +49,7 @@ function run(
   steps: readonly Step[],
   after: (scene: Scene, step: Step, wasAllowed: boolean) => void,
 ) {
-  const scene = new Scene(PLANS);
+  const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z", [], { listensTo: ["usage.*"] });
   scene.subscribe(planId);
   const holds: string[] = [];
   for (const each of steps) {
@@ -130,6 +136,31 @@ Deno.test("a read decides no change unless something was due", () => {
       });
     }),
     { numRuns: 100 },
+  );
+});
+
+Deno.test("in each window exactly the thresholds have fired, once and ascending, that the count ever came to", () => {
+  fc.assert(
+    fc.property(anyPlan, fc.array(step, { maxLength: 60 }), (planId, steps) => {
+      const peaks = new Map<string, Counter>();
+      const messages: { groupId: string; thresholdPercent: number; period: { start: string } }[] = [];
+      run(planId, steps, (scene) => {
+        for (const counter of scene.state.counters.values()) {
+          const peak = peaks.get(counter.key);
+          if (peak === undefined || counter.count > peak.count) peaks.set(counter.key, counter);
+        }
+        for (const { body } of scene.messages.slice(messages.length)) messages.push(JSON.parse(body).data);
+      });
+      const groups = PLANS.find(({ id }) => id === planId)?.limits ?? [];
+      for (const { groupId, windowStart, count } of peaks.values()) {
+        const { quota = 0, alerts = [] } = groups.find(({ id }) => id === groupId) ?? {};
+        const reached = alerts.filter((percent) => numberOf(count) * 100 >= quota * percent);
+        const start = new Date(windowStart).toISOString();
+        const fired = messages.filter((each) => each.groupId === groupId && each.period.start === start);
+        assert.deepEqual(fired.map(({ thresholdPercent }) => thresholdPercent), reached);
+      }
+    }),
+    { numRuns: 200 },
   );
 });
 

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { DecideSystem } from "./decide_system.ts";
 import { catalogs } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
-import { drive } from "../model/drive.ts";
+import { drive, type Webhooks } from "../model/drive.ts";
 import { Workload } from "../model/workload.ts";
 
 /** What one run is made of. */
@@ -25,9 +25,10 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
   "a state that is loaded again answers as one that stayed": async (run) => {
     await answersAsPredicted(run, { reloadEvery: 3 });
   },
-  "holds keep their prices while catalogs change, users merge and states are loaded again": async (run) => {
-    await answersAsPredicted(run, { merges: true, reloadEvery: 3, reprices: true });
-  },
+  "holds keep their prices and alerts fire once while catalogs change, users merge and states are loaded again":
+    async (run) => {
+      await answersAsPredicted(run, { merges: true, reloadEvery: 3, reprices: true });
+    },
   "settling at each due moment gives what settling at the next call gives": lazyEqualsEager,
   "merges answer as the model predicts, with balanced books": async (run) => {
     const system = await answersAsPredicted(run, { merges: true });
@@ -61,21 +62,41 @@ async function answersAsPredicted(
 ): Promise<DecideSystem> {
   const system = new DecideSystem({ catalog, ...how });
   const { merges = false, reprices = false } = how;
+  const webhooks = webhooksOf(system);
   await drive({
     catalog,
     seed,
     steps,
     merges,
+    webhooks,
     send: (request, nowMs) => system.send(request, nowMs),
     ...(reprices ? { apply: (document) => system.apply(document) } : {}),
   });
   return system;
 }
 
+/** The webhooks of a system made of the pure domain. */
+export function webhooksOf(system: DecideSystem): Webhooks {
+  let seen = 0;
+  return {
+    every: 1,
+    settle: (nowMs) => system.settleEagerly(nowMs),
+    listen(listeners) {
+      system.listeners = listeners;
+    },
+    recorded() {
+      const rows = system.messages.slice(seen);
+      seen = system.messages.length;
+      return rows.map(({ webhookId, body }) => ({ webhookId, ...JSON.parse(body) }));
+    },
+  };
+}
+
 /** Law 6: what is due may be settled at its moment or at the next call; nobody can tell which. */
 function lazyEqualsEager({ catalog, seed, steps }: Run): void {
   const lazy = new DecideSystem({ catalog });
   const eager = new DecideSystem({ catalog, eager: true });
+  for (const system of [lazy, eager]) system.listeners = [{ webhookId: "whk_1", events: ["*"] }];
   const workload = new Workload({ catalog, seed });
   for (let index = 0; index < steps; index++) {
     const step = workload.next();
@@ -99,5 +120,9 @@ function booksOf(system: DecideSystem) {
     operations: system.operations,
     entitlements: [...system.states.values()].map(({ user }) => user.entitlement),
     subscriptions: [...system.states.values()].map(({ subscriptions }) => subscriptions),
+    messages: Map.groupBy(
+      system.messages.map(({ id, userKey, body }) => ({ id, userKey, body })),
+      ({ userKey }) => userKey,
+    ),
   };
 }

@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { catalogs } from "../model/catalogs.ts";
 import type { ModelRequest } from "../model/document.ts";
+import type { Recorded } from "../model/messages.ts";
 import { drive } from "../model/drive.ts";
 import { DecideSystem } from "./decide_system.ts";
-import { testRuns } from "./model_runs.ts";
+import { testRuns, webhooksOf } from "./model_runs.ts";
 
 testRuns([1], 400);
 
@@ -51,4 +52,102 @@ Deno.test("a workload meets every way in which a call is priced and explained, a
     ...["matched", "event", "holds of a group"].map((what) => `explain: ${what}`),
   ];
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
+});
+
+Deno.test("a workload meets every message, and every way in which an alert fires or stays silent", async () => {
+  const met = new Map<string, number>();
+  for (const catalog of Object.values(catalogs)) {
+    const system = new DecideSystem({ catalog, merges: true });
+    const outcomes = await drive({
+      catalog,
+      seed: 3,
+      steps: 1000,
+      merges: true,
+      send: (request, nowMs) => system.send(request, nowMs),
+      apply: (next) => system.apply(next),
+      webhooks: webhooksOf(system),
+    });
+    for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+  }
+  const types = ["usage.threshold_reached", "user.merged", "reservation.expired"];
+  const credits = ["granted", "low", "depleted", "expired", "revoked"].map((what) => `credits.${what}`);
+  const plans = ["created", "plan_changed", "canceled", "reactivated", "ended", "merged", "promoted"];
+  const wanted = [
+    ...[...types, ...credits, ...plans.map((what) => `subscription.${what}`)],
+    ...["nobody wants it", "credits lapse with nothing left", "low again", "depleted again"],
+  ].map((name) => `messages: ${name}`);
+  const alerts = [
+    "by usage",
+    "in a window that is over",
+    "as a plan is entered",
+    "after the catalog moved it",
+    "by a lower quota",
+  ];
+  for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
+  assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
+});
+
+/** What a system does wrong with one message of a type, and how that is found. */
+const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recorded[]; found: RegExp }> = {
+  "loses a message": { type: "credits.depleted", spoil: () => [], found: /to be told of|never recorded/ },
+  "records a message twice": {
+    type: "usage.threshold_reached",
+    spoil: (message) => [message, message],
+    found: /to be told of/,
+  },
+  "tells what is left before it was taken": {
+    type: "credits.low",
+    spoil: (message) => [{ ...message, data: { ...message.data, remaining: 1e6 } }],
+    found: /remaining: expected/,
+  },
+  "tells of a hold when the sweep came": {
+    type: "reservation.expired",
+    spoil: (
+      message,
+    ) => [{ ...message, timestamp: new Date(Date.parse(message.timestamp) + 1).toISOString() }],
+    found: /timestamp: expected/,
+  },
+  "tells the wrong window": {
+    type: "usage.threshold_reached",
+    spoil: (
+      message,
+    ) => [{ ...message, data: { ...message.data, period: { start: message.timestamp, end: null } } }],
+    found: /period.end: expected/,
+  },
+  "tells another webhook": {
+    type: "subscription.created",
+    spoil: (message) => [{ ...message, webhookId: "usage" }],
+    found: /for usage: .*to be told of/,
+  },
+};
+
+for (const [name, { type, spoil, found }] of Object.entries(FAULTS)) {
+  Deno.test(`a system that ${name} is found out`, async () => {
+    const catalog = catalogs.tiny;
+    const system = new DecideSystem({ catalog });
+    const webhooks = webhooksOf(system);
+    const recorded = async () =>
+      (await webhooks.recorded()).flatMap((message) => message.type === type ? spoil(message) : [message]);
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    await assert.rejects(
+      drive({ catalog, seed: 1, steps: 400, send, webhooks: { ...webhooks, recorded } }),
+      found,
+    );
+  });
+}
+
+Deno.test("a system that tells two messages of a user in the wrong order is found out", async () => {
+  const catalog = catalogs.tiny;
+  const system = new DecideSystem({ catalog });
+  const webhooks = webhooksOf(system);
+  let late: Recorded | undefined;
+  const recorded = async () => {
+    const messages = [...await webhooks.recorded()];
+    const passed = late;
+    late = passed === undefined ? messages.pop() : undefined;
+    return passed === undefined ? messages : [...messages, passed];
+  };
+  const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+  const run = drive({ catalog, seed: 1, steps: 400, send, webhooks: { ...webhooks, recorded } });
+  await assert.rejects(run, /to be told of/);
 });

@@ -67,3 +67,26 @@ Deno.test("a stranger shows empty values", () => {
     [],
   ]);
 });
+
+Deno.test("an answer says when time alone changes it: a hold, a balance, an end, a window, or never", () => {
+  const changesAt = (scene: Scene) => {
+    const { changesAt } = scene.ask("usage", { event: null });
+    return changesAt === null ? null : new Date(changesAt).toISOString();
+  };
+  const scene = new Scene([planOf("p", { g: 5 })], undefined, PACKS);
+  assert.equal(changesAt(scene), null);
+  scene.subscribe("p", { endsAt: Date.UTC(2026, 2, 25) });
+  assert.equal(changesAt(scene), "2026-03-25T00:00:00.000Z");
+  scene.fund("count", 1, { expiresAt: Date.UTC(2026, 2, 22) });
+  assert.equal(changesAt(scene), "2026-03-22T00:00:00.000Z");
+  scene.hold(1, { ttlMs: 60_000 });
+  assert.equal(changesAt(scene), new Date(scene.now + 60_000).toISOString());
+  scene.at(new Date(scene.now + 60_000).toISOString());
+  assert.equal(changesAt(scene), "2026-03-22T00:00:00.000Z");
+  scene.at("2026-03-22T00:00:00Z");
+  assert.equal(changesAt(scene), "2026-03-25T00:00:00.000Z");
+  scene.at("2026-03-25T00:00:00Z");
+  assert.equal(changesAt(scene), null);
+  scene.subscribe("p");
+  assert.equal(changesAt(scene), "2026-04-01T00:00:00.000Z");
+});

@@ -14,7 +14,7 @@ import type {
   Plan,
   Unit,
 } from "./document.ts";
-import type { Random } from "./random.ts";
+import { Random } from "./random.ts";
 
 const MODELS: ModelRow[] = [
   {
@@ -38,6 +38,30 @@ function group(
 ): LimitGroup {
   const matches = rules.map((rule) => typeof rule === "string" ? { event: rule } : rule);
   return { id, label: `Label of ${id}`, unit, quota, matches, ...(headroom ? { headroom } : {}) };
+}
+
+/** Puts alerts at some groups, and says of some packs and items what is little. */
+function alerting(catalog: CatalogDocument, random: Random): CatalogDocument {
+  const plans = catalog.plans.map((plan): Plan => ({
+    ...plan,
+    limits: plan.limits.map(({ alerts: _, ...group }) => ({ ...group, ...alertsOf(random) })),
+  }));
+  const packs = catalog.packs?.map(({ lowAt: _, ...pack }): Pack => ({
+    ...pack,
+    ...(pack.items.length === 0 && random.chance(0.7) ? { lowAt: random.pick([0.5, 1, 2.000001, 5]) } : {}),
+    items: pack.items.map(({ lowAt: _, ...item }) => ({
+      ...item,
+      ...(random.chance(0.7)
+        ? { lowAt: Number((item.amount * random.pick([0.1, 0.5, 0.999])).toFixed(6)) }
+        : {}),
+    })),
+  }));
+  return { ...catalog, plans, ...(packs ? { packs } : {}) };
+}
+
+function alertsOf(random: Random): Pick<LimitGroup, "alerts"> {
+  const percents = [0.000001, 10, 33.3, 50, 66.666667, 80, 90, 99.5, 100].filter(() => random.chance(0.3));
+  return percents.length === 0 ? {} : { alerts: percents };
 }
 
 function plan(
@@ -279,6 +303,15 @@ export const ladder: CatalogDocument = {
   ...NOTHING_ELSE,
 };
 
+/** The catalog with other alerts, other amounts that are little, and some other quotas. */
+export function realerted(catalog: CatalogDocument, random: Random): CatalogDocument {
+  const next = alerting(catalog, random);
+  for (const group of next.plans.flatMap(({ limits }) => limits)) {
+    if (random.chance(0.3)) group.quota = Math.round(group.quota * random.pick([0.4, 0.7, 1.5]) * 10) / 10;
+  }
+  return next;
+}
+
 /** The catalog with other prices, some models gone and unpriced calls taken otherwise; plans and packs stay. */
 export function repriced(catalog: CatalogDocument, random: Random): CatalogDocument {
   const price = () => random.pick([0, 0.000001, 250000, 1e6 / 3, random.whole(1, 900_000)]);
@@ -307,4 +340,8 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
   return { ...catalog, models, settings: { ...catalog.settings, unpricedModels } };
 }
 
-export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = { example, tiny, ladder };
+export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = {
+  example: alerting(example, new Random(1)),
+  tiny: alerting(tiny, new Random(2)),
+  ladder: alerting(ladder, new Random(3)),
+};

@@ -14,7 +14,7 @@ import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { covers } from "./rules.ts";
 import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
 import { followOrder } from "./ties.ts";
-import { inOrder, statusOf, writeRow } from "./wallet.ts";
+import { creditsData, inOrder, statusOf, writeRow } from "./wallet.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const QUANTITY_MAX = fromNumber(1e12);
@@ -66,9 +66,12 @@ export function grant(world: World, input: Input, now: number): ModelReply {
       expiresAt,
       revoked: false,
       overage: ZERO,
+      told: new Set(),
     });
     world.balances.push(balance);
     writeRow(world, balance, amount, { reason: "grant", at: now, notes });
+    const { data, ids } = creditsData(balance);
+    world.tell(userId, "credits.granted", now, data, ids);
     return balance;
   }));
 }
@@ -128,8 +131,12 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
   if (isValid(world, balance)) world.note("credits: revoke of a held balance");
   const notes = textOrNull(input["reason"]);
   writeRow(world, balance, -balance.remaining, { reason: "admin_adjust", at: now, notes });
+  const wasRevoked = balance.revoked;
   balance.remaining = ZERO;
   balance.revoked = true;
+  const { data, ids } = creditsData(balance);
+  // Choice: a second revoke revokes nothing.
+  if (!wasRevoked) world.tell(balance.userId, "credits.revoked", now, data, ids);
   return success({ balanceId: balance.id, remaining: 0 });
 }
 

@@ -21,6 +21,8 @@ export interface LimitGroup {
   quota: number;
   matches: MatchRule[];
   headroom?: Headroom;
+  /** Percents of the quota, ascending. */
+  alerts?: number[];
 }
 
 export interface Period {
@@ -65,6 +67,7 @@ export interface PackItem {
   unit: Unit;
   amount: number;
   matches: MatchRule[];
+  lowAt?: number;
 }
 
 /** A credit pack; one without items has `unit` and `matches` of its own. */
@@ -77,6 +80,7 @@ export interface Pack {
   archived?: boolean;
   unit?: Unit;
   matches?: MatchRule[];
+  lowAt?: number;
   items: PackItem[];
 }
 

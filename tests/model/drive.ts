@@ -2,9 +2,10 @@
 // model, and stops at the first difference with all that is needed to see it again. The sender alone
 // knows how a request reaches the system.
 
-import { repriced } from "./catalogs.ts";
+import { realerted, repriced } from "./catalogs.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "./document.ts";
 import { compareWithDryRun } from "./compare.ts";
+import type { Listener, Recorded } from "./messages.ts";
 import { compare, Model } from "./model.ts";
 import { Random } from "./random.ts";
 import { Workload } from "./workload.ts";
@@ -22,9 +23,31 @@ export interface DriveOptions {
   testCreditBalanceCap?: number | null;
   /** Puts a catalog of other prices in force, now and then; without it prices stay. */
   apply?: (catalog: CatalogDocument) => void | Promise<void>;
+  /** Who listens changes now and then; with `apply` also alerts, quotas and what is little. */
+  webhooks?: Webhooks;
   /** Sets the system's clock to `nowMs`, sends the request, and reads the answer (`replyFromWire`). */
   send: (request: ModelRequest, nowMs: number) => ModelReply | Promise<ModelReply>;
 }
+
+/** How a system's webhooks are driven. */
+export interface Webhooks {
+  /** Settles what is due at a moment, of every user. */
+  settle(nowMs: number): void | Promise<void>;
+  /** These take messages from now on. */
+  listen(listeners: Listener[]): void | Promise<void>;
+  /** The messages that were recorded since it was last asked, in their order. */
+  recorded(): Recorded[] | Promise<Recorded[]>;
+  /** How many steps lie between two looks at them. */
+  every: number;
+}
+
+/** Everybody who listens at one time or another. */
+const LISTENERS: readonly Listener[] = [
+  { webhookId: "all", events: ["*"] },
+  { webhookId: "usage", events: ["usage.*", "reservation.expired"] },
+  { webhookId: "credits", events: ["credits.low", "credits.depleted", "credits.expired", "user.*"] },
+  { webhookId: "plans", events: ["subscription.*", "credits.granted", "user.merged"] },
+];
 
 /** How often each outcome was seen, by `op` and by what the answer said; with the cases of the model. */
 export type Outcomes = Map<string, number>;
@@ -38,12 +61,27 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   const outcomes: Outcomes = new Map();
   const recent: string[] = [];
   const prices = new Random(options.seed);
+  const { webhooks } = options;
+  const ears = new Random(options.seed ^ 0xea45);
+  let catalog = options.catalog;
+  const listen = async (listeners: Listener[]) => {
+    await webhooks?.listen(listeners);
+    model.listen(listeners);
+  };
+  await listen([...LISTENERS]);
   let before: Sent | null = null;
   for (let n = 0; n < options.steps; n++) {
-    if (options.apply && n % STEPS_A_CATALOG === STEPS_A_CATALOG - 1) {
-      const catalog = repriced(options.catalog, prices);
-      await options.apply(catalog);
-      model.apply(catalog);
+    if (n % STEPS_A_CATALOG === STEPS_A_CATALOG - 1) {
+      // What fell due is of the catalog and the listeners until now.
+      await webhooks?.settle(workload.nowMs);
+      if (options.apply) {
+        if (webhooks) catalog = realerted(options.catalog, ears);
+        catalog = repriced({ ...catalog, models: options.catalog.models ?? [] }, prices);
+        await options.apply(catalog);
+        model.apply(catalog);
+      }
+      const nobody = ears.chance(0.2);
+      if (webhooks) await listen(LISTENERS.filter(() => !nobody && ears.chance(0.75)));
     }
     const step = workload.next();
     const { request, index } = step;
@@ -62,6 +100,16 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       const said = await options.send(structuredClone(why), now);
       differences.push(...compare(model.handle(why, now, said), said).map((each) => `explain: ${each}`));
       differences.push(...disagreements(observed, said));
+    }
+    const tighter = webhooks && differences.length === 0 ? tighterLimits(request, observed, ears) : null;
+    if (tighter) {
+      const said = await options.send(structuredClone(tighter), now);
+      differences.push(...compare(model.handle(tighter, now, said), said).map((each) => `tighter: ${each}`));
+    }
+    const isLast = n === options.steps - 1;
+    if (isLast) await webhooks?.settle(now);
+    if (webhooks && (isLast || n % webhooks.every === 0)) {
+      differences.push(...model.take(await webhooks.recorded()), ...isLast ? model.missing(now) : []);
     }
     recent.push(
       `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`,
@@ -90,6 +138,20 @@ function disagreements(can: ModelReply, why: ModelReply): string[] {
     const [told, explained] = [can.data?.[name], why.data?.[name]].map((value) => JSON.stringify(value));
     return told === explained ? [] : [`explain: ${name} is ${explained}, and can-use says ${told}`];
   });
+}
+
+/** Half of the users that are shown get a custom limit near what they have used, which may be at a threshold then. */
+function tighterLimits({ op }: ModelRequest, { data = {} }: ModelReply, random: Random): ModelRequest | null {
+  const row = data["subscription"] as Record<"planId" | "provider" | "externalId" | "endsAt", string | null>;
+  const counters = (data["counters"] ?? []) as { groupId: string; count: number; quota: number }[];
+  const used = counters.filter(({ count, quota }) => count > 0 && count < quota);
+  if (op !== "users" || !row || used.length === 0 || random.chance(0.5)) return null;
+  const { groupId, count } = random.pick(used);
+  const quota = Math.round(count * random.pick([1, 1.25, 2]) * 1e6) / 1e6;
+  const { planId, provider, externalId, endsAt } = row;
+  const { userId } = data;
+  const input = { userId, planId, provider, externalId, endsAt, customLimits: { [groupId]: { quota } } };
+  return { op: "subscribe", input };
 }
 
 interface Sent {

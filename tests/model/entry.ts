@@ -3,11 +3,12 @@
 // Everything due is settled one at a time, in the order of its due time and AT its due time.
 // (interface.md: States; decisions.md 4: Primary.)
 
+import { inTurn } from "./alerts.ts";
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { pairGroups } from "./rules.ts";
 import type { Entered, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
-import { giveBack } from "./wallet.ts";
+import { creditsData, giveBack } from "./wallet.ts";
 
 /** Settles everything that is due at `now` or before. */
 export function settle(world: World, now: number): void {
@@ -15,7 +16,7 @@ export function settle(world: World, now: number): void {
   for (;;) {
     const next = nextDue(world);
     if (!next || next.at > now) break;
-    next.settle();
+    inTurn(world, next.at, next.settle);
   }
   world.isSettling = false;
 }
@@ -26,8 +27,8 @@ interface Due {
 }
 
 /**
- * The earliest due thing; of equal times holds before subscription ends, then by id. Choice: ids are compared as
- * texts, also where a merge brought holds of two users together.
+ * The earliest due thing; of equal times holds before subscription ends, then credits, then by id. Choice: ids are
+ * compared as texts, also where a merge brought holds of two users together.
  */
 function nextDue(world: World): Due | null {
   let next: Due | null = null;
@@ -47,6 +48,8 @@ function nextDue(world: World): Due | null {
         const { expiresAt } = hold;
         giveBack(world, balance, taken, { reason: "reservation_expired", reservation: hold, at: expiresAt });
       }
+      const { user, event } = hold;
+      world.tell(user.id, "reservation.expired", hold.expiresAt, { event }, { reservationId: hold });
     });
   }
   for (const user of world.users.values()) {
@@ -55,6 +58,16 @@ function nextDue(world: World): Due | null {
       if (row.ended || end === null) continue;
       consider(end, () => endRow(world, user, row, end, "ended", null));
     }
+  }
+  for (const balance of world.balances) {
+    const { expiresAt, revoked, told } = balance;
+    if (expiresAt === null || revoked || told.has("expired")) continue;
+    consider(expiresAt, () => {
+      told.add("expired");
+      if (balance.remaining === ZERO) return world.note("messages: credits lapse with nothing left");
+      const { data, ids } = creditsData(balance);
+      world.tell(balance.userId, "credits.expired", expiresAt, data, ids);
+    });
   }
   return next;
 }
@@ -95,6 +108,9 @@ export function writeHistory(
   const written = world.written(user.id);
   const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at, ...written };
   user.history.push(world.name<HistoryRow>("", made));
+  const { planId } = row;
+  const told = { planId, previousPlanId, reason };
+  world.tell(user.id, `subscription.${type}`, at, told, { subscriptionId: row });
 }
 
 /**
@@ -137,6 +153,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         const counter = world.counter(user.id, entered.id, group.id, window);
         counter.count = ZERO;
         counter.cost = ZERO;
+        counter.alerted.clear();
         world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
       }
       return;
@@ -165,6 +182,7 @@ function carry(world: World, user: User, old: Entered, primary: SubscriptionRow,
     if (entered.count > behind.count) world.note("carry: a return finds more than it brings");
     entered.count = larger(entered.count, behind.count);
     entered.cost = larger(entered.cost, behind.cost);
+    for (const percent of behind.alerted) entered.alerted.add(percent);
     world.pointHolds(user, left, own, true);
   }
 }

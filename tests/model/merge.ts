@@ -2,6 +2,7 @@
 // canonical user of `to`; a dry run is a merge in a throwaway copy of the world. Subscriptions and usage are in
 // merge_usage.ts, credits in merge_credits.ts. (interface.md: Alias and customers; decisions.md 7 and 8.)
 
+import { inTurn } from "./alerts.ts";
 import { isId } from "./checks.ts";
 import {
   EITHER,
@@ -92,7 +93,7 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
     const { report } = merge(world.copy(), asked, now);
     return { report: { ...report, mergeId: null, dryRun } };
   }
-  const made = merge(world, asked, now);
+  const made = inTurn(world, now, () => merge(world, asked, now));
   world.note("merges: merged");
   for (let n = 0; n < Number(made.report["billableOperations"]); n++) world.countOperation(realNow);
   return { report: { ...made.report, mergeId: made.id } };
@@ -137,6 +138,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   const sides = [sideOf(world, from, now), sideOf(world, to, now)] as const;
   const row = world.name<MergeRow>("mrg_", { report: {}, movedInAll });
   becomeAlias(world, from, to, row);
+  world.tell(to.id, "user.merged", now, { from: from.id, to: to.id }, { mergeId: row });
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
   const counters = mergeUsage(world, ...sides, now);
   mergeEntered(world, ...sides, now);

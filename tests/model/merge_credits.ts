@@ -65,6 +65,8 @@ function becomeOne(world: World, survivor: Balance, dropped: Balance, now: numbe
   const isRevoked = survivor.revoked || dropped.revoked;
   const combined = usedOf(survivor) + usedOf(dropped);
   const before = survivor.remaining;
+  // Choice: what was told of either copy is told of the grant. When it expires is each copy's own.
+  for (const what of dropped.told) if (what !== "expired") survivor.told.add(what);
   survivor.revoked = isRevoked;
   survivor.remaining = isRevoked ? ZERO : atLeastZero(survivor.initial - combined);
   survivor.overage = isRevoked ? ZERO : atLeastZero(combined - survivor.initial);

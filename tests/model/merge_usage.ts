@@ -3,7 +3,7 @@
 // of the plan that is. No policy of plan changes applies. (interface.md: Subscription, effects of merges;
 // decisions.md 8: Counters.)
 
-import { atLeastZero, type Micros, ZERO } from "./decimal.ts";
+import { atLeastZero, ZERO } from "./decimal.ts";
 import { stillRuns, writeHistory } from "./entry.ts";
 import { pairGroups } from "./rules.ts";
 import type { Counter, SubscriptionRow, User, World } from "./state.ts";
@@ -63,11 +63,9 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** What is on its way to a counter of the surviving plan. */
-interface Move {
+interface Move extends Pick<Counter, "count" | "cost" | "alerted"> {
   source: Counter;
   target: Counter;
-  count: Micros;
-  cost: Micros;
 }
 
 export interface UsageReport {
@@ -97,8 +95,8 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
       source.windowStart === each.windowStart
     );
   for (const counter of world.countersOf(from.user.id)) {
-    const { planId, groupId, windowStart } = counter;
-    const target = world.counter(to.user.id, planId, groupId, { start: windowStart, end: null });
+    const { planId, groupId, windowStart, windowEnd } = counter;
+    const target = world.counter(to.user.id, planId, groupId, { start: windowStart, end: windowEnd });
     if (counter.count > ZERO && target.count > ZERO && !isMoved(counter)) {
       report.summed += 1;
       const runs = planId === surviving?.planId && windowStart === surviving.window.start;
@@ -107,7 +105,7 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
     add(target, counter);
     empty(counter);
   }
-  for (const { target, count, cost } of moves) add(target, { count, cost });
+  for (const { target, ...moved } of moves) add(target, moved);
   return report;
 }
 
@@ -155,22 +153,24 @@ function takeOut(
     }
     const place = { groupId: toGroupId, ...surviving };
     world.pointHolds(user, { groupId: id, ...running }, place, !same);
-    if (!isUsed) return [];
-    if (!same) report.carried.push({ fromGroupId: id, toGroupId });
-    if (!same) world.note("merges: carried");
+    // What fired goes along, also where nothing is left of the usage.
+    if (!isUsed && source.alerted.size === 0) return [];
+    if (!same && isUsed) report.carried.push({ fromGroupId: id, toGroupId });
+    if (!same && isUsed) world.note("merges: carried");
     const target = world.lineCounter(canonical, place);
-    const { count, cost } = source;
+    const { count, cost, alerted } = source;
     if (same) {
       empty(source);
-      return [{ source, target, count, cost }];
+      return [{ source, target, count, cost, alerted }];
     }
     const left = world.lineCounter(user, place);
     if (!user.entered!.carried || (left.count === ZERO && left.cost === ZERO)) {
       if (left.count > ZERO) world.note("merges: carried to a plan left by reset or block");
-      return [{ source, target, count, cost }];
+      return [{ source, target, count, cost, alerted }];
     }
     world.note("merges: carried to a plan left under carry");
-    return [{ source, target, count: atLeastZero(count - left.count), cost: atLeastZero(cost - left.cost) }];
+    const more = { count: atLeastZero(count - left.count), cost: atLeastZero(cost - left.cost) };
+    return [{ source, target, alerted, ...more }];
   });
   if (same) {
     for (const { id } of world.plan(planId).limits) world.forgetLeft(user, { groupId: id, ...running });
@@ -196,9 +196,10 @@ export function mergeEntered(world: World, from: Side, to: Side, now: number): v
   }
 }
 
-function add(counter: Counter, { count, cost }: { count: Micros; cost: Micros }): void {
+function add(counter: Counter, { count, cost, alerted }: Pick<Counter, "count" | "cost" | "alerted">): void {
   counter.count += count;
   counter.cost += cost;
+  for (const percent of alerted) counter.alerted.add(percent);
 }
 
 function empty(counter: Counter): void {

@@ -105,7 +105,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     counter.count += amount;
     return { planId, groupId: group.id, unit: group.unit, window, amount, left: [] };
   });
-  const credits = takeCredits(world, shares);
+  const credits = takeCredits(world, shares, now);
   noteShares(world, decision);
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
@@ -185,7 +185,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     counter.count += byPlan(shares, group.unit);
     counter.cost += cost;
   }
-  const credits = reason === null ? takeCredits(world, shares) : [];
+  const credits = reason === null ? takeCredits(world, shares, now) : [];
   if (reason === null) noteShares(world, decision);
   // Choice: an event that is not counted keeps its cost on the record; only counters leave it out.
   const event = world.name<EventRow>("evt_", {
@@ -349,8 +349,8 @@ function byPlan(shares: Share[], unit: Unit): Micros {
   return shares.find((share) => share.unit === unit)?.byPlan ?? ZERO;
 }
 
-function takeCredits(world: World, shares: Share[]): CreditLine[] {
-  return shares.flatMap(({ wallet, byCredits }) => drain(world, wallet, byCredits));
+function takeCredits(world: World, shares: Share[], now: number): CreditLine[] {
+  return shares.flatMap(({ wallet, byCredits }) => drain(world, wallet, byCredits, now));
 }
 
 function noteShares(world: World, { primary, matched, shares }: Decision): void {

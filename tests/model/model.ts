@@ -4,6 +4,7 @@
 // due, each at its due time; then it validates, checks the operation cap, and lets the call's own file
 // answer from plain lists.
 
+import { inTurn } from "./alerts.ts";
 import { isValid, withoutNulls } from "./checks.ts";
 import { compare, idsLearnt, renamed } from "./compare.ts";
 import { credits, extend, grant, ledger, revoke } from "./credits.ts";
@@ -14,10 +15,12 @@ import {
   type ModelReply,
   type ModelRequest,
   refusal,
+  type WireData,
 } from "./document.ts";
 import { settle } from "./entry.ts";
 import { explain } from "./explain.ts";
 import { alias, aliasBatch } from "./merge.ts";
+import { bodyOf, type Listener, type Recorded } from "./messages.ts";
 import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
 import { commit, release } from "./settlement.ts";
@@ -50,9 +53,40 @@ export class Model {
     return renamed(predicted, names);
   }
 
-  /** Another catalog's models and settings are in force from now on; plans and packs stay, which rows name. */
-  apply({ models = [], settings = {} }: CatalogDocument): void {
-    this.#world.catalog = { ...this.#world.catalog, ...structuredClone({ models, settings }) };
+  /**
+   * Another catalog is in force from now on, with other models and settings, quotas, alerts, and amounts that are
+   * little. All else of plans and packs stays, which rows name.
+   */
+  apply({ models = [], settings = {}, plans, packs = [] }: CatalogDocument): void {
+    const known = this.#world.catalog;
+    // Balances name their packs.
+    for (const pack of known.packs ?? []) {
+      delete pack.lowAt;
+      Object.assign(pack, structuredClone(packs.find(({ id }) => id === pack.id)));
+    }
+    this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans }) };
+  }
+
+  /** These take messages from now on. */
+  listen(listeners: Listener[]): void {
+    this.#world.messages.listeners = listeners;
+  }
+
+  /** Puts what was recorded, since the last call and in its order, beside what was told; the differences, in words. */
+  take(recorded: Recorded[]): string[] {
+    return this.#world.messages.take(recorded, this.#world.options.mode ?? "live");
+  }
+
+  /** What a listener is still to be told of a user at a moment, in its order. */
+  waiting(webhookId: string, userId: string, now: number): WireData[] {
+    settle(this.#world, now);
+    return this.#world.messages.waiting(webhookId, userId).map(bodyOf);
+  }
+
+  /** What was told up to a moment and never recorded, in words. */
+  missing(now: number): string[] {
+    settle(this.#world, now);
+    return this.#world.messages.missing();
   }
 
   /** Metering operations of the UTC month that contains `at`. */
@@ -74,7 +108,9 @@ export class Model {
     if (counts && operationCap !== null && this.#world.operationsUsed(realNow) >= operationCap) {
       return refusal(mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded");
     }
-    return this.#dispatch(request.op, input, now, realNow, observed);
+    const answer = () => this.#dispatch(request.op, input, now, realNow, observed);
+    // Each pair of a batch is a turn.
+    return request.op.startsWith("alias") ? answer() : inTurn(this.#world, now, answer);
   }
 
   #dispatch(

@@ -106,7 +106,7 @@ function correctionsOf(world: World, hold: Reservation, input: Input, now: numbe
 /** Plan room first, then the balances that match now, then past the quota; without a line: uncovered. */
 function moreThanHeld(world: World, hold: Reservation, unit: Unit, delta: Micros, now: number): Correction {
   const byPlan = smaller(delta, planRoom(world, hold, unit, now));
-  const drained = drain(world, walletOf(world, hold, now, unit), delta - byPlan);
+  const drained = drain(world, walletOf(world, hold, now, unit), delta - byPlan, now);
   const left = delta - byPlan - sumTaken(drained);
   const hasLine = hold.lines.some((line) => line.unit === unit);
   const kind = hold.state === "held" ? "extra" : "recharge";

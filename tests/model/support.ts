@@ -81,6 +81,15 @@ export class Scene {
     return entries.map((row: { reason: string; delta: number }) => `${row.reason} ${row.delta}`).reverse();
   }
 
+  /** What "hook", which must be listening, was told of a user: types and the members named, in order. */
+  told(userId = "u", ...members: string[]): string[] {
+    return this.model.waiting("hook", userId, this.now).map((message) =>
+      [message["type"], ...members.map((name) => message[name]).filter((value) => value !== undefined)].join(
+        " ",
+      )
+    );
+  }
+
   /** Types of the user's history, oldest first. */
   history(): string[] {
     return this.data("users").history.map((row: { type: string }) => row.type).reverse();

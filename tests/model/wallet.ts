@@ -2,10 +2,19 @@
 // follows from its amounts and the moment; nothing is written when one expires. The sum of a balance's
 // ledger rows is what it has left. (interface.md: Credit balance; decisions.md 5 and 6.)
 
-import type { Unit } from "./document.ts";
-import { type Micros, smaller, ZERO } from "./decimal.ts";
+import type { Unit, WireData } from "./document.ts";
+import { fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Metadata, ruleMatches } from "./rules.ts";
-import type { Balance, CreditLine, EventRow, LedgerReason, LedgerRow, Reservation, World } from "./state.ts";
+import type {
+  Balance,
+  CreditLine,
+  EventRow,
+  LedgerReason,
+  LedgerRow,
+  Named,
+  Reservation,
+  World,
+} from "./state.ts";
 
 export type BalanceStatus = "active" | "expired" | "depleted" | "revoked";
 
@@ -60,19 +69,53 @@ export function sumTaken(lines: CreditLine[]): Micros {
 }
 
 /** Takes an amount from a wallet, or all that it has. The caller writes the ledger rows. */
-export function drain(world: World, wallet: Balance[], amount: Micros): CreditLine[] {
+export function drain(world: World, wallet: Balance[], amount: Micros, at: number): CreditLine[] {
   const lines: CreditLine[] = [];
   let left = amount;
   for (const balance of wallet) {
     const taken = smaller(left, balance.remaining);
     if (taken === ZERO) continue;
+    const before = balance.remaining;
     balance.remaining -= taken;
+    tellOfLittle(world, balance, before, at);
     left -= taken;
     lines.push({ balance, taken });
   }
   if (lines.length > 1) world.note("credits: several balances drained for one need");
   if (lines.some(({ balance }) => balance.remaining > ZERO)) world.note("credits: part of a balance taken");
   return lines;
+}
+
+/** Once for each balance, as what is left comes down to it: that it is little, and that it is nothing. */
+function tellOfLittle(world: World, balance: Balance, before: Micros, at: number): void {
+  const lowAt = lowAtOf(world, balance);
+  const limits = [
+    ...(lowAt === undefined ? [] : [["low", fromNumber(lowAt)] as const]),
+    ["depleted", ZERO] as const,
+  ];
+  for (const [what, limit] of limits) {
+    if (before <= limit || balance.remaining > limit) continue;
+    if (balance.told.has(what)) {
+      world.note(`messages: ${what} again`);
+      continue;
+    }
+    balance.told.add(what);
+    const { data, ids } = creditsData(balance);
+    world.tell(balance.userId, `credits.${what}`, at, data, ids);
+  }
+}
+
+/** Choice: what is little is said by the catalog in force, not by that of the grant. */
+function lowAtOf({ catalog }: World, { pack: { id }, packItemId }: Balance): number | undefined {
+  const pack = catalog.packs?.find((each) => each.id === id);
+  return packItemId === null ? pack?.lowAt : pack?.items.find((item) => item.id === packItemId)?.lowAt;
+}
+
+/** What messages say of a balance. */
+export function creditsData(balance: Balance): { data: WireData; ids: Record<string, Named> } {
+  const { pack, packItemId, remaining, externalRef } = balance;
+  const data = { packId: pack.id, packItemId, remaining: toNumber(remaining), externalRef };
+  return { data, ids: { balanceId: balance } };
 }
 
 /**

@@ -1,3 +1,7 @@
 // The first modules of the program's workers. A binary has only those that it was told to include.
 
-export const WORKERS = ["src/storage/embedded/create_worker.ts", "src/storage/journal/drain_worker.ts"];
+export const WORKERS = [
+  "src/storage/embedded/create_worker.ts",
+  "src/storage/journal/drain_worker.ts",
+  "src/webhooks/attempt_worker.ts",
+];

@@ -25,11 +25,13 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "POST /v1/commit": { body: { reservationId: "rsv_x" } },
   "POST /v1/release": { body: { reservationId: "rsv_x" } },
   "POST /v1/track": { body: { userId: "u", event: "image.x" } },
+  "POST /v1/track/batch": { body: { events: [{ userId: "u", event: "image.x" }] } },
   "POST /v1/can-use": { body: { userId: "u", event: "image.x" } },
   "POST /v1/explain": { body: { userId: "u", event: "image.x" } },
   "POST /v1/subscriptions": { body: { userId: "u", planId: "plan_pro" } },
   "DELETE /v1/subscriptions": { body: { userId: "u" } },
   "GET /v1/usage": { path: "/usage?userId=u" },
+  "GET /v1/usage/stream": { path: "/usage/stream?userId=u" },
   "GET /v1/usage/me": {},
   "GET /v1/users/:userId": { path: "/users/u" },
   "GET /v1/plans": {},
@@ -42,7 +44,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
 
 /** What a key without a token gets, by operation; secret keys of test mode and public ones of either mode. */
 const ANY = ["GET /v1/plans"];
-const END_USER = ["GET /v1/usage"];
+const END_USER = ["GET /v1/usage", "GET /v1/usage/stream"];
 const TOKEN = ["GET /v1/usage/me"];
 const CLOCK = ["GET /v1/test-clock", "POST /v1/test-clock"];
 

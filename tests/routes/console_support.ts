@@ -43,11 +43,12 @@ export interface FoundForm {
 
 /** Somebody with a browser. */
 export class Visitor {
-  readonly #http: Hono;
+  /** The process that answers. */
+  http: Hono;
   readonly #cookies = new Map<string, string>();
 
   constructor(http: Hono) {
-    this.#http = http;
+    this.http = http;
   }
 
   /** Somebody who is signed in. */
@@ -87,7 +88,7 @@ export class Visitor {
   async #fetch(path: string, init: RequestInit, follows: boolean): Promise<Visit> {
     const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
     const headers = { ...init.headers as Record<string, string>, ...(cookie === "" ? {} : { cookie }) };
-    const response = await this.#http.fetch(new Request(`http://service.test${path}`, { ...init, headers }));
+    const response = await this.http.fetch(new Request(`http://service.test${path}`, { ...init, headers }));
     for (const set of response.headers.getSetCookie()) this.#keep(set);
     const to = response.headers.get("location");
     if (follows && response.status === 303 && to !== null) {

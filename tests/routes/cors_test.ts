@@ -38,6 +38,7 @@ const FOR_BROWSERS = [
   "GET /v1/plans",
   "GET /v1/usage",
   "GET /v1/usage/me",
+  "GET /v1/usage/stream",
   "POST /v1/capture",
   "POST /v1/identify",
 ];

@@ -2,6 +2,8 @@
 // is new.
 
 import assert from "node:assert/strict";
+import { addAllUp } from "../../src/housekeeping/daily_use.ts";
+import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
 import { recordDeed } from "../../src/audit/audit.ts";
@@ -31,7 +33,15 @@ import {
 const withService = emptiedServiceOfFile();
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
-const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells"];
+const NOT_OF_USERS = [
+  "operations",
+  "credit_issues",
+  "daily_use_marks",
+  "realms",
+  "lease",
+  "members",
+  "cells",
+];
 /** Tables of which something of an erased user is kept. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit"];
 
@@ -55,6 +65,12 @@ async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   await new Customer(app, MARK.slice(0, 5), app.secretTest).post("/track", { event: "image.x", prompt: "p" });
 }
 
+/** Adds everything that was used so far to the sums by day. */
+async function addAllUsed(service: TestService): Promise<void> {
+  service.clock.advance(1);
+  await addAllUp(service.serving());
+}
+
 for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
   Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
     await withService(async (service) => {
@@ -62,6 +78,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       await bystanders(app);
       await sweep(service);
       await service.serving().term.refusals.write();
+      await addAllUsed(service);
       const before = await dumpOf(service);
       const zebra = await makeZebra(app);
       for (const userId of ZEBRA_IDS) {
@@ -70,6 +87,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       }
       await service.serving().term.flush();
       await service.serving().term.refusals.write();
+      await addAllUsed(service);
       const found = Object.keys(await tracesOf(service, MARK));
       for (
         const table of [
@@ -94,6 +112,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       }
       await erase(service, zebra.customer, erasedBy);
       await sweep(service);
+      await addAllUsed(service);
 
       assert.deepEqual(await tracesOf(service, MARK), {});
       const after = await dumpOf(service);

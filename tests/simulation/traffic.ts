@@ -28,22 +28,24 @@ const DAY_MS = 24 * HOUR_MS;
 const USERS = 6;
 const USERS_MIN = 4;
 
-const ENDPOINTS: Record<Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">, number> =
-  {
-    reserve: 34,
-    commit: 20,
-    release: 8,
-    track: 12,
-    canUse: 4,
-    usage: 5,
-    subscribe: 5,
-    cancel: 1.5,
-    grant: 6,
-    revoke: 1.5,
-    credits: 2,
-    alias: 2.5,
-    customer: 1,
-  };
+const ENDPOINTS: Record<
+  Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">,
+  number
+> = {
+  reserve: 34,
+  commit: 20,
+  release: 8,
+  track: 12,
+  canUse: 4,
+  usage: 5,
+  subscribe: 5,
+  cancel: 1.5,
+  grant: 6,
+  revoke: 1.5,
+  credits: 2,
+  alias: 2.5,
+  customer: 1,
+};
 
 /** Requests, one after another. */
 export class Traffic {

@@ -2,12 +2,14 @@
 // has nearly all rows, and no time is measured.
 
 import assert from "node:assert/strict";
+import { firstUnadded, listDailyUse } from "../../src/read/daily_use.ts";
 import { listEvents } from "../../src/read/feed.ts";
 import { listHolds } from "../../src/read/holds.ts";
 import { listLedger } from "../../src/read/ledger.ts";
 import { listUsers, lookUp } from "../../src/read/users.ts";
 import { listRefusals } from "../../src/read/refusals.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
+import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
@@ -23,18 +25,23 @@ const ALIAS = 2;
 const PAGES_MAX = 300;
 const STEP_PAGES_MAX = 500;
 
+async function fillEvents(database: Database): Promise<void> {
+  await database.script(`
+    insert into events select 'evt_' || lpad(n::text, 20, '0'), case when n % 40 = 0 then 3 + n % 290 else 1 + n % 2 end,
+      1, 'image.x', 1, 0, 'matched', n, repeat('m', 200), null, null, null, '[]', '[]'
+      from generate_series(1, ${ROWS}) n;`);
+}
+
 async function fill(database: Database): Promise<void> {
   await database.script(`
     insert into users (key, realm, id, merged_into)
       select n, 1, 'u' || n, case n when ${ALIAS} then ${HEAVY} end from generate_series(1, 300) n;
     insert into history_moves values (${ALIAS}, 0);
-    insert into events select 'evt_' || lpad(n::text, 20, '0'), case when n % 40 = 0 then 3 + n % 290 else 1 + n % 2 end,
-      1, 'image.x', 1, 0, 'matched', n, repeat('m', 200), null, null, null, '[]', '[]'
-      from generate_series(1, ${ROWS}) n;
     insert into credit_ledger select 'cle_' || lpad(n::text, 20, '0'), 1 + n % 2, 'crb', 'cpk', 1, 'grant', null, null,
       repeat('m', 200), n from generate_series(1, ${ROWS}) n;
     insert into subscription_events select 'sbe_' || n, n, 'created', 's', 'p', null, null, n
       from generate_series(3, 300) n;`);
+  await fillEvents(database);
   // Every second row is of one user, every third of one event, and both have many rows of an hour that nobody asks for.
   await database.script(`
     insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
@@ -92,6 +99,50 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await ofCalls((session) => moveRefusals(session, 1, "u1", "u2", 20), "move");
     await ofCalls((session) => deleteRefusals(session, 1, ["u1", "u2"], 20), "erasure");
     await ofCalls((session) => deleteOldRefusals(session, 1, ROWS / 2, 20), "retention");
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("use by day reads few pages, however many events, users and days there are", async () => {
+  const store = await openTestStore();
+  try {
+    await store.database.script(`
+      insert into users (key, realm, id, merged_into)
+        select n, 1, 'u' || n, case when n % 50 = 0 then n + 1 end from generate_series(1, 20000) n;
+      insert into daily_use_of_users
+        select n, day, 'image.x', 1, 1 + n % 7, 0, 1, 0 from generate_series(1, 20000) n, generate_series(100, 109) day;
+      insert into daily_use
+        select 1, day, 'type.' || n, n, 0, 1, 0 from generate_series(1, 2000) n, generate_series(100, 109) day;
+      insert into daily_use select 1, day, '', 20000, 0, 1, 0 from generate_series(100, 109) day;
+      insert into daily_use_marks values (1, 0, '');`);
+    await fillEvents(store.database);
+    const plans: Plan[] = [];
+    const database = explaining(store.database, (plan) => plans.push(plan));
+    const query = { realm: 1, from: 20, to: 109, userId: null, by: "event" } as const;
+    await store.database.script("analyze");
+    for (const by of ["event", "user"] as const) {
+      const days = await listDailyUse(database, { ...query, by });
+      assert.equal(days.at(-1)?.parts.length, 10);
+      await listDailyUse(database, { ...query, by, userId: "u7" });
+    }
+    assert.equal(await firstUnadded(database, 1), 1);
+    assert.deepEqual(await listUnadded(database, [1, 2]), [1]);
+    for (const plan of plans) {
+      assert.ok(
+        pagesOf(plan) <= 2_500,
+        `${pagesOf(plan)} pages\n${plan.statement}\n${plan.lines.join("\n")}`,
+      );
+    }
+    plans.length = 0;
+    const added = () => database.transaction((session) => addUpDailyUse(session, 1, ROWS + 1, 50));
+    assert.deepEqual([await added(), await added()], [50, 50]);
+    for (const plan of plans) {
+      assert.ok(
+        pagesOf(plan) <= 1_500,
+        `${pagesOf(plan)} pages\n${plan.statement}\n${plan.lines.join("\n")}`,
+      );
+    }
   } finally {
     await store.close();
   }

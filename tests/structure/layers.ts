@@ -122,8 +122,15 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/members/",
     "src/storage/stores/",
     "src/storage/embedded/",
+    "src/webhooks/",
   ],
-  "src/observability/": ["src/domain/", "src/domain/metering/", "src/channel/", "src/service/"],
+  "src/observability/": [
+    "src/domain/",
+    "src/domain/metering/",
+    "src/channel/",
+    "src/process/",
+    "src/service/",
+  ],
 
   // A tenant: workspaces, apps, keys, catalogs.
   "src/tenant/": [
@@ -185,7 +192,19 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
-  "src/webhooks/": [],
+  // Sends what decisions recorded, and knows nothing of what the messages say.
+  "src/webhooks/": [
+    "src/domain/",
+    "src/domain/messages/",
+    "src/domain/plans/",
+    "actors/",
+    "src/observability/webhook_counts.ts",
+    "src/process/",
+    "src/storage/",
+    "src/storage/members/",
+    "src/storage/stores/",
+    "src/tenant/",
+  ],
   "src/doctor/": [
     "sql/",
     "src/process/",
@@ -251,7 +270,14 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/tenant/",
   ],
   "routes/console/acts/": ["routes/console/", "src/client/", "src/domain/", "src/domain/plans/"],
-  "routes/console/pages/": ["routes/console/", "src/client/"],
+  "routes/console/pages/": [
+    "routes/console/",
+    "routes/console/acts/",
+    "src/client/",
+    "src/domain/",
+    "src/domain/plans/",
+    "src/secrets/",
+  ],
   "routes/schemas/": [
     "src/domain/",
     "src/domain/messages/",
@@ -307,6 +333,8 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   openai: ["src/compose/"],
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
+  standardwebhooks: ["src/webhooks/"],
+  "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],
 };

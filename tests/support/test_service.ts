@@ -11,7 +11,9 @@ import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { PROCESS_LIMITS } from "../../src/process/limits.ts";
 import { Service, type Serving } from "../../src/service/service.ts";
+import type { Transport } from "../../src/webhooks/transport.ts";
 import { assertDocumented } from "./documented.ts";
+import { textOf } from "./event_stream.ts";
 import { openTestStore, type TestStore } from "./test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
@@ -147,13 +149,19 @@ export interface ProcessParts {
   readonly share?: number;
   /** How members reach each other; by default TCP on this machine, and nothing on the embedded store. */
   readonly network?: Network | null;
+  /** What makes the attempts to deliver messages; by default a thread. */
+  readonly transport?: Transport;
 }
 
 /** Starts one process on a store, and waits until it serves. */
 export async function startProcess(
-  { store, clock, ids, features, share = 1, network = networkOf(store) }: ProcessParts,
+  { store, clock, ids, features, share = 1, network = networkOf(store), transport }: ProcessParts,
 ): Promise<{ readonly service: Service; readonly http: Hono }> {
-  const service = new Service(store.database, ids, clock, features, { network, share });
+  const service = new Service(store.database, ids, clock, features, {
+    network,
+    share,
+    ...transport === undefined ? {} : { transport },
+  });
   const http = makeApp(service, ADMIN_TOKEN);
   void service.start();
   await service.ready();
@@ -213,7 +221,7 @@ export async function send(
     });
   }
   const response = await http.fetch(new Request(`http://service.test${path}`, init));
-  const text = await response.text();
+  const text = await textOf(response);
   const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
   const answer = {
     status: response.status,

@@ -11,8 +11,8 @@ export function lines(...parts: [string, string][]): string {
   return JSON.stringify(parts.map(([group, taken]) => ["plan_a", group, START, END, "count", taken]));
 }
 
-function user(key: number): string {
-  return `insert into users (key, realm, id) values (${key}, 1, 'user_${key}')`;
+function user(key: number, dueAt: number | null = null): string {
+  return `insert into users (key, realm, id, due_at_ms) values (${key}, 1, 'user_${key}', ${dueAt})`;
 }
 
 export function counter(key: number, group: string, count: string, adjusted: string): string {
@@ -22,6 +22,11 @@ export function counter(key: number, group: string, count: string, adjusted: str
 export function event(id: string, key: number, text: string, status = "matched"): string {
   return `insert into events (id, user_key, realm, type, quantity, cost_cents, match_status, created_at_ms, lines,
     uncovered) values ('${id}', ${key}, 1, 'x.make', 1, 0.5, '${status}', ${START}, '${text}', '[]')`;
+}
+
+function webhook(id: string, mode: string, isRemoved: boolean): string {
+  return `insert into webhooks (id, app_id, mode, url, events, disabled, secrets, created_at_ms, removed, changed_in)
+    values ('${id}', 'app_1', '${mode}', '', '["*"]', false, '[]', 0, ${isRemoved}, 1)`;
 }
 
 function hold(id: string, key: number, status: string, text: string, credits = "[]"): string {
@@ -36,6 +41,18 @@ export function balance(id: string, key: number, remaining: string, held: string
     'generic', 'count', '[]', 0, 10, ${START}, 'grant', ${remaining}, ${held}, 0)`;
 }
 
+function subscription(id: string, key: number, endsAt: number, isEnded: boolean): string {
+  return `insert into subscriptions (id, user_key, plan_id, started_at_ms, ends_at_ms, ended,
+    custom_limits) values ('${id}', ${key}, 'plan_a', 0, ${endsAt}, ${isEnded}, '{}')`;
+}
+
+function message(id: string, key: number, webhookId: string, status = "pending"): string {
+  return `insert into webhook_messages (id, webhook_id, user_key, realm, type, body, created_at_ms, status, attempts,
+      ended_at_ms)
+    values ('${id}', '${webhookId}', ${key}, 1, 'credits.low', '{"type":"credits.low","timestamp":""}', ${START},
+    '${status}', ${status === "pending" ? "0, null" : `1, ${START}`})`;
+}
+
 function entry(id: string, key: number, balanceId: string, delta: string): string {
   return `insert into credit_ledger (id, user_key, balance_id, pack_id, delta, reason, at_ms)
     values ('${id}', ${key}, '${balanceId}', 'pack', ${delta}, 'grant', ${START})`;
@@ -48,7 +65,13 @@ function lineThatLeft(to: string, from: string, taken: string): string {
 
 /** Books that add up: every kind of row that counts, and of row that does not. */
 const CLEAN: readonly string[] = [
-  user(1),
+  "insert into workspaces (id, name, created_at_ms) values ('ws_1', 'Books', 0)",
+  "insert into apps (id, workspace_id, name, identity_secret, created_at_ms) values ('app_1', 'ws_1', 'Books', '', 0)",
+  "insert into realms (realm, app_id, mode) values (1, 'app_1', 'live'), (2, 'app_1', 'test')",
+  webhook("whk_1", "live", false),
+  webhook("whk_gone", "live", true),
+  webhook("whk_test", "test", false),
+  user(1, END),
   counter(1, "g", "6.75", "1.25"),
   counter(1, "h", "0", "-2"),
   counter(1, "idle", "0", "0"),
@@ -70,16 +93,37 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, which come to nothing.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
+  // One event is in the sums by day.
+  `insert into daily_use_marks values (1, ${START}, 'evt_1')`,
+  `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 1, 0, 1, 0.5)`,
+  `update counters set alerted = '0.000001,5e-7,99.5,100' where user_key = 1 and group_id = 'g'`,
+  subscription("sub_1", 1, END + 1, false),
+  subscription("sub_2", 1, START, true),
+  message("whm_1", 1, "whk_1"),
+  message("whm_2", 1, "whk_gone", "delivered"),
 ];
 
 /** What a proof looks at in them. */
 export const SEEN = { users: 3, counters: 4, balances: 2, holds: 1, events: 5, undrainedBatches: 0 };
 
-const TABLES = ["journal", "credit_ledger", "credit_balances", "reservations", "events", "counters", "users"];
+const TABLES = [
+  ...[
+    "journal",
+    "credit_ledger",
+    "credit_balances",
+    "reservations",
+    "events",
+    "counters",
+    "subscriptions",
+    "users",
+  ],
+  ...["daily_use_marks", "daily_use_of_users"],
+  ...["webhook_messages", "webhooks", "realms", "apps", "workspaces"],
+];
 
-/** Puts the clean books in place of whatever stands there. */
-export async function seed(database: Database): Promise<void> {
-  await database.script([...TABLES.map((table) => `delete from ${table}`), ...CLEAN].join(";\n"));
+/** Puts books, the clean ones unless told otherwise, in place of whatever stands there. */
+export async function seed(database: Database, books: readonly string[] = CLEAN): Promise<void> {
+  await database.script([...TABLES.map((table) => `delete from ${table}`), ...books].join(";\n"));
 }
 
 /** Runs a test on a fresh store with clean books. */

@@ -49,3 +49,107 @@ document.addEventListener("submit", (event) => {
 addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
+
+/** Where the caret is in a long text. */
+const tellPlace = (area) => {
+  const place = document.getElementById(area.dataset.places);
+  if (place === null) return;
+  const before = area.value.slice(0, area.selectionStart);
+  const line = before.split("\n").length;
+  place.textContent = `Line ${line}, column ${before.length - before.lastIndexOf("\n")}`;
+};
+document.addEventListener("selectionchange", () => {
+  const area = document.activeElement;
+  if (area instanceof HTMLTextAreaElement && area.dataset.places !== undefined) tellPlace(area);
+});
+
+document.addEventListener("click", async ({ target }) => {
+  const link = target.closest?.("[data-jumps], [data-copies]");
+  if (link === null || link === undefined) return;
+  if (link.dataset.copies !== undefined) {
+    await navigator.clipboard.writeText(document.getElementById(link.dataset.copies).value);
+    link.textContent = "Copied";
+    return;
+  }
+  const area = document.querySelector(link.getAttribute("href"));
+  const at = Number(link.dataset.jumps);
+  area.setSelectionRange(at, at + 1);
+  area.focus();
+  // A caret that is moved by script does not scroll the text.
+  const lines = area.value.slice(0, at).split("\n").length;
+  area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
+});
+if (navigator.clipboard !== undefined) {
+  for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
+}
+
+/** Draws the charts of the page: bars by day, one part on top of the other. */
+const drawCharts = () => {
+  if (typeof uPlot === "undefined") return;
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+  for (const place of document.querySelectorAll("[data-chart]")) {
+    const { days, series, measure } = JSON.parse(place.dataset.chart);
+    const dollars = new Intl.NumberFormat("en-US", {
+      style: "currency",
+      currency: "USD",
+      maximumSignificantDigits: 3,
+    });
+    const shown = measure === "cents" ? (value) => dollars.format(value / 100) : (value) => String(value);
+    const onAxis = measure === "cents" ? shown : (value) => short.format(value);
+    // The topmost sum is drawn first, and each lower one over it.
+    const stacked = series.map((_, index) =>
+      days.map((_, day) => series.slice(0, index + 1).reduce((sum, { values }) => sum + values[day], 0))
+    ).reverse();
+    const bars = uPlot.paths.bars({ size: [0.8, 40], gap: 1 });
+    const axis = {
+      stroke: colour("soft"),
+      grid: { stroke: colour("line"), width: 1 },
+      ticks: { show: false },
+    };
+    place.replaceChildren();
+    const chart = new uPlot(
+      {
+        width: place.clientWidth,
+        height: 220,
+        legend: { show: false },
+        cursor: { drag: { x: false, y: false }, points: { show: false } },
+        tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
+        scales: { y: { range: (_, __, most) => [0, most <= 0 ? 1 : most * 1.05] } },
+        axes: [{
+          ...axis,
+          incrs: [1, 2, 7, 14].map((count) => count * 86_400),
+          values: (_, splits) => splits.map((at) => new Date(at * 1e3).toISOString().slice(5, 10)),
+        }, { ...axis, size: 60, values: (_, splits) => splits.map(onAxis) }],
+        series: [
+          {},
+          ...series.map(({ name }, index) => ({
+            label: name,
+            fill: colour(name === "everything else" ? "others" : `colour-${index + 1}`),
+            width: 0,
+            paths: bars,
+            points: { show: false },
+          })).reverse(),
+        ],
+        hooks: {
+          setCursor: [({ cursor }) => {
+            const { idx } = cursor;
+            place.title = idx == null ? "" : [
+              days[idx],
+              ...series.filter(({ values }) => values[idx] > 0).map(({ name, values }) =>
+                `${name}: ${shown(values[idx])}`
+              ),
+            ].join("\n");
+          }],
+        },
+      },
+      [days.map((day) => Date.parse(day) / 1000), ...stacked],
+      place,
+    );
+    new ResizeObserver(() => {
+      if (place.clientWidth !== chart.width) chart.setSize({ width: place.clientWidth, height: 220 });
+    }).observe(place);
+  }
+};
+addEventListener("DOMContentLoaded", drawCharts);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);

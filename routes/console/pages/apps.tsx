@@ -85,7 +85,9 @@ function WorkspaceSheet({ workspace, apps }: { workspace: Workspace; apps: reado
           <tr>
             <th>App</th>
             <th>Id</th>
-            <th></th>
+            <th>
+              <span class="visually-hidden">What to do</span>
+            </th>
           </tr>
         </thead>
         <tbody>

@@ -1,12 +1,48 @@
 // The whole ledger of a user's credits, page by page.
 
-import type { LedgerPage } from "../../../src/client/credits.ts";
+import type { LedgerEntry, LedgerPage } from "../../../src/client/credits.ts";
 import type { CreditBalance } from "../../../src/client/shapes.ts";
 import { aboutUser, placeOfUser, refusedPage } from "../acts/subject.tsx";
-import type { PageAt } from "../room.ts";
+import type { AppMode } from "../ask.ts";
+import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { FILE_ROWS } from "../pager.tsx";
+import type { Download, PageAt, PageRequest } from "../room.ts";
 import { LedgerTable } from "./user_sheets.tsx";
 
 const SHOWN = "100";
+const PAGE_MAX = 500;
+
+/** The newest entries as a file. */
+async function ledgerFile(
+  { ask }: PageRequest,
+  app: AppMode,
+  asked: Record<string, string | undefined>,
+): Promise<Download> {
+  const entries: LedgerEntry[] = [];
+  let cursor: string | undefined;
+  while (entries.length < FILE_ROWS) {
+    const page = await ask.app<LedgerPage>(app, "listLedger", { ...asked, limit: String(PAGE_MAX), cursor });
+    if (!page.ok) break;
+    entries.push(...page.data.entries);
+    if (page.data.nextCursor === null) break;
+    cursor = page.data.nextCursor;
+  }
+  const columns = [
+    "occurredAt",
+    "delta",
+    "reason",
+    "packId",
+    "balanceId",
+    "eventId",
+    "reservationId",
+    "notes",
+  ] as const;
+  return csvFile(
+    `ledger-${app.mode}`,
+    columns,
+    entries.slice(0, FILE_ROWS).map((entry) => columns.map((column) => entry[column])),
+  );
+}
 
 /** `/console/apps/{appId}/{mode}/users/{id}/ledger` */
 export const ledgerPage: PageAt = {
@@ -23,6 +59,7 @@ export const ledgerPage: PageAt = {
       cursor: query.get("cursor") ?? undefined,
       balanceId: query.get("balanceId") ?? undefined,
     };
+    if (wantsCsv(query)) return await ledgerFile(request, app, asked);
     const [page, listed] = await Promise.all([
       ask.app<LedgerPage>(app, "listLedger", asked),
       ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
@@ -41,6 +78,9 @@ export const ledgerPage: PageAt = {
           {entries.length === 0
             ? <p class="empty">No credits have moved yet.</p>
             : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} />}
+          <p class="hint">
+            <a href={csvQuery(query)} download>The newest 1,000 as CSV</a>
+          </p>
           <div class="pager">
             {query.has("cursor") ? <a href={path}>Newest</a> : null}
             {nextCursor === null ? null : <a href={`${path}?${next}`}>Older</a>}

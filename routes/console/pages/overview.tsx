@@ -1,46 +1,67 @@
-// An app in one mode at a glance: search, and the newest events.
+// An app in one mode at a glance: what was used today and in the last days, and the newest events.
 
-import { Time } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import type { AppMode } from "../ask.ts";
+import { appOf } from "../acts/subject.tsx";
+import { EventTable, type FeedEvent } from "../event_table.tsx";
+import { AmountText } from "../format.tsx";
+import { appPath } from "../page.tsx";
 import type { PageAt } from "../room.ts";
+import { askDailyUse, nowOf, UseChart } from "../use_chart.tsx";
 
-/** An event as the feed shows it. */
-export interface FeedEvent {
-  readonly id: string;
-  readonly endUserId: string;
-  readonly eventType: string;
-  readonly quantity: number;
-  readonly costCents: number;
-  readonly matchStatus: string;
-  readonly createdAt: string;
-}
-
-const SHOWN = 20;
+const SHOWN = 10;
+const DAYS = 30;
 
 /** `/console/apps/{appId}/{mode}` */
 export const overviewPage: PageAt = {
   path: "/console/apps/:appId/:mode",
-  async show({ ask, app }) {
-    if (app === null) throw new Error("The path names an app");
-    const feed = await ask.app<{ events: FeedEvent[] }>(app, "listEvents", { limit: String(SHOWN) });
+  async show(request) {
+    const { ask } = request;
+    const app = appOf(request);
+    const now = await nowOf(request, app);
+    const [feed, use] = await Promise.all([
+      ask.app<{ events: FeedEvent[] }>(app, "listEvents", { limit: String(SHOWN) }),
+      askDailyUse(ask, app, { now, days: DAYS, by: "event", userId: null }),
+    ]);
     const events = feed.ok ? feed.data.events : [];
+    const today = use.ok ? use.data.days.at(-1) : undefined;
     return {
       title: app.name,
+      hasCharts: true,
       content: (
         <>
           <div class="head">
             <h1>{app.name}</h1>
             <code class="soft">{app.appId}</code>
           </div>
-          <section class="sheet">
-            <h2>Newest events</h2>
-            {events.length === 0
-              ? <p class="empty">Nothing was metered yet. Events show here as your backend sends them.</p>
-              : <EventTable app={app} events={events} />}
-            <div class="pager">
-              <a href={`${appPath(app)}/events`}>All events</a>
+          {today === undefined ? null : (
+            <div class="figures">
+              <Figure value={today.events} text="events today" href={`${appPath(app)}/events`} />
+              <Figure value={today.costCents} unit="cents" text="cost today" href={`${appPath(app)}/usage`} />
+              <Figure value={today.blocked} text="tracks blocked today" href={`${appPath(app)}/refusals`} />
             </div>
+          )}
+          {!use.ok || events.length === 0 ? null : (
+            <section class="sheet">
+              <div class="head">
+                <h2>Events by day</h2>
+                <a href={`${appPath(app)}/usage`}>Use by day</a>
+              </div>
+              <UseChart use={use.data} measure="events" label={`Events of the last ${DAYS} days by kind`} />
+            </section>
+          )}
+          <section class="sheet">
+            <div class="head">
+              <h2>Newest events</h2>
+              {events.length === 0 ? null : <a href={`${appPath(app)}/events`}>All events</a>}
+            </div>
+            {events.length === 0
+              ? (
+                <p class="empty">
+                  Nothing was metered yet. Events show here as your backend sends them with a{" "}
+                  <a href={`${appPath(app)}/keys`}>key</a> of this mode; what users may do stands in the{" "}
+                  <a href={`${appPath(app)}/catalog`}>catalog</a>.
+                </p>
+              )
+              : <EventTable app={app} events={events} />}
           </section>
         </>
       ),
@@ -48,38 +69,13 @@ export const overviewPage: PageAt = {
   },
 };
 
-/** Events as a table, newest first. */
-export function EventTable({ app, events }: { app: AppMode; events: readonly FeedEvent[] }) {
+function Figure(
+  { value, unit, text, href }: { value: number; unit?: "cents"; text: string; href: string },
+) {
   return (
-    <table class="stack">
-      <thead>
-        <tr>
-          <th>When</th>
-          <th>User</th>
-          <th>Event</th>
-          <th class="number">Quantity</th>
-          <th class="number">Cents</th>
-          <th>Counted</th>
-        </tr>
-      </thead>
-      <tbody>
-        {events.map((event) => (
-          <tr>
-            <td data-label="When">
-              <Time at={event.createdAt} />
-            </td>
-            <td data-label="User">
-              <a class="row" href={userPath(app, event.endUserId)}>{event.endUserId}</a>
-            </td>
-            <td data-label="Event">{event.eventType}</td>
-            <td data-label="Quantity" class="number">{event.quantity}</td>
-            <td data-label="Cents" class="number">{event.costCents}</td>
-            <td data-label="Counted">
-              <span class={`tag ${event.matchStatus === "blocked" ? "bad" : ""}`}>{event.matchStatus}</span>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <a class="figure" href={href}>
+      <b>{unit === undefined ? <AmountText value={value} /> : <AmountText value={value} unit={unit} />}</b>
+      <span>{text}</span>
+    </a>
   );
 }

@@ -6,35 +6,22 @@ import type { CreditBalance } from "../../../src/client/shapes.ts";
 import { planName, type ShownCatalog } from "../acts/catalog.ts";
 import type { ShownSubscription, UserSubject } from "../acts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../format.tsx";
+import { eventPath, type FeedEvent, StatusTag } from "../event_table.tsx";
 import { appPath, userPath } from "../page.tsx";
+import { REASONS, type ShownRefusals } from "./refusals.tsx";
 import { mayChange, type PageRequest } from "../room.ts";
 import type { Standing } from "./standing.tsx";
 
-interface FeedEvent {
-  readonly id: string;
-  readonly eventType: string;
-  readonly quantity: number;
-  readonly costCents: number;
-  readonly matchStatus: string;
-  readonly createdAt: string;
-  readonly hasLog: boolean;
+/** An event with the beginning of its prompt. */
+interface LoggedEvent extends FeedEvent {
   readonly promptPreview: string | null;
-}
-
-interface ShownRefusal {
-  readonly event: string;
-  readonly reasons: readonly string[];
-  readonly groupIds: readonly string[];
-  readonly count: number;
-  readonly firstAt: string;
-  readonly lastAt: string;
 }
 
 /** What happened last. */
 export interface Recent {
-  readonly events: readonly FeedEvent[];
+  readonly events: readonly LoggedEvent[];
   readonly isLogging: boolean;
-  readonly refusals: readonly ShownRefusal[];
+  readonly refusals: readonly ShownRefusals[];
   readonly entries: readonly LedgerEntry[];
 }
 
@@ -44,8 +31,8 @@ const SHOWN = "20";
 export async function readRecent({ ask }: PageRequest, { app, user }: UserSubject): Promise<Recent> {
   const asked = { userId: user.userId, limit: SHOWN };
   const [feed, refusals, ledger] = await Promise.all([
-    ask.app<{ events: FeedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
-    ask.app<{ refusals: ShownRefusal[] }>(app, "listRefusals", asked),
+    ask.app<{ events: LoggedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
+    ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", asked),
     ask.app<{ entries: LedgerEntry[] }>(app, "listLedger", asked),
   ]);
   return {
@@ -205,12 +192,17 @@ export function EventsSheet(
   },
 ) {
   const hidden = hiddenPrompts(request, isLogging, consents);
-  const all = `${appPath(app)}/events?userId=${encodeURIComponent(user.userId)}`;
+  const of = `?user=${encodeURIComponent(user.userId)}`;
   return (
     <section class="sheet" aria-labelledby="events">
       <div class="head">
         <h2 id="events">Newest events</h2>
-        {events.length === 0 ? null : <a href={all}>All events</a>}
+        {events.length === 0 ? null : (
+          <span class="choices">
+            <a href={`${appPath(app)}/usage${of}`}>Use by day</a>
+            <a href={`${appPath(app)}/events${of}`}>All events</a>
+          </span>
+        )}
       </div>
       {isErasing
         ? <p class="empty">Hidden: an erasure of this person waits.</p>
@@ -233,7 +225,7 @@ export function EventsSheet(
                   <th>Event</th>
                   <th class="number">Quantity</th>
                   <th class="number">Cost</th>
-                  <th>Counted</th>
+                  <th>What became of it</th>
                   {hidden === null ? <th>Prompt</th> : null}
                 </tr>
               </thead>
@@ -241,7 +233,7 @@ export function EventsSheet(
                 {events.map((event) => (
                   <tr>
                     <td data-label="When">
-                      <a class="row" href={`${appPath(app)}/events/${encodeURIComponent(event.id)}`}>
+                      <a class="row" href={eventPath(app, event.id)}>
                         <Time at={event.createdAt} />
                       </a>
                     </td>
@@ -252,10 +244,8 @@ export function EventsSheet(
                     <td data-label="Cost" class="number">
                       <AmountText value={event.costCents} unit="cents" />
                     </td>
-                    <td data-label="Counted">
-                      <span class={`tag ${event.matchStatus === "blocked" ? "bad" : ""}`}>
-                        {event.matchStatus.replaceAll("_", " ")}
-                      </span>
+                    <td data-label="What became of it">
+                      <StatusTag status={event.matchStatus} />
                     </td>
                     {hidden === null
                       ? (
@@ -280,17 +270,6 @@ function hiddenPrompts({ ask }: PageRequest, isLogging: boolean, consents: Conse
   if (consents.prompt_logging) return "Prompts are not kept: this user opted out of prompt logging.";
   return ask.hidesPrompts ? "Prompts are hidden from your role." : null;
 }
-
-const REASON_WORDS: Readonly<Record<string, string>> = {
-  limit_reached: "limit reached",
-  reservation_headroom_exceeded: "headroom reached",
-  unmatched_event: "nothing covers the event",
-  no_subscription: "no subscription",
-  unpriced_model: "the model has no price",
-  workspace_limit_reached: "the workspace's cap is reached",
-  test_quota_exceeded: "the cap of test mode is reached",
-  ai_budget_exceeded: "the AI budget is spent",
-};
 
 /** Which limits the user met. */
 export function RefusalsSheet(
@@ -327,7 +306,7 @@ export function RefusalsSheet(
                   </td>
                   <td data-label="Event">{row.event}</td>
                   <td data-label="Reason">
-                    {row.reasons.map((reason) => REASON_WORDS[reason] ?? reason).join(", ")}
+                    {row.reasons.map((reason) => REASONS[reason] ?? reason).join(", ")}
                   </td>
                   <td data-label="Limits">{row.groupIds.map((id) => labels.get(id) ?? id).join(", ")}</td>
                   <td data-label="Times" class="number">

@@ -3,7 +3,7 @@
 
 import { type Amount, larger, numberOf } from "../amount.ts";
 import type { Context } from "../context.ts";
-import { type CreditBalance, type CreditLine, statusOf } from "../credits/credit.ts";
+import { type CreditBalance, type CreditLine, statusOf, TOLD } from "../credits/credit.ts";
 import { writeEntry } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
@@ -75,7 +75,8 @@ function mergeCopies(to: Draft, moved: CreditBalance, own: CreditBalance, contex
 function combined(survivor: CreditBalance, dropped: CreditBalance, now: number): CreditBalance {
   const used = usedOf(survivor) + usedOf(dropped);
   const held = survivor.held + dropped.held;
-  const told = survivor.told | dropped.told;
+  // What was told of either copy was told of the grant; but each has an expiry of its own.
+  const told = survivor.told | (dropped.told & ~TOLD.expired);
   const left = larger(survivor.initial - used, 0n);
   const revokedAt = survivor.revokedAt ?? (dropped.revokedAt === null ? null : now);
   if (revokedAt !== null) {

@@ -46,7 +46,10 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     );
     if (fired.length === 0) continue;
     draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
-    const window = { start: counter.windowStart, end: counter.windowEnd };
+    const isRunning = counter.windowStart === standing.window.start;
+    // Windows of one start share a counter, whose end is the latest of theirs.
+    const end = isRunning ? standing.window.end : counter.windowEnd;
+    const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {
       const reached = { group, percent, quota, current: count, window };
       draft.tell("usage.threshold_reached", context.now, thresholdData(draft.user.id, reached));

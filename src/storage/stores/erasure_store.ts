@@ -130,6 +130,14 @@ export async function deleteHistory(
     );
     removed += rows.length;
   }
+  // A merge leaves messages with the user that they were recorded for.
+  const messages = await session.query(
+    `delete from webhook_messages where id = any(array(
+       select id from webhook_messages where user_key = any($1::text::bigint[])
+       order by id limit $2::bigint for update)) returning 1`,
+    [arrayText(keys), limit],
+  );
+  removed += messages.length;
   // Settled ones are found by their owner's part of the id; open ones go with the user.
   for (const key of keys) {
     const rows = await session.query(
@@ -187,13 +195,22 @@ export async function deleteAnswersKeyed(
   );
 }
 
+/** Tables with few rows of a user, or with rows that are none of its history. */
+const OF_USERS = [
+  "subscriptions",
+  "counters",
+  "credit_balances",
+  "history_moves",
+  "idempotency",
+];
+
 /** Removes users with everything that is left of them. */
 export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   const text = arrayText(keys);
   for (const key of keys) {
     await session.query("delete from reservations where id > $1 and id < $2", reservationIdsOf(key));
   }
-  for (const table of ["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"]) {
+  for (const table of OF_USERS) {
     await session.query(`delete from ${table} where user_key = any($1::text::bigint[])`, [text]);
   }
   await session.query(

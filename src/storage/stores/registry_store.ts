@@ -271,6 +271,7 @@ async function saveCatalog(
   );
 }
 
+/** Saves a webhook. One that is enabled again starts without its failures, or the next one could disable it at once. */
 async function saveWebhook(session: Session, webhook: Webhook, version: number): Promise<void> {
   await session.query(
     `insert into webhooks (id, app_id, mode, url, events, description, disabled, secrets, created_at_ms, removed,
@@ -278,7 +279,9 @@ async function saveWebhook(session: Session, webhook: Webhook, version: number):
      values ($1, $2, $3, $4, $5, $6, $7::boolean, $8, $9::bigint, $10::boolean, $11::bigint)
      on conflict (id) do update set url = excluded.url, events = excluded.events,
        description = excluded.description, disabled = excluded.disabled, secrets = excluded.secrets,
-       removed = excluded.removed, changed_in = excluded.changed_in`,
+       removed = excluded.removed, changed_in = excluded.changed_in,
+       failing_since_ms = case when webhooks.disabled and not excluded.disabled then null
+         else webhooks.failing_since_ms end`,
     [
       webhook.webhookId,
       webhook.appId,

@@ -54,3 +54,40 @@ export async function deleteOldAnswers(
   );
   return rows.length;
 }
+
+/** Removes messages of webhooks that were delivered, or given up, up to a moment of their realm's clock each. */
+export async function deleteEndedMessages(
+  session: Session,
+  realm: number,
+  before: { readonly delivered: Millis; readonly failed: Millis },
+  limit: number,
+): Promise<number> {
+  let removed = 0;
+  for (const status of ["delivered", "failed"] as const) {
+    const rows = await session.query(
+      `delete from webhook_messages where id = any(array(
+         select id from webhook_messages where realm = $1::int and status = $2 and ended_at_ms <= $3::bigint
+         order by ended_at_ms limit $4::int for update skip locked)) returning 1`,
+      [realm, status, before[status], limit - removed],
+    );
+    removed += rows.length;
+  }
+  return removed;
+}
+
+/** Removes messages of webhooks of some apps that were removed. */
+export async function deleteMessagesOfRemoved(
+  session: Session,
+  appIds: readonly string[],
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from webhook_messages where id = any(array(
+       select m.id from webhooks w cross join lateral (
+         select id from webhook_messages where webhook_id = w.id order by id desc limit $2::int
+         for update skip locked
+       ) as m where w.removed and w.app_id = any($1::text::text[]) limit $2::int)) returning 1`,
+    [arrayText(appIds), limit],
+  );
+  return rows.length;
+}

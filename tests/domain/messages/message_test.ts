@@ -146,6 +146,19 @@ Deno.test("what fell due before a merge is told under its own id, then the merge
   assert.deepEqual(merged.map(({ id }) => id), merged.map(({ id }) => id).sort());
 });
 
+Deno.test("of two copies of a grant that became one, each tells when it expires itself", () => {
+  const from = listening();
+  const to = listening(8, "v", from);
+  from.fund("ten", 10, { externalRef: "twice", expiresAt: from.now + 60_000 });
+  to.fund("ten", 10, { externalRef: "twice", expiresAt: to.now + 600_000 });
+  from.wait(120);
+  to.wait(120);
+  from.mergeInto(to);
+  to.wait(3600).ask("settle", {});
+  const expired = to.messages.filter(({ type }) => type === "credits.expired").map(({ userKey }) => userKey);
+  assert.deepEqual(expired, [7, 8]);
+});
+
 Deno.test("a message is recorded for each listener that wants its type, with one body", () => {
   const row = (events: string[], type: MessageType) => wants({ webhookId: "whk_1", events }, type);
   assert.ok(row(["*"], "ping") && row(["credits.*"], "credits.low") && row(["ping"], "ping"));

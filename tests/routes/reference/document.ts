@@ -32,9 +32,11 @@ export function* operationObjects(): Iterable<{ path: string; method: string; op
   }
 }
 
-/** The validator of the JSON schema at a place of the document. */
+/** The validator of the schema at a place of the document, of JSON or of whatever else stands there. */
 export function validatorAt(...place: string[]): ValidateFunction {
-  const steps = [...place, "content", "application/json", "schema"];
+  // deno-lint-ignore no-explicit-any -- any part of the document
+  const { content } = place.reduce((part: any, step) => part[step], document);
+  const steps = [...place, "content", Object.keys(content)[0] as string, "schema"];
   const pointer = steps.map((step) => step.replaceAll("~", "~0").replaceAll("/", "~1")).join("/");
   return ajv.compile({ $ref: `document#/${encodeURI(pointer)}` });
 }

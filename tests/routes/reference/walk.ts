@@ -91,6 +91,7 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
   await refuse("upsertSubscription", "not_found", { body: { userId: "user_demo", planId: "plan_unknown" } });
   await record("getUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   const headers = { "x-end-user-token": token("user_demo") };
+  await record("streamUsage", { parameters: { userId: "user_demo", event: "image.render" } });
   await record("getMyUsage", { key: app.publicLive, headers });
   await refuse("getMyUsage", "forbidden", { key: app.publicLive });
   await record("getUser", { parameters: { userId: "user_demo" } });
@@ -192,7 +193,7 @@ async function walkUsers({ record, refuse, app }: Tour): Promise<void> {
 
 /** Workspaces, apps, keys, catalogs; the pages of the process. */
 export async function walkAdministration(tour: Tour): Promise<void> {
-  const { record, refuse, app } = tour;
+  const { record, refuse, app, service } = tour;
   await refuse("listWorkspaces", "invalid_key", { key: "wrong" });
   const { workspaceId } = await record("createWorkspace", { body: { name: "Acme", operationCap: 100_000 } });
   await record("changeWorkspace", { parameters: { workspaceId }, body: { aiBudgetCents: 5000 } });
@@ -215,6 +216,9 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
   await record("listAudit", { parameters: { appId, limit: "2" } });
+  service.clock.advance(1);
+  const range = { from: "2026-01-15", to: "2026-01-15" };
+  await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });

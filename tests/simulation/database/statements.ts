@@ -9,6 +9,7 @@ import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
+import { WEBHOOKS } from "./statements_webhooks.ts";
 import { VIEWS } from "./statements_views.ts";
 import type { Lock } from "./locks.ts";
 import type { Server, ServerSession } from "./server.ts";
@@ -39,7 +40,10 @@ type StatementKind =
     run(tables: SimTables, session: ServerSession, params: readonly Param[]): number | null;
   };
 
-const EVERY = [...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...VIEWS];
+const EVERY = [
+  ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
+  ...VIEWS,
+];
 
 const known = new Map<string, Statement>();
 

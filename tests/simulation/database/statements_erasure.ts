@@ -144,6 +144,11 @@ export const ERASURE: readonly Entry[] = [
       ({ id }) => (id as string) > String(after) && (id as string) < String(before),
     );
   }),
+  // Nothing adds events up here.
+  write("insert into daily_use_marks", () => 0),
+  read("select at_ms as at, event_id", () => []),
+  write("with gone as ( select day, type", () => 0),
+  write("delete from daily_use", () => 0),
   ...["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"].map((table) =>
     write(`delete from ${table} where user_key = any`, (tables, [keys]) => {
       tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number));

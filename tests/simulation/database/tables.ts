@@ -13,10 +13,12 @@ const OTHERS = [
   "apps",
   "keys",
   "catalogs",
+  "webhooks",
   "realms",
   "erasure_jobs",
   "members",
   "cells",
+  "webhooks",
   "refusals",
 ];
 

@@ -1,0 +1,294 @@
+// Watches: who waits for the next state of a user's reading, such as its usage. A turn that changes a user marks its
+// watches, and the reading is then made again, by a call like any other; so nothing is told that is not durable, and a
+// watch costs a turn one look into a map. What time or a catalog changes is found by one regular look at all watches.
+//
+// A watch holds no door: it enters its cell for each reading alone. Where the cell goes, whoever waits is told so and asks
+// the next owner. Whoever waits brings along what it has seen last, so that nothing has to be remembered between two
+// waits, or moved with the cell.
+
+import type { UserKey } from "../src/domain/ids.ts";
+import type { Catalog } from "../src/domain/plans/catalog.ts";
+import type { Millis } from "../src/domain/plans/period.ts";
+import { WATCH_LIMITS } from "../src/process/limits.ts";
+import type { Realm } from "./actor.ts";
+import { CellGone, Unavailable } from "./port.ts";
+import { visit, type VisitedTerm } from "./visit.ts";
+
+/** What identifies the state of a reading. */
+export interface Mark {
+  /** The canonical user's id. */
+  readonly id: string;
+  /** Null where nothing of the user is stored: its key may then be another one at the next reading. */
+  readonly key: UserKey | null;
+  /** Equal for equal texts. */
+  readonly digest: string;
+}
+
+/** A reading of a user. */
+export interface Reading extends Mark {
+  readonly text: string;
+  /** When time alone changes it, if nothing else does before; null for never. */
+  readonly changesAt: Millis | null;
+}
+
+/** What is watched. */
+export interface Watched {
+  readonly realm: Realm;
+  /** The canonical user's id. */
+  readonly id: string;
+  /** Tells apart different readings of one user. */
+  readonly variant: string;
+  /** Makes the reading; called inside the cell. */
+  readonly read: () => Promise<Reading>;
+}
+
+/** What a wait comes to: another state, none within the time, or the end of the user. */
+export type Next =
+  | { readonly kind: "state"; readonly reading: Reading }
+  | { readonly kind: "same" }
+  | { readonly kind: "merged" | "erased" };
+
+/** What follows from a reading for somebody who has seen another one; null: nothing, it is the same. */
+export function nextAfter(seen: Mark, reading: Reading): Next | null {
+  if (reading.id !== seen.id) return { kind: "merged" };
+  if (seen.key !== null && reading.key !== seen.key) return { kind: "erased" };
+  return reading.digest === seen.digest ? null : { kind: "state", reading };
+}
+
+interface Waiting {
+  readonly seen: Mark;
+  readonly until: number;
+  readonly resolve: (next: Next) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+interface Watch extends Watched {
+  readonly waiting: Set<Waiting>;
+  /** The last reading; null before the first. */
+  last: Pick<Reading, "id" | "key" | "digest" | "changesAt"> | null;
+  catalog: Catalog | null;
+  readAt: number;
+  isReading: boolean;
+  /** Whether something may have changed since the last reading began. */
+  isStale: boolean;
+}
+
+const SAME: Next = { kind: "same" };
+
+/** All watches of a term. */
+export class Watches {
+  readonly #term: VisitedTerm;
+  /** By realm, then by the canonical user's id, then by variant. */
+  readonly #byRealm = new Map<number, Map<string, Map<string, Watch>>>();
+  readonly #stale = new Set<Watch>();
+  #size = 0;
+  #staleTimer: ReturnType<typeof setTimeout> | undefined;
+  /** When the timer above goes off; Infinity without one. */
+  #staleAt = Infinity;
+  #lookTimer: ReturnType<typeof setInterval> | null = null;
+
+  constructor(term: VisitedTerm) {
+    this.#term = term;
+  }
+
+  /** Watches in memory. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Resolves with the first state that differs from the one that was seen, at the latest after a bounded time.
+   *
+   * @throws CellGone when the cell is not here any more
+   * @throws Unavailable when the reading failed
+   */
+  next(watched: Watched, seen: Mark): Promise<Next> {
+    if (!this.#term.isServing) return Promise.reject(new Unavailable("The term has ended"));
+    const watch = this.#of(watched);
+    return new Promise((resolve, reject) => {
+      watch.waiting.add({ seen, resolve, reject, until: performance.now() + WATCH_LIMITS.waitMs });
+      const { last } = watch;
+      // Another one waits already: where both have seen the same, there is nothing to read.
+      const isKnown = last !== null && last.digest === seen.digest && last.key === seen.key;
+      if (!isKnown) this.#markStale(watch);
+    });
+  }
+
+  /** Says that a user may have changed. */
+  touch(realm: number, id: string): void {
+    if (this.#size === 0) return;
+    const watches = this.#byRealm.get(realm)?.get(id);
+    if (watches === undefined) return;
+    for (const watch of watches.values()) this.#markStale(watch);
+  }
+
+  /** Says that everything of a user was erased. Who waits only later finds it by the user's key. */
+  endErased(realm: number, id: string): void {
+    for (const watch of this.#byRealm.get(realm)?.get(id)?.values() ?? []) {
+      for (const { resolve } of watch.waiting) resolve({ kind: "erased" });
+      watch.waiting.clear();
+      this.#remove(watch);
+    }
+  }
+
+  /** Tells whoever watches users of some realms that their cell is not here any more. */
+  dropRealms(realms: Iterable<number>): void {
+    for (const realm of realms) {
+      for (const watches of this.#byRealm.get(realm)?.values() ?? []) {
+        for (const watch of watches.values()) this.#fail(watch, new CellGone());
+      }
+    }
+  }
+
+  /** Watches in memory of a realm's users. */
+  sizeOf(realm: number): number {
+    return this.#byRealm.get(realm)?.size ?? 0;
+  }
+
+  /** Ends all watches with the term. */
+  close(fault: Error): void {
+    for (const watch of this.#all()) this.#fail(watch, fault);
+    clearTimeout(this.#staleTimer);
+  }
+
+  *#all(): Iterable<Watch> {
+    for (const byId of this.#byRealm.values()) {
+      for (const watches of byId.values()) yield* watches.values();
+    }
+  }
+
+  #of(watched: Watched): Watch {
+    const { realm, id, variant } = watched;
+    let byId = this.#byRealm.get(realm.realm);
+    if (byId === undefined) this.#byRealm.set(realm.realm, byId = new Map());
+    let watches = byId.get(id);
+    if (watches === undefined) byId.set(id, watches = new Map());
+    let watch = watches.get(variant);
+    if (watch === undefined) {
+      watch = {
+        ...watched,
+        waiting: new Set(),
+        last: null,
+        catalog: null,
+        readAt: -Infinity,
+        isReading: false,
+        isStale: false,
+      };
+      watches.set(variant, watch);
+      this.#size += 1;
+      this.#lookTimer ??= setInterval(() => this.#look(), WATCH_LIMITS.lookEveryMs);
+    }
+    return watch;
+  }
+
+  /** Forgets a watch that nobody waits for any more. */
+  #remove(watch: Watch): void {
+    const { realm, id, variant } = watch;
+    const byId = this.#byRealm.get(realm.realm);
+    const watches = byId?.get(id);
+    if (byId === undefined || watches?.get(variant) !== watch) return;
+    watches.delete(variant);
+    if (watches.size === 0) byId.delete(id);
+    if (byId.size === 0) this.#byRealm.delete(realm.realm);
+    this.#stale.delete(watch);
+    this.#size -= 1;
+    if (this.#size > 0 || this.#lookTimer === null) return;
+    clearInterval(this.#lookTimer);
+    this.#lookTimer = null;
+  }
+
+  #markStale(watch: Watch): void {
+    watch.isStale = true;
+    if (watch.isReading) return;
+    this.#stale.add(watch);
+    this.#readAt(watch.readAt + WATCH_LIMITS.readEveryMs);
+  }
+
+  /** Readings begin in a turn of the event loop of their own: whoever changed something goes on first. */
+  #readAt(at: number): void {
+    if (at >= this.#staleAt) return;
+    clearTimeout(this.#staleTimer);
+    this.#staleAt = at;
+    this.#staleTimer = setTimeout(() => this.#readStale(), Math.max(0, at - performance.now()));
+  }
+
+  /** Makes the readings that may have changed. One that was made just now waits a little. */
+  #readStale(): void {
+    this.#staleAt = Infinity;
+    const now = performance.now();
+    let nextAt = Infinity;
+    for (const watch of this.#stale) {
+      const at = watch.readAt + WATCH_LIMITS.readEveryMs;
+      if (at > now) nextAt = Math.min(nextAt, at);
+      else {
+        this.#stale.delete(watch);
+        void this.#read(watch, now);
+      }
+    }
+    if (nextAt < Infinity) this.#readAt(nextAt);
+  }
+
+  async #read(watch: Watch, now: number): Promise<void> {
+    watch.isReading = true;
+    watch.isStale = false;
+    watch.readAt = now;
+    const { realm } = watch;
+    watch.catalog = realm.catalog;
+    try {
+      const reading = await visit(this.#term, realm.cell, watch.read);
+      if (reading === null) throw new CellGone();
+      if (!this.#term.isServing) throw new Unavailable("The term has ended");
+      this.#tell(watch, reading);
+    } catch (error) {
+      this.#fail(watch, error);
+    } finally {
+      watch.isReading = false;
+    }
+    if (watch.waiting.size === 0) this.#remove(watch);
+    else if (watch.isStale) this.#markStale(watch);
+  }
+
+  #tell(watch: Watch, reading: Reading): void {
+    const { id, key, digest, changesAt } = reading;
+    watch.last = { id, key, digest, changesAt };
+    for (const waiting of watch.waiting) {
+      const next = nextAfter(waiting.seen, reading);
+      if (next === null) continue;
+      watch.waiting.delete(waiting);
+      waiting.resolve(next);
+    }
+  }
+
+  #fail(watch: Watch, error: unknown): void {
+    for (const { reject } of watch.waiting) reject(error);
+    watch.waiting.clear();
+    this.#remove(watch);
+  }
+
+  /** Finds what time or a catalog has changed, cells that are gone, and who has waited long enough. */
+  #look(): void {
+    const now = performance.now();
+    for (const watch of this.#all()) {
+      const { realm, last, waiting } = watch;
+      if (!this.#term.doors.isHere(realm.cell)) {
+        this.#fail(watch, new CellGone());
+        continue;
+      }
+      // They stand in the order in which they came.
+      for (const one of waiting) {
+        if (one.until > now) break;
+        waiting.delete(one);
+        one.resolve(SAME);
+      }
+      if (waiting.size === 0) {
+        if (!watch.isReading) this.#remove(watch);
+      } else if (last !== null && !watch.isStale && this.#hasLapsed(watch, last.changesAt)) {
+        this.#markStale(watch);
+      }
+    }
+  }
+
+  #hasLapsed({ realm, catalog }: Watch, changesAt: Millis | null): boolean {
+    return realm.catalog !== catalog || changesAt !== null && realm.now() >= changesAt;
+  }
+}

@@ -1,0 +1,47 @@
+// Pages of a list, by the limit and offset of the API's lists.
+
+/** Rows of one page. */
+export const PAGE_ROWS = 50;
+/** Rows of a list that is kept as a file: so many of the newest. */
+export const FILE_ROWS = 1_000;
+const ASK_ROWS = 100;
+const OFFSET_MAX = 10_000;
+
+/** The offset that an address names; 0 for none, or one that no list has. */
+export function offsetOf(query: URLSearchParams): number {
+  const offset = Number(query.get("offset") ?? 0);
+  return Number.isInteger(offset) && offset >= 0 && offset <= OFFSET_MAX ? offset : 0;
+}
+
+/** Links to the pages before and after. A full page may have one after it. */
+export function Pager({ query, offset, rows }: { query: URLSearchParams; offset: number; rows: number }) {
+  const to = (next: number) => {
+    const copy = new URLSearchParams(query);
+    copy.delete("as");
+    if (next <= 0) copy.delete("offset");
+    else copy.set("offset", String(next));
+    return `?${copy}`;
+  };
+  const isFull = rows >= PAGE_ROWS && offset + PAGE_ROWS <= OFFSET_MAX;
+  if (offset === 0 && !isFull) return null;
+  return (
+    <nav class="pager" aria-label="Pages">
+      {offset > 0 ? <a href={to(offset - PAGE_ROWS)} rel="prev">Newer</a> : null}
+      {isFull ? <a href={to(offset + PAGE_ROWS)} rel="next">Older</a> : null}
+    </nav>
+  );
+}
+
+/** The newest rows of a list, for a file; stops at the first page that is refused. */
+export async function newestRows<Row>(
+  page: (limit: number, offset: number) => Promise<readonly Row[] | null>,
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  while (rows.length < FILE_ROWS) {
+    const more = await page(ASK_ROWS, rows.length);
+    if (more === null) break;
+    rows.push(...more);
+    if (more.length < ASK_ROWS) break;
+  }
+  return rows;
+}

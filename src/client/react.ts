@@ -1,0 +1,94 @@
+// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later, which the page brings along: the
+// package imports "react", whatever version that is there.
+
+// @ts-types="npm:@types/react@19.3.0"
+import { useEffect, useState } from "npm:react@19.3.1";
+import type { HoldfastClient } from "./client.ts";
+import { HoldfastError } from "./errors.ts";
+import type { Usage } from "./metering_shapes.ts";
+
+/** What a component watches. */
+export interface UseUsageOptions {
+  /** Made once, outside of components or with `useMemo`; in a page with a public key and an end-user token. */
+  readonly client: Pick<HoldfastClient, "usage">;
+  /** Left out with an end-user token: the token's user. */
+  readonly userId?: string | undefined;
+  /** Lists only groups and credits whose rules cover this event. */
+  readonly event?: string | undefined;
+  /** Shown until the first state comes, such as the usage that a server rendered the page with. */
+  readonly initialUsage?: Usage | null | undefined;
+}
+
+/** The usage of a user as it is known at the moment. */
+export interface LiveUsage {
+  /** Null until the first state comes; the last known one while there is no connection. */
+  readonly usage: Usage | null;
+  /** What broke the connection, or ended the watch for good; null while all is well. */
+  readonly error: HoldfastError | null;
+  /** Whether `usage` follows every change. */
+  readonly isLive: boolean;
+}
+
+/** What is known, and of whom. */
+interface Known extends LiveUsage {
+  readonly client: unknown;
+  readonly userId: string | undefined;
+  readonly event: string | undefined;
+}
+
+/**
+ * The usage of a user, which renders the component again whenever it changes.
+ *
+ * @example
+ * ```tsx
+ * const client = createClient({ apiKey: "pk_live_...", baseUrl: "https://holdfast.example.com", endUserToken });
+ *
+ * function Left() {
+ *   const { usage, isLive } = useUsage({ client });
+ *   return <p>{usage?.counters[0]?.remaining ?? "..."} left{isLive ? "" : " (connecting)"}</p>;
+ * }
+ * ```
+ */
+export function useUsage({ client, userId, event, initialUsage = null }: UseUsageOptions): LiveUsage {
+  const [known, setKnown] = useState<Known | null>(null);
+  useEffect(() => {
+    const stop = new AbortController();
+    const add = (members: Partial<LiveUsage>) => {
+      if (stop.signal.aborted) return;
+      setKnown((before) => {
+        const same = isOf(before) ? before : { usage: null, error: null, isLive: false };
+        return { ...same, client, userId, event, ...members };
+      });
+    };
+    const isOf = (one: Known | null): one is Known =>
+      one !== null && one.client === client && one.userId === userId && one.event === event;
+    client.usage.watch(userId, (usage) => add({ usage, error: null, isLive: true }), {
+      signal: stop.signal,
+      event,
+      onConnection: ({ isLive, error }) => add(isLive ? { error: null } : { isLive, error }),
+    }).then(
+      ({ reason }) => add({ isLive: false, error: endOf(reason) }),
+      (error) => add({ isLive: false, error }),
+    );
+    return () => stop.abort();
+  }, [client, userId, event]);
+  // What is known of somebody else must not be shown for a moment either.
+  if (known === null || known.client !== client || known.userId !== userId || known.event !== event) {
+    return { usage: initialUsage, error: null, isLive: false };
+  }
+  const { usage, error, isLive } = known;
+  return { usage: usage ?? initialUsage, error, isLive };
+}
+
+const ENDS = {
+  aborted: ["The watch was ended", 0],
+  erased: ["The user was erased", 404],
+  key_revoked: ["The key was revoked", 401],
+  token_expired: ["The end-user token has expired", 403],
+} as const;
+
+/** The end of a watch as an error, with its reason as code. */
+function endOf(reason: keyof typeof ENDS): HoldfastError {
+  const [message, status] = ENDS[reason];
+  return new HoldfastError({ code: reason, status, message });
+}

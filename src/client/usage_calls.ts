@@ -1,0 +1,207 @@
+// Reading a user's usage, once or as it changes. A watch stays connected: it connects again when the connection breaks, when
+// the process that serves it stops, when its token has expired and can be replaced, and when its user becomes an alias of
+// another one, whose usage it then shows. Section 4 of beyond.md, "Live usage".
+
+import { HoldfastError } from "./errors.ts";
+import { eventsOf } from "./event_stream.ts";
+import type { Usage } from "./metering_shapes.ts";
+import { mayPass } from "./retry.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+
+/** Whether a watch is connected, and if not, why. */
+export interface WatchConnection {
+  readonly isLive: boolean;
+  /** What broke the connection; null while it is live, and where it ended in good order. */
+  readonly error: HoldfastError | null;
+}
+
+/** Options of a watch. */
+export interface WatchOptions {
+  /** Ends the watch. */
+  readonly signal?: AbortSignal | undefined;
+  /** Lists only groups and credits whose rules cover this event. */
+  readonly event?: string | undefined;
+  /** Used in place of the client's. */
+  readonly endUserToken?: CallOptions["endUserToken"];
+  /** Names the watch in the service's log. */
+  readonly requestId?: CallOptions["requestId"];
+  /** Is told when the watch becomes live, and when it is not any more and will connect again. */
+  readonly onConnection?: ((connection: WatchConnection) => void) | undefined;
+}
+
+/**
+ * Why a watch is over. `aborted`: by its signal. `token_expired`: the client has no other token; give `endUserToken` as a
+ * function to go on.
+ */
+export interface WatchEnd {
+  readonly reason: "aborted" | "erased" | "key_revoked" | "token_expired";
+}
+
+/** The calls that read usage: `usage(...)`, and `usage.watch(...)`. */
+export interface UsageCalls {
+  /**
+   * Reads the counters and credits of a user. With a public key and an end-user token leave `userId` out.
+   *
+   * @param event lists only groups whose rules cover this event
+   * @example
+   * ```ts
+   * const { counters, period } = await client.usage("user_1", "image.render");
+   * console.log(counters[0]?.remaining); // 100
+   * console.log(period?.end); // "2026-02-15T12:00:00.000Z"
+   * ```
+   */
+  (userId?: string, event?: string, call?: CallOptions): Promise<Usage>;
+
+  /**
+   * Calls `onUsage` with the usage of a user, at once and whenever it changes. The promise resolves when the watch is
+   * over. It rejects where the service refuses it, and with what `onUsage` throws; what may pass is waited for. With a
+   * public key `userId` may be undefined: the token's user.
+   *
+   * @example
+   * ```ts
+   * const stop = new AbortController();
+   * const { reason } = await client.usage.watch("user_1", ({ counters }) => {
+   *   console.log(counters[0]?.label); // "Images a month"
+   *   stop.abort();
+   * }, { signal: stop.signal });
+   * console.log(reason); // "aborted"
+   * ```
+   */
+  watch(
+    userId: string | undefined,
+    onUsage: (usage: Usage) => void,
+    options?: WatchOptions,
+  ): Promise<WatchEnd>;
+}
+
+/** The calls of a transport. */
+export function usageCallsOf(transport: Transport): UsageCalls {
+  const read = (userId?: string, event?: string, call?: CallOptions): Promise<Usage> =>
+    transport.send({ method: "GET", path: "/usage", access: "any", query: { userId, event } }, call);
+  const watch: UsageCalls["watch"] = (userId, onUsage, options = {}) =>
+    new Watch(transport, userId, onUsage, options).run();
+  return Object.assign(read, { watch });
+}
+
+/** The service says something every 15 s. */
+const SILENCE_MS = 45_000;
+
+/** What one connection came to: the reason that the service told, or null where it ended without one. */
+type Ended = WatchEnd["reason"] | "stopping" | "merged" | null;
+
+/** One watch over all its connections. */
+class Watch {
+  readonly #transport: Transport;
+  readonly #userId: string | undefined;
+  readonly #onUsage: (usage: Usage) => void;
+  readonly #options: WatchOptions;
+  /** Connections in a row that brought no state. */
+  #retry = 0;
+
+  constructor(
+    transport: Transport,
+    userId: string | undefined,
+    onUsage: (usage: Usage) => void,
+    options: WatchOptions,
+  ) {
+    this.#transport = transport;
+    this.#userId = userId;
+    this.#onUsage = onUsage;
+    this.#options = options;
+  }
+
+  async run(): Promise<WatchEnd> {
+    const { signal } = this.#options;
+    while (true) {
+      if (signal?.aborted) return { reason: "aborted" };
+      const ended = await this.#connect().catch((error) => this.#mayPass(error));
+      if (signal?.aborted) return { reason: "aborted" };
+      if (ended === "erased" || ended === "key_revoked") return { reason: ended };
+      if (ended === "token_expired" && !this.#hasFreshToken) return { reason: ended };
+      const error = ended instanceof HoldfastError ? ended : null;
+      this.#options.onConnection?.({ isLive: false, error });
+      const pauseMs = this.#pauseMs(ended, error);
+      this.#retry += 1;
+      await this.#transport.wait(pauseMs, signal).catch(() => {});
+    }
+  }
+
+  get #hasFreshToken(): boolean {
+    return this.#options.endUserToken === undefined && this.#transport.fetchesTokens;
+  }
+
+  /** A fault that may pass; throws every other one. */
+  #mayPass(error: unknown): HoldfastError | null {
+    if (this.#options.signal?.aborted) return null;
+    if (error instanceof HoldfastError && mayPass(error)) return error;
+    throw error;
+  }
+
+  /**
+   * Grows with each connection that brought nothing. Much of it is random, so that many do not come back together, as
+   * when the process stops that served them all.
+   */
+  #pauseMs(ended: Ended | HoldfastError, error: HoldfastError | null): number {
+    if (this.#retry === 0 && (ended === "merged" || ended === "token_expired")) return 0;
+    const { baseDelayMs, maxDelayMs } = this.#transport.retries;
+    const chance = Math.random();
+    if (ended === "stopping") return chance * 4 * baseDelayMs;
+    const full = Math.min(baseDelayMs * 2 ** this.#retry, maxDelayMs);
+    return (error?.retryAfterMs ?? 0) + full * (1 + chance) / 2;
+  }
+
+  /** Reads one connection to its end. */
+  async #connect(): Promise<Ended> {
+    const { signal, event, endUserToken, requestId, onConnection } = this.#options;
+    const stop = new AbortController();
+    const onAbort = () => stop.abort(signal?.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    let silence = setTimeout(onSilence, SILENCE_MS);
+    let isSilent = false;
+    function onSilence(): void {
+      isSilent = true;
+      stop.abort();
+    }
+    const onBytes = () => {
+      clearTimeout(silence);
+      silence = setTimeout(onSilence, SILENCE_MS);
+    };
+    let isOwnFault = false;
+    try {
+      const wire = {
+        method: "GET",
+        path: "/usage/stream",
+        access: "any",
+        query: { userId: this.#userId, event },
+      } as const;
+      const body = await this.#transport.openStream(wire, { endUserToken, requestId }, stop.signal);
+      let isLive = false;
+      for await (const { name, data } of eventsOf(body, stop.signal, onBytes)) {
+        if (signal?.aborted) return "aborted";
+        if (name === "end") return JSON.parse(data).reason;
+        if (name !== "usage") continue;
+        this.#retry = 0;
+        const usage = JSON.parse(data) as Usage;
+        isOwnFault = true;
+        if (!isLive) onConnection?.({ isLive: true, error: null });
+        isLive = true;
+        this.#onUsage(usage);
+        isOwnFault = false;
+      }
+      if (isSilent) throw faultOf(isSilent);
+      return null;
+    } catch (cause) {
+      if (isOwnFault || cause instanceof HoldfastError) throw cause;
+      throw faultOf(isSilent, cause);
+    } finally {
+      clearTimeout(silence);
+      signal?.removeEventListener("abort", onAbort);
+      stop.abort();
+    }
+  }
+}
+
+function faultOf(isSilent: boolean, cause?: unknown): HoldfastError {
+  const message = isSilent ? `Nothing came for ${SILENCE_MS} ms` : "The stream broke";
+  return new HoldfastError({ code: isSilent ? "timeout" : "network_error", status: 0, message, cause });
+}

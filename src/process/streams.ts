@@ -1,0 +1,265 @@
+// Streams of server-sent events: answers that go on while something changes. A stream asks its source for the next state
+// only when its reader has taken the last one and the shortest time between two states has passed. So a slow reader gets
+// the newest state and not a queue, and holds up nobody. One timer serves all streams that rest, and one look goes
+// over all of them; an idle stream costs a waiting question and a few objects.
+
+import { STREAM_LIMITS } from "./limits.ts";
+import { log, messageOf } from "./log.ts";
+
+/** Why a stream ends in good order, as its reader is told. */
+export const STREAM_ENDS = ["token_expired", "key_revoked", "merged", "erased", "stopping"] as const;
+
+export type StreamEnd = (typeof STREAM_ENDS)[number];
+
+/** What a source answers: a state as one line of text, none within its time, or the end. */
+export type StreamNext =
+  | { readonly kind: "state"; readonly text: string }
+  | { readonly kind: "same" }
+  | { readonly kind: "end"; readonly reason: StreamEnd };
+
+/** Where the states of a stream come from. */
+export interface StreamSource {
+  /** The next state that differs from the last one. A fault means that it may be asked again. */
+  next(): Promise<StreamNext>;
+  /** Why the stream may not go on, whatever the state; null where it may. */
+  endsNow(): StreamEnd | null;
+}
+
+/** What streams count; it lives as long as the process. */
+export class StreamCounts {
+  open = 0;
+  states = 0;
+  /** Streams whose reader left, or took nothing any more. */
+  left = 0;
+  readonly ended: Record<StreamEnd, number> = {
+    token_expired: 0,
+    key_revoked: 0,
+    merged: 0,
+    erased: 0,
+    stopping: 0,
+  };
+}
+
+const ENCODER = new TextEncoder();
+const COMMENT = ENCODER.encode(":\n\n");
+
+/** All open streams of a process. */
+export class Streams {
+  readonly counts: StreamCounts;
+  readonly #open = new Set<Stream>();
+  /** Streams that sent a state just now, in the order in which they did. */
+  readonly #resting = new Set<Stream>();
+  /** Streams whose source has failed. */
+  readonly #troubled = new Set<Stream>();
+  /** Questions that no stream waits for any more. */
+  #orphans = 0;
+  #isEnding = false;
+  #restTimer: ReturnType<typeof setTimeout> | null = null;
+  #lookTimer: ReturnType<typeof setInterval> | null = null;
+
+  constructor(counts: StreamCounts = new StreamCounts()) {
+    this.counts = counts;
+  }
+
+  /** Whether another stream may be opened. */
+  get hasRoom(): boolean {
+    const open = this.#open.size;
+    return open < STREAM_LIMITS.openMax && open + this.#orphans < STREAM_LIMITS.openMax * 2;
+  }
+
+  /** Whether all streams were ended, and none begins any more. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  /**
+   * Opens a stream.
+   *
+   * @param event the name of the event that carries a state
+   * @param first the first state
+   */
+  open(event: string, first: string, source: StreamSource): ReadableStream<Uint8Array> {
+    const stream = new Stream(this, event, source);
+    const body = new ReadableStream<Uint8Array>(stream, { highWaterMark: 1 });
+    this.#open.add(stream);
+    this.counts.open = this.#open.size;
+    this.#lookTimer ??= setInterval(() => this.#look(), STREAM_LIMITS.lookEveryMs);
+    stream.send(first);
+    if (this.#isEnding) stream.end("stopping");
+    return body;
+  }
+
+  /** Ends every stream; one that begins later ends at once. */
+  endAll(): void {
+    this.#isEnding = true;
+    for (const stream of this.#open) stream.end("stopping");
+  }
+
+  /** Lets a stream rest until it may send another state. */
+  rest(stream: Stream): void {
+    this.#resting.add(stream);
+    this.#restTimer ??= setTimeout(() => this.#wake(), STREAM_LIMITS.stateEveryMs);
+  }
+
+  trouble(stream: Stream): void {
+    this.#troubled.add(stream);
+  }
+
+  /** Forgets a stream that has ended. */
+  remove(stream: Stream): void {
+    if (!this.#open.delete(stream)) return;
+    this.counts.open = this.#open.size;
+    this.#resting.delete(stream);
+    this.#troubled.delete(stream);
+    if (this.#open.size > 0) return;
+    if (this.#lookTimer !== null) clearInterval(this.#lookTimer);
+    if (this.#restTimer !== null) clearTimeout(this.#restTimer);
+    this.#lookTimer = this.#restTimer = null;
+  }
+
+  /** Counts a question whose stream ends while it is under way; to be taken back when it is answered. */
+  orphan(by: 1 | -1): void {
+    this.#orphans += by;
+  }
+
+  #wake(): void {
+    this.#restTimer = null;
+    const now = performance.now();
+    for (const stream of this.#resting) {
+      const leftMs = stream.mayAskAt - now;
+      if (leftMs > 0) {
+        this.#restTimer = setTimeout(() => this.#wake(), leftMs);
+        return;
+      }
+      this.#resting.delete(stream);
+      stream.ask();
+    }
+  }
+
+  #look(): void {
+    const now = performance.now();
+    for (const stream of this.#open) stream.look(now);
+    for (const stream of this.#troubled) {
+      if (stream.mayAskAt > now) continue;
+      this.#troubled.delete(stream);
+      stream.ask();
+    }
+  }
+}
+
+/** One open stream; the source of its body. */
+class Stream implements UnderlyingDefaultSource<Uint8Array> {
+  /** The moment from which on another state may be asked for: none before the first one was sent. */
+  mayAskAt = Infinity;
+  readonly #streams: Streams;
+  readonly #event: string;
+  readonly #source: StreamSource;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  #isOpen = true;
+  #isAsking = false;
+  /** When it last said that it lives. */
+  #commentedAt = performance.now();
+  /** When its reader was last seen to have taken everything. */
+  #readAt = performance.now();
+  /** Since when the source has failed; 0 while it answers. */
+  #failingSince = 0;
+
+  constructor(streams: Streams, event: string, source: StreamSource) {
+    this.#streams = streams;
+    this.#event = event;
+    this.#source = source;
+  }
+
+  start(controller: ReadableStreamDefaultController<Uint8Array>): void {
+    this.#controller = controller;
+  }
+
+  /** The reader has taken what there was. */
+  pull(): void {
+    this.ask();
+  }
+
+  /** The reader has left. */
+  cancel(): void {
+    if (!this.#isOpen) return;
+    this.#streams.counts.left += 1;
+    this.#close();
+  }
+
+  /** Asks for the next state where there is room for it. */
+  ask(): void {
+    if (!this.#isOpen || this.#isAsking || !this.#hasRoom || performance.now() < this.mayAskAt) return;
+    this.#isAsking = true;
+    this.#source.next().then((next) => this.#answered(next), (error) => this.#failed(error));
+  }
+
+  send(text: string): void {
+    this.#controller.enqueue(ENCODER.encode(`event: ${this.#event}\ndata: ${text}\n\n`));
+    this.#streams.counts.states += 1;
+    this.mayAskAt = performance.now() + STREAM_LIMITS.stateEveryMs;
+    this.#streams.rest(this);
+  }
+
+  /** Tells the reader why, and ends. */
+  end(reason: StreamEnd): void {
+    if (!this.#isOpen) return;
+    this.#controller.enqueue(ENCODER.encode(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`));
+    this.#controller.close();
+    this.#streams.counts.ended[reason] += 1;
+    this.#close();
+  }
+
+  /** Looks at what ends a stream beside its source, and says that it lives. */
+  look(now: number): void {
+    const reason = this.#source.endsNow();
+    if (reason !== null) return this.end(reason);
+    if (this.#hasRoom) {
+      this.#readAt = now;
+      if (now - this.#commentedAt < STREAM_LIMITS.commentEveryMs) return;
+      this.#commentedAt = now;
+      this.#controller.enqueue(COMMENT);
+    } else if (now - this.#readAt >= STREAM_LIMITS.readerGoneMs) {
+      this.#controller.error(new Error("The reader takes nothing"));
+      this.cancel();
+    }
+  }
+
+  get #hasRoom(): boolean {
+    return (this.#controller.desiredSize ?? 0) > 0;
+  }
+
+  #answered(next: StreamNext): void {
+    if (!this.#isHeard()) return;
+    this.#failingSince = 0;
+    if (next.kind === "end") return this.end(next.reason);
+    const reason = this.#source.endsNow();
+    if (reason !== null) return this.end(reason);
+    if (next.kind === "state") this.send(next.text);
+    else this.ask();
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#isHeard()) return;
+    const now = performance.now();
+    if (this.#failingSince === 0) {
+      this.#failingSince = now;
+      log("debug", "A stream has no answer from its source", { error: messageOf(error) });
+    }
+    if (now - this.#failingSince >= STREAM_LIMITS.ownerGoneMs) return this.end("stopping");
+    this.mayAskAt = now + STREAM_LIMITS.askAgainMs;
+    this.#streams.trouble(this);
+  }
+
+  /** Whether anybody still waits for an answer that has come. */
+  #isHeard(): boolean {
+    this.#isAsking = false;
+    if (!this.#isOpen) this.#streams.orphan(-1);
+    return this.#isOpen;
+  }
+
+  #close(): void {
+    this.#isOpen = false;
+    if (this.#isAsking) this.#streams.orphan(1);
+    this.#streams.remove(this);
+  }
+}

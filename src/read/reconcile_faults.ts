@@ -1,0 +1,82 @@
+// What the proof of the books finds beside wrong sums, as queries for a range of users: something open that is due later
+// than it should be, marks that make no sense, messages that belong nowhere. Each answers user_key, user_id, kind and text.
+
+import { TOLD } from "../domain/credits/credit.ts";
+
+export type FaultKind = "due" | "alerted" | "told" | "message";
+
+/** A column above the first parameter of a query and up to the second. */
+export function inRange(column: string): string {
+  return `${column} > $1::bigint and ${column} <= $2::bigint`;
+}
+
+// What is open falls due: a user that is due later, or never, would not be settled by sweeps. One line a user is enough.
+
+export const DUE = `
+  select distinct on (user_key) user_key, id as user_id, 'due' as kind,
+    coalesce('due at ' || due_at_ms || ' ms', 'never due') || ', but ' || what || ' ' || to_json(part.of_id)::text ||
+    ' at ' || at_ms || ' ms' as text
+  from (
+    select user_key, 'a hold lapses:' as what, id as of_id, expires_at_ms as at_ms from reservations
+      where status = 'held' and ${inRange("user_key")}
+    union all
+    select user_key, 'a subscription ends:', id, ends_at_ms from subscriptions
+      where not ended and ends_at_ms is not null and ${inRange("user_key")}
+    union all
+    select user_key, 'credits expire:', id, expires_at_ms from credit_balances
+      where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
+        and ${inRange("user_key")}
+  ) part
+  join users on key = user_key
+  where due_at_ms is null or due_at_ms > at_ms
+  order by user_key, at_ms, of_id`;
+
+// Marks of what was told: percents on counters, and the sum of three bits on balances.
+
+const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
+
+export const MARKS = `
+  select user_key, (select id from users where key = part.user_key) as user_id, kind, text from (
+    select user_key, 'alerted' as kind, 'counter ' || to_json(group_id)::text || ' of plan ' ||
+      to_json(plan_id)::text || ' from ' || window_start_ms || ' ms: alerted ' || to_json(alerted)::text ||
+      ', but these are percents above 0 and up to 100, none twice' as text
+    from counters
+    where alerted is not null and ${inRange("user_key")} and not case
+      when alerted ~ '^${PERCENTS}(,${PERCENTS})*$' then (
+        select bool_and(percent::numeric > 0 and percent::numeric <= 100)
+          and count(*) = count(distinct percent::numeric)
+        from unnest(string_to_array(alerted, ',')) percent)
+      else false
+    end
+    union all
+    select user_key, 'told', 'credit balance ' || to_json(id)::text || ': told ' || told || case
+        when told between 0 and 7 then ', which says that it expired, but it never does'
+        else ', but that is a sum of 1, 2 and 4'
+      end
+    from credit_balances
+    where (told not between 0 and 7 or ((told & ${TOLD.expired}) <> 0 and expires_at_ms is null)) and ${
+  inRange("user_key")
+}
+  ) part
+  order by user_key, kind, text`;
+
+// Messages: each is for a webhook of its user's app and mode, and tells what its type says. A webhook that was removed
+// keeps its row.
+
+export const MESSAGES = `
+  select user_key, user_id, 'message' as kind, 'message ' || to_json(id)::text || ': ' || fault as text from (
+    select m.id, m.user_key, u.id as user_id, case
+      when m.realm <> u.realm then 'realm ' || m.realm || ', but its user is of realm ' || u.realm
+      when not exists (
+        select from webhooks w join realms r on r.app_id = w.app_id and r.mode = w.mode
+        where w.id = m.webhook_id and r.realm = m.realm
+      ) then 'its app and mode have no webhook ' || to_json(m.webhook_id)::text
+      when not starts_with(m.body, '{"type":"' || m.type || '",')
+        then 'type ' || to_json(m.type)::text || ', but its body begins ' || to_json(left(m.body, 50))::text
+      when m.status = 'delivered' and m.attempts = 0 then 'delivered without an attempt'
+    end as fault
+    from webhook_messages m join users u on u.key = m.user_key
+    where ${inRange("m.user_key")}
+  ) part
+  where fault is not null
+  order by user_key, id`;

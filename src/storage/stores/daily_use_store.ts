@@ -1,0 +1,129 @@
+// Adding events up by day, and taking users out of the sums. A step takes the events behind a realm's mark in the order of time and id, adds them to the
+// sums and moves the mark, in one transaction: each event is in the sums exactly once. That needs events to reach the
+// table in that order, which they do: a realm has one owner at a time, whose clock never goes back (rule 16 of the
+// cluster's design), and the journal keeps the order of turns.
+
+import type { UserKey } from "../../domain/ids.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { arrayText, type Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** The last event of a realm that is in its sums, by time and id. */
+export interface DailyUseMark {
+  readonly at: Millis;
+  readonly eventId: string;
+}
+
+/** Keeps every other change of a realm's sums away until the end of the transaction; answers how far they go. */
+async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMark> {
+  await session.query(
+    "insert into daily_use_marks (realm, at_ms, event_id) values ($1::int, -1, '') on conflict (realm) do nothing",
+    [realm],
+  );
+  const [mark] = await session.query<DailyUseMark>(
+    `select at_ms as at, event_id as "eventId" from daily_use_marks where realm = $1::int for update`,
+    [realm],
+  );
+  return mark as DailyUseMark;
+}
+
+const DAY_MS = 86_400_000;
+
+const COLUMNS = "events, blocked, quantity, cost_cents";
+const ADD = ["events", "blocked", "quantity", "cost_cents"]
+  .map((column) => `${column} = kept.${column} + excluded.${column}`).join(", ");
+const TOTALS = "sum(events), sum(blocked), sum(quantity), sum(cost_cents)";
+const TOTALS_NAMED = `sum(events) as events, sum(blocked) as blocked, sum(quantity) as quantity,
+  sum(cost_cents) as cost_cents`;
+const TAKE = ["events", "blocked", "quantity", "cost_cents"]
+  .map((column) => `${column} = d.${column} - sums.${column}`).join(", ");
+
+/** Released holds used nothing, and blocked calls are counted apart. */
+const ADD_UP = `
+  with taken as materialized (
+    select id, user_key, type, quantity, cost_cents, match_status, created_at_ms from events
+    where realm = $1::int and (created_at_ms, id) > ($2::bigint, $3::text) and created_at_ms < $4::bigint
+    order by created_at_ms, id limit $5::int
+  ), sums as materialized (
+    select (created_at_ms / ${DAY_MS})::int as day, user_key, type,
+      count(*) filter (where match_status <> 'blocked') as events,
+      count(*) filter (where match_status = 'blocked') as blocked,
+      coalesce(sum(quantity) filter (where match_status <> 'blocked'), 0) as quantity,
+      coalesce(sum(cost_cents) filter (where match_status <> 'blocked'), 0) as cost_cents
+    from taken where match_status <> 'released' group by 1, 2, 3
+  ), of_users as (
+    insert into daily_use_of_users as kept (realm, user_key, day, type, ${COLUMNS})
+    select $1::int, user_key, day, type, ${COLUMNS} from sums order by user_key, day, type
+    on conflict (user_key, day, type) do update set ${ADD}
+  ), of_types as (
+    insert into daily_use as kept (realm, day, type, ${COLUMNS})
+    select $1::int, day, type, ${TOTALS} from sums group by day, type
+    union all select $1::int, day, '', ${TOTALS} from sums group by day
+    on conflict (realm, day, type) do update set ${ADD}
+  ), last as (
+    select created_at_ms, id from taken order by created_at_ms desc, id desc limit 1
+  ), moved as (
+    update daily_use_marks set at_ms = last.created_at_ms, event_id = last.id from last where realm = $1::int
+  )
+  select count(*) as events from taken`;
+
+/**
+ * Adds the next events of a realm to its sums.
+ *
+ * @param before events of this moment and later ones are left out: one that is being decided may come before them
+ * @returns how many; fewer than the limit when none are left
+ */
+export async function addUpDailyUse(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const { at, eventId } = await lockDailyUse(session, realm);
+  const [row] = await session.query<{ events: number }>(ADD_UP, [realm, at, eventId, before, limit]);
+  return row?.events ?? 0;
+}
+
+/** Those of some realms that have events behind their marks. */
+export async function listUnadded(reader: Reader, realms: readonly number[]): Promise<number[]> {
+  const rows = await reader.query<{ realm: number }>(
+    `select named.realm from unnest($1::text::int[]) as named(realm)
+     left join daily_use_marks m on m.realm = named.realm
+     where exists (select 1 from events e where e.realm = named.realm
+       and (e.created_at_ms, e.id) > (coalesce(m.at_ms, -1), coalesce(m.event_id, '')))`,
+    [arrayText(realms)],
+  );
+  return rows.map(({ realm }) => realm);
+}
+
+/**
+ * Takes users out of a realm's sums. The name of a kind of event may name a person, so what they alone had is gone.
+ * Until the end of the transaction nothing is added; whoever adds later finds no event of these users any more.
+ */
+export async function removeDailyUse(
+  session: Session,
+  realm: number,
+  keys: readonly UserKey[],
+): Promise<void> {
+  await lockDailyUse(session, realm);
+  const text = arrayText(keys);
+  await session.query(
+    `with gone as (
+       select day, type, ${COLUMNS} from daily_use_of_users where user_key = any($2::text::bigint[])
+     ), sums as (
+       select day, type, ${TOTALS_NAMED} from gone group by day, type
+       union all select day, '', ${TOTALS_NAMED} from gone group by day
+     )
+     update daily_use d set ${TAKE} from sums
+     where d.realm = $1::int and d.day = sums.day and d.type = sums.type`,
+    [realm, text],
+  );
+  await session.query(
+    `delete from daily_use d using daily_use_of_users gone
+     where gone.user_key = any($2::text::bigint[]) and d.realm = $1::int and d.day = gone.day
+       and d.type in (gone.type, '') and d.events = 0 and d.blocked = 0`,
+    [realm, text],
+  );
+  await session.query("delete from daily_use_of_users where user_key = any($1::text::bigint[])", [text]);
+}

@@ -1,0 +1,261 @@
+// Messages of webhooks as their sender sees them: which may go next, and what came of attempts. Each user's messages to a
+// webhook are a lane, in which the earliest pending one goes first. The ids of a merged user share a lane: what was
+// recorded for the alias goes before whatever came after the merge.
+//
+// A webhook may have millions of pending messages, so every read is bounded. Lanes are found one by one in the order of
+// an index, and messages that failed before by the time of their next attempt.
+
+import type { UserKey } from "../../domain/ids.ts";
+import type { WebhookMessage } from "../../domain/messages/message.ts";
+import type { Millis } from "../../domain/plans/period.ts";
+import { WEBHOOK_MESSAGES } from "../rows/message_rows.ts";
+import { arrayText, type Session } from "../database.ts";
+import type { MessageStatus } from "./webhook_store.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** A message as its sender needs it. */
+export interface StoredMessage {
+  readonly id: string;
+  readonly webhookId: string;
+  /** Null for a message outside every order. */
+  readonly userKey: UserKey | null;
+  readonly realm: number;
+  readonly body: string;
+  readonly status: MessageStatus;
+  /** Attempts of the schedule that failed. */
+  readonly failures: number;
+  /** Real time; 0 for at once. */
+  readonly nextAttemptAt: Millis;
+}
+
+/** What came of an attempt. Null members of the schedule stay as they are. */
+export interface AttemptOutcome {
+  readonly messageId: string;
+  /** Null for an attempt that failed and is followed by another, or that changes nothing. */
+  readonly status: Exclude<MessageStatus, "pending"> | null;
+  readonly failures: number | null;
+  readonly nextAttemptAt: Millis | null;
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  /** On the realm's clock. */
+  readonly endedAt: Millis;
+}
+
+const COLUMNS =
+  `m.id, m.webhook_id as "webhookId", m.user_key as "userKey", m.realm, m.body, m.status, m.failures,
+  m.next_attempt_at_ms as "nextAttemptAt"`;
+
+/** Users with pending messages to a webhook, in the order of their keys after one of them. */
+export async function listLanes(
+  reader: Reader,
+  webhookId: string,
+  after: UserKey,
+  limit: number,
+): Promise<UserKey[]> {
+  const next = (cursor: string) =>
+    `select m.user_key from webhook_messages m
+     where m.webhook_id = $1 and m.status = 'pending' and m.user_key > ${cursor} order by m.user_key limit 1`;
+  const rows = await reader.query<{ key: UserKey }>(
+    `with recursive lanes(user_key, place) as (
+       (select user_key, 1 from (${next("$2::bigint")}) as first)
+       union all
+       select (${
+      next("l.user_key")
+    }), l.place + 1 from lanes l where l.user_key is not null and l.place < $3::int
+     ) select user_key as key from lanes where user_key is not null`,
+    [webhookId, after, limit],
+  );
+  return rows.map(({ key }) => key);
+}
+
+/** The message that goes first in the lane of each of some users; a lane with nothing pending has none. */
+export function headsOf(
+  reader: Reader,
+  webhookId: string,
+  users: readonly UserKey[],
+): Promise<StoredMessage[]> {
+  return reader.query<StoredMessage>(
+    `with lanes as (
+       select distinct coalesce(u.merged_into, u.key) as key
+       from unnest($2::text::bigint[]) as asked(key) join users u on u.key = asked.key
+     )
+     select head.* from lanes cross join lateral (
+       select first.* from (
+         select lanes.key union all select a.key from users a where a.merged_into = lanes.key
+       ) as owner(key) cross join lateral (
+         select ${COLUMNS} from webhook_messages m
+         where m.webhook_id = $1 and m.user_key = owner.key and m.status = 'pending' order by m.id limit 1
+       ) as first order by first.id limit 1
+     ) as head order by head.id`,
+    [webhookId, arrayText(users)],
+  );
+}
+
+/** Pending messages outside every order, in the order of their ids after one of them. */
+export function listLoose(
+  reader: Reader,
+  webhookId: string,
+  after: string,
+  limit: number,
+): Promise<StoredMessage[]> {
+  return reader.query<StoredMessage>(
+    `select ${COLUMNS} from webhook_messages m
+     where m.webhook_id = $1 and m.user_key is null and m.status = 'pending' and m.id > $2
+     order by m.id limit $3::int`,
+    [webhookId, after, limit],
+  );
+}
+
+/** Messages that failed before and go first in their lanes, by the times of their next attempts. */
+export function listRetries(reader: Reader, webhookId: string, limit: number): Promise<StoredMessage[]> {
+  return reader.query<StoredMessage>(
+    `select ${COLUMNS} from webhook_messages m left join users u on u.key = m.user_key
+     where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0 and not exists (
+       select 1 from (
+         select coalesce(u.merged_into, u.key)
+         union all select a.key from users a where a.merged_into = coalesce(u.merged_into, u.key)
+       ) as owner(key) join webhook_messages e
+         on e.webhook_id = m.webhook_id and e.user_key = owner.key and e.status = 'pending' and e.id < m.id)
+     order by m.next_attempt_at_ms limit $2::int`,
+    [webhookId, limit],
+  );
+}
+
+/** Some messages, whatever became of them. */
+export function findMessages(reader: Reader, ids: readonly string[]): Promise<StoredMessage[]> {
+  return reader.query<StoredMessage>(
+    `select ${COLUMNS} from webhook_messages m where m.id = any($1::text::text[])`,
+    [arrayText(ids)],
+  );
+}
+
+/** Lets messages that wait for another attempt go at once; answers how many, fewer than the limit when none are left. */
+export async function hurryRetries(
+  session: Session,
+  webhookId: string,
+  now: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `update webhook_messages set next_attempt_at_ms = $2::bigint where id = any(array(
+       select id from webhook_messages
+       where webhook_id = $1 and status = 'pending' and failures > 0 and next_attempt_at_ms > $2::bigint
+       order by next_attempt_at_ms limit $3::int for update skip locked)) returning 1`,
+    [webhookId, now, limit],
+  );
+  return rows.length;
+}
+
+/** Records messages that are told outside of a turn; the transaction is that of what they tell of. */
+export async function insertMessages(session: Session, messages: readonly WebhookMessage[]): Promise<void> {
+  for (const message of messages) {
+    await session.query(
+      `insert into webhook_messages (${WEBHOOK_MESSAGES.columns.join(", ")})
+       values ($1, $2, $3::bigint, $4::int, $5, $6, $7::bigint)`,
+      [
+        message.id,
+        message.webhookId,
+        message.userKey,
+        message.realm,
+        message.type,
+        message.body,
+        message.createdAt,
+      ],
+    );
+  }
+}
+
+/** Writes what came of attempts. A message that was delivered stays delivered; one that is gone stays gone. */
+export async function saveOutcomes(session: Session, outcomes: readonly AttemptOutcome[]): Promise<void> {
+  const ids = arrayText(outcomes.map(({ messageId }) => messageId));
+  // An erasure removes messages in the same order, so that neither waits for the other.
+  await session.query(
+    "select 1 from webhook_messages where id = any($1::text::text[]) order by id for update",
+    [
+      ids,
+    ],
+  );
+  await session.query(
+    `update webhook_messages m set attempts = m.attempts + 1,
+       status = case when ${ENDS} then o.status else m.status end,
+       ended_at_ms = case when ${ENDS} then o.ended_at_ms else m.ended_at_ms end,
+       failures = case when m.status = 'pending' then coalesce(o.failures, m.failures) else m.failures end,
+       next_attempt_at_ms = case when m.status = 'pending'
+         then coalesce(o.next_attempt_at_ms, m.next_attempt_at_ms) else m.next_attempt_at_ms end,
+       last_status = o.last_status, last_error = o.last_error
+     from unnest($1::text::text[], $2::text::text[], $3::text::int[], $4::text::bigint[], $5::text::int[],
+       $6::text::text[], $7::text::bigint[])
+       as o(id, status, failures, next_attempt_at_ms, last_status, last_error, ended_at_ms)
+     where m.id = o.id`,
+    [
+      ids,
+      arrayText(outcomes.map(({ status }) => status)),
+      arrayText(outcomes.map(({ failures }) => failures)),
+      arrayText(outcomes.map(({ nextAttemptAt }) => nextAttemptAt)),
+      arrayText(outcomes.map(({ lastStatus }) => lastStatus)),
+      arrayText(outcomes.map(({ lastError }) => lastError)),
+      arrayText(outcomes.map(({ endedAt }) => endedAt)),
+    ],
+  );
+}
+
+/** Whether an outcome ends its message: once only, but a delivery that was asked for ends what was given up before. */
+const ENDS =
+  "(m.status = 'pending' and o.status is not null or m.status = 'failed' and o.status = 'delivered')";
+
+/** What the last attempts say of a webhook. */
+export interface WebhookHealth {
+  readonly webhookId: string;
+  /** Real time; null where none succeeded. */
+  readonly succeededAt: Millis | null;
+  /** Real time; null where none failed after the last success. */
+  readonly failedAt: Millis | null;
+}
+
+/** Notes how the last attempts of webhooks went; answers since when each has only failed. */
+export function saveHealth(
+  session: Session,
+  health: readonly WebhookHealth[],
+): Promise<{ readonly webhookId: string; readonly failingSince: Millis | null }[]> {
+  return session.query(
+    `update webhooks w set last_success_at_ms = greatest(w.last_success_at_ms, h.succeeded_at_ms),
+       failing_since_ms = case when h.succeeded_at_ms is null
+         then coalesce(w.failing_since_ms, h.failed_at_ms) else h.failed_at_ms end
+     from unnest($1::text::text[], $2::text::bigint[], $3::text::bigint[])
+       as h(id, succeeded_at_ms, failed_at_ms)
+     where w.id = h.id returning w.id as "webhookId", w.failing_since_ms as "failingSince"`,
+    [
+      arrayText(health.map(({ webhookId }) => webhookId)),
+      arrayText(health.map(({ succeededAt }) => succeededAt)),
+      arrayText(health.map(({ failedAt }) => failedAt)),
+    ],
+  );
+}
+
+/** What waits for delivery to a webhook. */
+export interface Backlog {
+  readonly webhookId: string;
+  /** Counted up to a limit. */
+  readonly pending: number;
+  /** When the oldest was recorded, on its realm's clock; null where none is pending. */
+  readonly oldestAt: Millis | null;
+}
+
+/** What waits for delivery to some webhooks. */
+export function readBacklogs(
+  reader: Reader,
+  webhookIds: readonly string[],
+  limit: number,
+): Promise<Backlog[]> {
+  return reader.query<Backlog>(
+    `select w.id as "webhookId",
+       (select count(*)::int from (
+          select 1 from webhook_messages m where m.webhook_id = w.id and m.status = 'pending' limit $2::int
+        ) as some) as pending,
+       (select m.created_at_ms from webhook_messages m
+        where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1) as "oldestAt"
+     from unnest($1::text::text[]) as w(id)`,
+    [arrayText(webhookIds), limit],
+  );
+}

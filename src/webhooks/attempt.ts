@@ -1,0 +1,248 @@
+// One attempt over the network: looks the name up, sees that the address may be called, signs, sends to that very address,
+// and reads as much of the answer as is worth a connection that can be used again. Standard Webhooks says how a message
+// is signed and which headers it has.
+
+import { lookup } from "node:dns/promises";
+import {
+  Agent as HttpAgent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as requestHttp,
+} from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import { Webhook } from "standardwebhooks";
+import { SENDER_LIMITS } from "../process/limits.ts";
+import { hostOf, isAddress, isPublicAddress, urlFault } from "./address.ts";
+import type { Attempt, AttemptResult } from "./transport.ts";
+
+/** What attempts need of their surroundings. */
+export interface Surroundings {
+  /** Whether `http` and addresses of private networks may be used. */
+  readonly allowsPrivate: boolean;
+  /** The time for a whole attempt. */
+  readonly answerMs: number;
+  /** The addresses of a name. */
+  resolve(name: string): Promise<readonly string[]>;
+  /** Whether an address may be called. */
+  mayCall(address: string): boolean;
+  /** Certificates of authorities, in place of those that the system trusts. */
+  readonly ca?: string;
+}
+
+/** The network as it is. */
+export function realSurroundings(allowsPrivate: boolean): Surroundings {
+  return {
+    allowsPrivate,
+    answerMs: SENDER_LIMITS.answerMs,
+    resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
+    mayCall: (address) => allowsPrivate || isPublicAddress(address),
+  };
+}
+
+/** A fault that ends an attempt, in words for the customer. */
+class Fault extends Error {}
+
+/** Makes attempts, with connections that are kept. */
+export class Caller {
+  readonly #surroundings: Surroundings;
+  readonly #https: HttpsAgent;
+  readonly #http: HttpAgent;
+
+  constructor(surroundings: Surroundings) {
+    this.#surroundings = surroundings;
+    const { ca } = surroundings;
+    const options = { keepAlive: true, maxFreeSockets: SENDER_LIMITS.idleConnectionsMax };
+    this.#http = new HttpAgent(options);
+    this.#https = new HttpsAgent(ca === undefined ? options : { ...options, ca });
+  }
+
+  /** Makes an attempt; a signal that ends it makes it reject. */
+  async attempt(attempt: Attempt, signal: AbortSignal): Promise<AttemptResult> {
+    const { answerMs } = this.#surroundings;
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), answerMs);
+    try {
+      const status = await this.#send(attempt, AbortSignal.any([signal, deadline.signal]));
+      return { status, fault: faultOfStatus(status) };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (deadline.signal.aborted) return { status: null, fault: `no answer within ${answerMs / 1000} s` };
+      return { status: null, fault: textOf(error) };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Closes the connections that are kept. */
+  close(): void {
+    this.#http.destroy();
+    this.#https.destroy();
+  }
+
+  /** Sends to the first address that can be connected to; answers the status. */
+  async #send(attempt: Attempt, ends: AbortSignal): Promise<number> {
+    const url = new URL(attempt.url);
+    const headers = headersOf(attempt, url);
+    let fault: unknown = new Fault("the name has no address");
+    for (const address of await until(ends, this.#addressesOf(url))) {
+      try {
+        return await this.#sendTo(address, url, headers, attempt.body, ends);
+      } catch (error) {
+        if (ends.aborted || !NOT_CONNECTED.has(codeOf(error))) throw error;
+        fault = error;
+      }
+    }
+    throw fault;
+  }
+
+  /** The addresses that a URL stands for, all of which may be called. */
+  async #addressesOf(url: URL): Promise<readonly string[]> {
+    const { allowsPrivate, resolve, mayCall } = this.#surroundings;
+    const fault = urlFault(url.href, allowsPrivate);
+    if (fault !== null) throw new Fault(`the URL ${fault}`);
+    const host = hostOf(url);
+    const addresses = isAddress(host) ? [host] : await resolve(host);
+    if (!addresses.every(mayCall)) throw new Fault("the name stands for a private address");
+    return addresses;
+  }
+
+  /** Sends on a connection to an address; answers the status once the answer is read, or as much of it as is worth it. */
+  async #sendTo(
+    address: string,
+    url: URL,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+    ends: AbortSignal,
+  ): Promise<number> {
+    while (true) {
+      const call = this.#open(address, url, headers);
+      try {
+        return await exchange(call, body, ends);
+      } catch (error) {
+        // The peer closed a connection that had been kept, at the moment when we took it.
+        if (ends.aborted || !call.reusedSocket || !CLOSED.has(codeOf(error))) throw error;
+      }
+    }
+  }
+
+  #open(host: string, url: URL, headers: Readonly<Record<string, string>>): ClientRequest {
+    const { port, pathname, search } = url;
+    const options = { host, path: pathname + search, method: "POST", headers };
+    if (url.protocol === "http:") {
+      return requestHttp({ ...options, port: port === "" ? 80 : Number(port), agent: this.#http });
+    }
+    const name = hostOf(url);
+    return requestHttps({
+      ...options,
+      port: port === "" ? 443 : Number(port),
+      agent: this.#https,
+      // The certificate has to be one of the name, although the connection goes to an address.
+      ...isAddress(name) ? {} : { servername: name },
+    });
+  }
+}
+
+const NOT_CONNECTED: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "EADDRNOTAVAIL",
+  "ETIMEDOUT",
+]);
+const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED"]);
+
+function headersOf({ messageId, at, body, secrets }: Attempt, { host }: URL): Record<string, string> {
+  const moment = new Date(at);
+  return {
+    host,
+    "content-type": "application/json",
+    "content-length": String(new TextEncoder().encode(body).byteLength),
+    "user-agent": "Holdfast-Webhooks",
+    "webhook-id": messageId,
+    "webhook-timestamp": String(Math.floor(at / 1000)),
+    "webhook-signature": secrets.map((secret) => new Webhook(secret).sign(messageId, moment, body)).join(" "),
+  };
+}
+
+/** Sends a body and reads the answer; answers its status. */
+function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise<number> {
+  return new Promise((resolve, reject) => {
+    let status: number | null = null;
+    const finish = (error: unknown) => {
+      ends.removeEventListener("abort", end);
+      // Whatever happens to the rest of an answer, its status was there.
+      if (status === null) reject(error);
+      else resolve(status);
+    };
+    const end = () => {
+      finish(ends.reason);
+      call.destroy();
+    };
+    ends.addEventListener("abort", end, { once: true });
+    if (ends.aborted) return end();
+    call.on("error", finish);
+    call.on("close", () => finish(new Fault("the connection was closed without an answer")));
+    call.on("response", (answer: IncomingMessage) => {
+      status = answer.statusCode ?? null;
+      readSome(answer, () => call.destroy()).then(() => finish(new Fault("the answer has no status")));
+    });
+    call.end(body);
+  });
+}
+
+/** Reads an answer up to a bound, so that its connection can be used again; a longer one costs its connection. */
+function readSome(answer: IncomingMessage, cut: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    let bytes = 0;
+    answer.on("data", (chunk: Uint8Array) => {
+      bytes += chunk.byteLength;
+      if (bytes <= SENDER_LIMITS.answerBytesMax) return;
+      cut();
+      resolve();
+    });
+    for (const event of ["end", "error", "close"]) answer.on(event, () => resolve());
+  });
+}
+
+/** The result of work, unless a signal comes first. */
+async function until<T>(ends: AbortSignal, work: Promise<T>): Promise<T> {
+  ends.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const end = () => reject(ends.reason);
+  ends.addEventListener("abort", end, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    ends.removeEventListener("abort", end);
+  }
+}
+
+function faultOfStatus(status: number): string | null {
+  if (status >= 200 && status < 300) return null;
+  return status >= 300 && status < 400
+    ? `answered ${status}; redirects are not followed`
+    : `answered ${status}`;
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : "";
+}
+
+const FAULTS: readonly (readonly [code: RegExp, text: string])[] = [
+  [/^(ENOTFOUND|EAI_\w+|ENODATA|ESERVFAIL)$/, "the name could not be looked up"],
+  [/^ECONNREFUSED$/, "the connection was refused"],
+  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ETIMEDOUT)$/, "the address could not be reached"],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED)$/, "the connection was closed without an answer"],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "the certificate is for another name"],
+  [/^CERT_HAS_EXPIRED$/, "the certificate has expired"],
+  [/CERT|SSL|TLS|SIGNATURE/, "the certificate could not be verified, or TLS failed"],
+  [/^HPE_/, "the answer is not HTTP"],
+];
+
+/** What went wrong, without an address that a name stands for. */
+function textOf(error: unknown): string {
+  if (error instanceof Fault) return error.message;
+  const code = codeOf(error);
+  return FAULTS.find(([pattern]) => pattern.test(code))?.[1] ?? "the message could not be sent";
+}

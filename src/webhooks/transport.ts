@@ -1,0 +1,34 @@
+// What the sender asks of whatever makes its attempts: a thread in the service, a receiver of their own in tests.
+
+import type { Millis } from "../domain/plans/period.ts";
+
+/** One attempt to deliver a message. */
+export interface Attempt {
+  readonly messageId: string;
+  readonly url: string;
+  readonly body: string;
+  /** The secrets that sign it, the newest first. */
+  readonly secrets: readonly string[];
+  /** Real time. */
+  readonly at: Millis;
+}
+
+/** What an attempt came to. */
+export interface AttemptResult {
+  /** The status of the answer; null where there was none. */
+  readonly status: number | null;
+  /** What went wrong, for the customer; null where the message was delivered. */
+  readonly fault: string | null;
+}
+
+/** Makes attempts. */
+export interface Transport {
+  /**
+   * Makes an attempt, which ends with an answer, a fault or at the latest after the time that an answer may take.
+   *
+   * @param signal ends the attempt; it then rejects
+   * @throws Unavailable when this process could not make it, which says nothing of the endpoint
+   */
+  attempt(attempt: Attempt, signal: AbortSignal): Promise<AttemptResult>;
+  close(): void;
+}

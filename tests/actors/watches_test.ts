@@ -1,0 +1,119 @@
+// Watches: what follows from a reading for somebody who has seen another one; that no change is missed, whenever it comes;
+// and that a watch keeps nothing when its cell or its term goes.
+
+import assert from "node:assert/strict";
+import { CellGone, Unavailable } from "../../actors/port.ts";
+import { type Mark, nextAfter, type Reading, type Watched, Watches } from "../../actors/watches.ts";
+import { WATCH_LIMITS } from "../../src/process/limits.ts";
+import { MemoryStore } from "../support/memory_store.ts";
+import { barrier, startRuntime } from "./runtime.ts";
+
+const mark = (id: string, key: number | null, digest: string): Mark => ({ id, key, digest });
+const reading = (id: string, key: number | null, digest: string): Reading => {
+  return { ...mark(id, key, digest), text: digest, changesAt: null };
+};
+
+Deno.test("another canonical id is a merge, another key of a stored user an erasure, another digest a state", () => {
+  const rows: [seen: Mark, now: Reading, next: string | null][] = [
+    [mark("u", 1, "a"), reading("u", 1, "a"), null],
+    [mark("u", 1, "a"), reading("u", 1, "b"), "state"],
+    [mark("u", 1, "a"), reading("v", 2, "a"), "merged"],
+    [mark("u", null, "a"), reading("v", 2, "a"), "merged"],
+    [mark("u", 1, "a"), reading("u", 2, "b"), "erased"],
+    [mark("u", 1, "a"), reading("u", null, "a"), "erased"],
+    [mark("u", null, "a"), reading("u", null, "a"), null],
+    [mark("u", null, "a"), reading("u", 2, "b"), "state"],
+  ];
+  for (const [seen, now, next] of rows) {
+    assert.equal(nextAfter(seen, now)?.kind ?? null, next, JSON.stringify([seen, now]));
+  }
+});
+
+/** Watches of one user whose readings a test makes up. */
+async function scene() {
+  const { term, realm } = await startRuntime(new MemoryStore());
+  term.doors.open([realm.cell]);
+  const watches = new Watches(term);
+  let state = "a";
+  let reads = 0;
+  let gate: Promise<void> = Promise.resolve();
+  const watched: Watched = {
+    realm,
+    id: "u",
+    variant: "",
+    read: async () => {
+      reads += 1;
+      // What was true when the reading began, as of a turn whose batch is not durable yet.
+      const seen = reading("u", 1, state);
+      await gate;
+      return seen;
+    },
+  };
+  return {
+    term,
+    realm,
+    watches,
+    next: (digest: string) => watches.next(watched, mark("u", 1, digest)),
+    set: (to: string) => {
+      state = to;
+      watches.touch(realm.realm, "u");
+    },
+    hold: (until: Promise<void>) => gate = until,
+    reads: () => reads,
+  };
+}
+
+const untilRead = async (reads: () => number, count: number) => {
+  while (reads() < count) await new Promise((resolve) => setTimeout(resolve, 1));
+};
+
+Deno.test("who comes late gets what came meanwhile, and who waits is told of a change that a reading has missed", async () => {
+  const { next, set, hold, reads, watches, term } = await scene();
+  set("b");
+  assert.deepEqual(await next("a"), { kind: "state", reading: reading("u", 1, "b") });
+  assert.equal(watches.size, 0);
+  const { wait, open } = barrier();
+  hold(wait);
+  const late = next("b");
+  await untilRead(reads, 2);
+  set("c");
+  open();
+  assert.deepEqual(await late, { kind: "state", reading: reading("u", 1, "c") });
+  assert.equal(watches.size, 0);
+  term.fail(new Error("over"));
+});
+
+Deno.test("those who have seen the same share a reading", async () => {
+  const { next, set, reads, term } = await scene();
+  const first = next("a");
+  await untilRead(reads, 1);
+  const others = Array.from({ length: 50 }, () => next("a"));
+  set("b");
+  for (const { kind } of await Promise.all([first, ...others])) assert.equal(kind, "state");
+  assert.ok(reads() <= 3, `${reads()} readings`);
+  term.fail(new Error("over"));
+});
+
+Deno.test("a wait ends with its time, its cell, its user and its term, and leaves nothing behind", async () => {
+  const { next, watches, realm, term } = await scene();
+  const limits = WATCH_LIMITS as { waitMs: number };
+  const { waitMs } = limits;
+  limits.waitMs = 0;
+  assert.deepEqual(await next("a"), { kind: "same" });
+  limits.waitMs = waitMs;
+  const dropped = next("a");
+  watches.dropRealms([realm.realm]);
+  await assert.rejects(dropped, CellGone);
+  const erased = next("a");
+  watches.endErased(realm.realm, "u");
+  assert.deepEqual(await erased, { kind: "erased" });
+  const gone = next("a");
+  term.doors.give([realm.cell]);
+  await assert.rejects(gone, CellGone);
+  const ended = next("a");
+  watches.close(new Unavailable("The term ended"));
+  await assert.rejects(ended, Unavailable);
+  assert.deepEqual([watches.size, watches.sizeOf(realm.realm)], [0, 0]);
+  term.fail(new Error("over"));
+  await assert.rejects(next("a"), Unavailable);
+});

@@ -1,0 +1,122 @@
+// A real browser on a real port: Chromium, driven over its debugging protocol. What a page asks for and what it complains
+// about is kept, so that a test can say that there was nothing.
+
+import assert from "node:assert/strict";
+import puppeteer, { type Browser, type Page } from "npm:puppeteer-core@25.16.0";
+import { consoleOf } from "../routes/console_support.ts";
+import { ADMIN_TOKEN, type TestService } from "../support/test_service.ts";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Where Chromium is on this machine; null where it is not, and the tests that need it are left out. */
+export function chromium(): string | null {
+  for (const place of PLACES) {
+    try {
+      if (Deno.statSync(place).isFile) return place;
+    } catch {
+      // Not here.
+    }
+  }
+  return null;
+}
+
+/** A service with its console on a port, and a browser that looks at it. */
+export class Stage {
+  readonly origin: string;
+  /** What pages complained about: errors of scripts and of the policy, and requests to other hosts. */
+  readonly complaints: string[] = [];
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #browser: Browser;
+
+  private constructor(server: Deno.HttpServer<Deno.NetAddr>, browser: Browser) {
+    this.#server = server;
+    this.#browser = browser;
+    this.origin = `http://127.0.0.1:${server.addr.port}`;
+  }
+
+  static async open(service: TestService): Promise<Stage> {
+    const { fetch } = consoleOf(service);
+    const server = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+      (request, info) => fetch(request, info),
+    );
+    const browser = await puppeteer.launch({
+      executablePath: chromium() as string,
+      // Tests may run as root in a container, where Chromium's own sandbox does not start.
+      args: ["--no-sandbox", "--disable-dev-shm-usage"],
+    });
+    return new Stage(server, browser);
+  }
+
+  async close(): Promise<void> {
+    await this.#browser.close();
+    await this.#server.shutdown();
+  }
+
+  /** A window of somebody with cookies of their own. */
+  async window(width = 1200): Promise<Page> {
+    const context = await this.#browser.createBrowserContext();
+    const page = await context.newPage();
+    await page.setViewport({ width, height: 900 });
+    page.on("pageerror", (error) => this.complaints.push(`${page.url()}: ${String(error)}`));
+    page.on("console", (message) => {
+      if (message.type() === "error") this.complaints.push(`${page.url()}: ${message.text()}`);
+    });
+    page.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (protocol !== "data:" && origin !== this.origin) this.complaints.push(`asked ${request.url()}`);
+    });
+    return page;
+  }
+
+  /** A window of somebody who is signed in. */
+  async signedIn(token = ADMIN_TOKEN, width = 1200): Promise<Page> {
+    const page = await this.window(width);
+    await page.goto(`${this.origin}/console`);
+    await page.type("#token", token);
+    await press(page, "Sign in");
+    assert.equal(new URL(page.url()).pathname, "/console/apps");
+    return page;
+  }
+}
+
+/** Presses the button or follows the link of this text, and waits for the page that it leads to. */
+export async function press(page: Page, text: string): Promise<void> {
+  const found = await page.$$(
+    `::-p-xpath(//main//*[self::button or self::a][normalize-space()=${quoted(text)}])`,
+  );
+  const [control] = found.length > 0
+    ? found
+    : await page.$$(`::-p-xpath(//*[self::button or self::a][normalize-space()=${quoted(text)}])`);
+  assert.ok(control !== undefined, `${page.url()} has no "${text}"`);
+  await Promise.all([page.waitForNavigation(), control.click()]);
+}
+
+function quoted(text: string): string {
+  assert.ok(!text.includes('"'));
+  return `"${text}"`;
+}
+
+/** Puts a text into a field in place of what is there. */
+export async function fill(page: Page, name: string, text: string): Promise<void> {
+  await page.$eval(`main [name="${name}"]`, (field, value) => {
+    (field as unknown as { value: string }).value = value;
+  }, text);
+}
+
+/** The words of a page. */
+export async function wordsOf(page: Page): Promise<string> {
+  return await page.$eval("main", (main) => (main as unknown as { innerText: string }).innerText);
+}
+
+/** Waits until a page's words match. */
+export async function until(page: Page, pattern: RegExp): Promise<void> {
+  await page.waitForFunction(
+    (source: string, flags: string) =>
+      // deno-lint-ignore no-explicit-any -- runs in the browser
+      new RegExp(source, flags).test(((globalThis as any).document.querySelector("main") as any).innerText),
+    { timeout: 20_000 },
+    pattern.source,
+    pattern.flags,
+  );
+}

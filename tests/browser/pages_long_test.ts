@@ -1,0 +1,130 @@
+// Every page of the console as a browser shows it: reached by links alone, without a violation of accessibility rules in
+// either theme, without a sideways scroll at the width of a phone, and without a complaint of a script or of the policy.
+
+import assert from "node:assert/strict";
+import axe from "npm:axe-core@4.14.1";
+import type { Page } from "npm:puppeteer-core@25.16.0";
+import { appWithUser, dataOf } from "../routes/support.ts";
+import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { chromium, Stage } from "./browser.ts";
+
+const THEMES = ["light", "dark"] as const;
+const PHONE_PX = 360;
+
+/** A page by its kind: ids and queries apart. */
+function kindOf(path: string, app: TestApp): string {
+  return path.replace(/\?.*$/, "").replaceAll(app.appId, "APP")
+    .replaceAll(/\/(evt|rsv|crb|sub|mrg|whk|whm|key|cle)_[^/]+/g, "/$1")
+    .replaceAll(/\/users\/[^/]+/g, "/users/ID");
+}
+
+/** What axe finds against a page: the rule, and the first elements that break it. */
+async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate("axe.run(document)") as {
+    readonly violations: readonly {
+      readonly id: string;
+      readonly nodes: readonly { readonly html: string }[];
+    }[];
+  };
+  return violations.map(({ id, nodes }) => `${id} at ${nodes.slice(0, 2).map(({ html }) => html).join(" ")}`);
+}
+
+async function linksOf(page: Page): Promise<string[]> {
+  return await page.$$eval(
+    "a[href]",
+    (links) => links.map((link) => (link as unknown as { href: string }).href),
+  );
+}
+
+/** An app in which every list has something to show. */
+async function liveliness(service: TestService): Promise<TestApp> {
+  const app = await appWithUser(service);
+  const post = (path: string, body: unknown) => dataOf(app.call("POST", path, body));
+  for (let count = 0; count < 3; count++) await post("/track", { userId: "u", event: "image.x", count: 20 });
+  await post("/reserve", { userId: "u", event: "image.x", count: 5 });
+  await post("/reserve", { userId: "u", event: "image.x", count: 500 });
+  await post("/track", { userId: "old", event: "image.x" });
+  await post("/customers/alias", { from: "old", to: "u" });
+  return app;
+}
+
+Deno.test({
+  name:
+    "every page that links lead to is accessible in both themes, fits a phone, and breaks no rule of the policy",
+  ignore: chromium() === null,
+  sanitizeOps: false,
+  sanitizeResources: false,
+  fn: async () => {
+    const service = await startTestService();
+    const stage = await Stage.open(service);
+    try {
+      const app = await liveliness(service);
+      const page = await stage.signedIn();
+      const faults: string[] = [];
+      const seen = new Set<string>();
+      const next = [
+        `${stage.origin}/console/apps/${app.appId}/live`,
+        `${stage.origin}/console/apps/${app.appId}/live/users/u`,
+        `${stage.origin}/console/apps/${app.appId}/live/users/nobody`,
+        `${stage.origin}/console/nowhere`,
+      ];
+      for (const url of next) {
+        const { pathname, search } = new URL(url);
+        const kind = kindOf(pathname + search, app);
+        if (seen.has(kind) || url.includes("format=csv") || pathname.endsWith(".csv")) continue;
+        seen.add(kind);
+        await page.setViewport({ width: 1200, height: 900 });
+        const response = await page.goto(url);
+        assert.ok(response !== null);
+        if (response.status() >= 500) faults.push(`${kind}: ${response.status()}`);
+        for (const theme of THEMES) {
+          await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+          for (const violation of await violationsOf(page)) faults.push(`${kind}, ${theme}: ${violation}`);
+        }
+        await page.setViewport({ width: PHONE_PX, height: 800 });
+        const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth") as number;
+        if (over > 0) faults.push(`${kind}: ${over} px wider than a phone`);
+        for (const href of await linksOf(page)) {
+          if (href.startsWith(`${stage.origin}/console`) && !href.includes("#")) next.push(href);
+        }
+      }
+      assert.deepEqual(faults, []);
+      const complaints = stage.complaints.filter((text) => !text.includes("404 (Not Found)"));
+      assert.deepEqual(complaints, []);
+      assert.ok(seen.size >= 15, [...seen].join("\n"));
+    } finally {
+      await stage.close();
+      await service.close();
+    }
+  },
+});
+
+Deno.test({
+  name: "a first visit loads less than 200 KB, sign-in and the page after it",
+  ignore: chromium() === null,
+  sanitizeOps: false,
+  sanitizeResources: false,
+  fn: async () => {
+    const service = await startTestService();
+    const stage = await Stage.open(service);
+    try {
+      await service.newApp();
+      const page = await stage.window();
+      const session = await page.createCDPSession();
+      await session.send("Network.enable");
+      let bytes = 0;
+      session.on("Network.loadingFinished", ({ encodedDataLength }) => bytes += encodedDataLength);
+      await page.goto(`${stage.origin}/console`, { waitUntil: "networkidle0" });
+      await page.type("#token", "test-admin-token-0123456789");
+      await Promise.all([
+        page.waitForNavigation({ waitUntil: "networkidle0" }),
+        page.click("main button[type=submit]"),
+      ]);
+      assert.ok(bytes > 1000 && bytes < 200 * 1024, `${bytes} bytes`);
+    } finally {
+      await stage.close();
+      await service.close();
+    }
+  },
+});

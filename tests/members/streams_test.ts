@@ -1,0 +1,104 @@
+// Streams of usage over several members: whoever holds one, it shows what the owner decides, and goes on wherever the
+// cell goes. On a server only.
+
+import assert from "node:assert/strict";
+import { CATALOG } from "../routes/support.ts";
+import { EventReader } from "../support/event_stream.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { Members, type TestMember } from "./support.ts";
+
+const ignore = testServerUrl() === null;
+
+async function appWithUser(by: TestMember): Promise<TestApp> {
+  const app = await by.newApp(CATALOG);
+  const body = { userId: "u", planId: "plan_pro" };
+  assert.equal((await by.ask(app.secretLive, "POST", "/subscriptions", body)).status, 200);
+  return app;
+}
+
+function open(at: TestMember, app: TestApp): Promise<EventReader> {
+  return EventReader.open(at.http, "/usage/stream?userId=u", app.secretLive);
+}
+
+async function track(by: TestMember, app: TestApp): Promise<void> {
+  const answer = await by.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" });
+  assert.equal(answer.status, 200, JSON.stringify(answer.body));
+}
+
+const countIn = (usage: { counters: { count: number }[] }) => usage.counters[0]?.count;
+
+Deno.test({
+  name:
+    "a stream through any member goes on when the cell moves to another one, and when its owner breaks off",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 2, fronts: 1 });
+    const [first] = members.all as [TestMember];
+    const app = await appWithUser(first);
+    const front = members.fronts[0] as TestMember;
+    const owner = members.ownerOf(app);
+    const stranger = members.strangerTo(app);
+    await using byFront = await open(front, app);
+    await using byStranger = await open(stranger, app);
+    const streams = [byFront, byStranger];
+    for (const stream of streams) assert.equal(countIn(await stream.data()), 0);
+    await track(front, app);
+    for (const stream of streams) assert.equal(countIn(await stream.data()), 1);
+
+    await members.leave(owner);
+    await members.settled();
+    await track(front, app);
+    for (const stream of streams) assert.equal(countIn(await stream.data()), 2);
+
+    await members.break(members.ownerOf(app));
+    await members.settled();
+    await track(front, app);
+    for (const stream of streams) {
+      assert.equal(countIn(await stream.until((usage) => countIn(usage) === 3)), 3);
+    }
+  },
+});
+
+Deno.test({
+  name: "a member that leaves keeps its streams until it is told to end them, and holds up no hand-over",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 2 });
+    const [first] = members.all as [TestMember];
+    const app = await appWithUser(first);
+    const owner = members.ownerOf(app);
+    const other = members.strangerTo(app);
+    await using stream = await open(owner, app);
+    await stream.data();
+    assert.equal(await owner.service.leave(), true);
+    assert.deepEqual(owner.serving.term.doors.held, []);
+    await members.join();
+    await track(other, app);
+    assert.equal(countIn(await stream.data()), 1);
+    owner.service.endStreams();
+    await stream.ends("stopping");
+  },
+});
+
+Deno.test({
+  name: "streams through any member end as those at the owner do",
+  ignore,
+  fn: async () => {
+    await using members = await Members.open({ members: 1, fronts: 1 });
+    const [owner] = members.all as [TestMember];
+    const [front] = members.fronts as [TestMember];
+    const app = await appWithUser(owner);
+    await using merged = await open(front, app);
+    await merged.data();
+    const made = await owner.admin("POST", `/apps/${app.appId}/keys`, { class: "secret", mode: "live" });
+    const { key, keyId } = made.body.data;
+    await using revoked = await EventReader.open(front.http, "/usage/stream?userId=v", key);
+    await revoked.data();
+    await owner.ask(app.secretLive, "POST", "/customers/alias", { from: "u", to: "v" });
+    await merged.ends("merged");
+    assert.equal((await revoked.until(({ counters }) => counters.length > 0)).userId, "v");
+    await owner.admin("DELETE", `/apps/${app.appId}/keys/${keyId}`);
+    await revoked.ends("key_revoked");
+  },
+});

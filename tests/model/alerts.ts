@@ -1,0 +1,95 @@
+// Alerts. A turn is looked at from outside: how every counter and quota stood before it, and how they stand after. A
+// threshold fires where the count was below it and no longer is, once for each counter, which remembers what fired.
+// (beyond.md 2; "Alerts where the quota moves".)
+
+import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { type Counter, iso, isoOrNull, type User, type World } from "./state.ts";
+
+/** A user before a turn. */
+interface Standing {
+  planId: string | null;
+  /** By group of the plan in force. */
+  quotas: Map<string, Micros>;
+  counts: Map<Counter, Micros>;
+}
+
+/** Does a turn, and fires what it brings about. */
+export function inTurn<T>(world: World, at: number, act: () => T): T {
+  world.messages.nextTurn();
+  const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
+  const result = act();
+  for (const user of world.users.values()) fire(world, user, before.get(user), at);
+  return result;
+}
+
+function standingOf(world: World, user: User, at: number): Standing {
+  const primary = world.primary(user, at);
+  const groups = primary ? world.plan(primary.planId).limits : [];
+  return {
+    planId: primary?.planId ?? null,
+    quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group)])),
+    counts: new Map(world.countersOf(user.id).map((counter) => [counter, counter.count])),
+  };
+}
+
+function fire(world: World, user: User, before: Standing | undefined, at: number): void {
+  const primary = world.primary(user, at);
+  if (!primary) return;
+  const plan = world.plan(primary.planId);
+  const window = world.window(primary, at);
+  for (const group of plan.limits) {
+    const quota = world.quota(primary, group);
+    const alerts = group.alerts ?? [];
+    if (alerts.length === 0 || quota === ZERO) continue;
+    // Choice: a plan that was not in force had no quota, so whatever is reached as it comes into force is new.
+    const quotaBefore = before?.planId === plan.id ? before.quotas.get(group.id) ?? ZERO : ZERO;
+    for (const counter of world.countersOf(user.id)) {
+      if (counter.planId !== plan.id || counter.groupId !== group.id) continue;
+      const was = before?.counts.get(counter) ?? ZERO;
+      const rose = counter.count > was;
+      const isRunning = counter.windowStart === window.start;
+      // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
+      // running window's.
+      if (!rose && !isRunning) continue;
+      for (const percent of alerts) {
+        const reaches = (count: Micros, quota: Micros) =>
+          quota > ZERO && count * fromNumber(100) >= quota * fromNumber(percent);
+        if (!reaches(counter.count, quota) || (!rose && reaches(was, quotaBefore))) continue;
+        if (counter.alerted.has(percent)) {
+          if (!reaches(was, quotaBefore)) world.note("alerts: reached again");
+          continue;
+        }
+        counter.alerted.add(percent);
+        note(world, {
+          rose,
+          isRunning,
+          isEntry: before?.planId !== plan.id,
+          isLate: reaches(was, quotaBefore),
+        });
+        world.tell(user.id, "usage.threshold_reached", at, {
+          groupId: group.id,
+          label: group.label,
+          unit: group.unit,
+          thresholdPercent: percent,
+          quota: toNumber(quota),
+          current: toNumber(counter.count),
+          period: {
+            start: iso(counter.windowStart),
+            end: isoOrNull(isRunning ? window.end : counter.windowEnd),
+          },
+        });
+      }
+    }
+  }
+}
+
+function note(
+  world: World,
+  fired: { rose: boolean; isRunning: boolean; isEntry: boolean; isLate: boolean },
+): void {
+  if (!fired.isRunning) world.note("alerts: in a window that is over");
+  else if (fired.isEntry) world.note("alerts: as a plan is entered");
+  else if (!fired.rose) world.note("alerts: by a lower quota");
+  else if (fired.isLate) world.note("alerts: after the catalog moved it");
+  else world.note("alerts: by usage");
+}

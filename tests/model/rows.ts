@@ -1,0 +1,198 @@
+// The rows that the model remembers: subscriptions and their history, counters, reservations, events, credit balances and
+// ledger rows, aliases and merges. Declarations only.
+
+import type { MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
+import type { Micros } from "./decimal.ts";
+import type { Amounts, Metadata } from "./rules.ts";
+import type { Anchors, Window } from "./windows.ts";
+
+export interface Named {
+  id: string;
+  /** Order of creation over all users, which stands for the order of ids that name no owner. */
+  no: number;
+}
+
+/** A row of a list that is ordered by time, then by id. */
+export interface Dated extends Named {
+  at: number;
+  /** The ids of the row's user when it was written, the canonical one first. */
+  by: readonly string[];
+  /** Whether time alone wrote it, so that it may have got its id at any later moment. */
+  due: boolean;
+}
+
+export interface SubscriptionRow extends Named, Anchors {
+  userId: string;
+  planId: string;
+  provider: string | null;
+  externalId: string | null;
+  endsAt: number | null;
+  customLimits: Map<string, Micros>;
+  ended: boolean;
+}
+
+export type HistoryType =
+  | "created"
+  | "plan_changed"
+  | "canceled"
+  | "reactivated"
+  | "ended"
+  | "merged"
+  | "promoted";
+
+export interface HistoryRow extends Dated {
+  type: HistoryType;
+  subscription: SubscriptionRow;
+  planId: string;
+  previousPlanId: string | null;
+  reason: string | null;
+}
+
+/** The plan that the user's primary has, or had when the last one ended. */
+export interface Entered extends Anchors {
+  row: SubscriptionRow;
+  planId: string;
+  endedAt: number | null;
+  /** Whether its counters contain what was used under the plan before; not after `reset` or `block`. */
+  carried: boolean;
+}
+
+export interface User {
+  id: string;
+  subscriptions: SubscriptionRow[];
+  /** Oldest first. */
+  history: HistoryRow[];
+  entered: Entered | null;
+}
+
+/** A merge as its first answer reported it. */
+export interface MergeRow extends Named {
+  report: WireData;
+  /** What moved in all, by the names of the report. */
+  movedInAll: Record<string, number>;
+}
+
+/** An id that became an alias, and whose it is now. */
+export interface Alias {
+  id: string;
+  user: User;
+  merge: MergeRow;
+}
+
+export interface Counter {
+  readonly userId: string;
+  readonly planId: string;
+  readonly groupId: string;
+  readonly windowStart: number;
+  /** The latest end of the windows that share it. */
+  windowEnd: number | null;
+  count: Micros;
+  cost: Micros;
+  /** The percents of the quota that fired. */
+  alerted: Set<number>;
+}
+
+/** One group's part of a hold: where it was taken (or carried to) and how much. */
+export interface Line {
+  planId: string;
+  groupId: string;
+  unit: Unit;
+  window: Window;
+  amount: Micros;
+  /** The counters that this line left by plan changes; they still contain it. */
+  left: Place[];
+}
+
+/** What names a counter of a user. */
+export interface Place {
+  planId: string;
+  groupId: string;
+  window: Window;
+}
+
+export interface Reservation extends Named {
+  user: User;
+  /** What priced it when it was made, whatever the catalog says by now. */
+  row: ModelRow | undefined;
+  toldCents: boolean;
+  event: string;
+  metadata: Metadata | null;
+  state: "held" | "committed" | "released" | "expired";
+  expiresAt: number;
+  lines: Line[];
+  /** What was taken from balances, in the order of taking. */
+  credits: CreditLine[];
+  /** Every unit, also those without a line: the event's cost and quantity need them. */
+  reserved: Amounts;
+  perUnit: boolean;
+  quantity: Micros;
+  /** Whether it had lapsed when its user became an alias. */
+  lapsedBeforeMerge?: boolean;
+}
+
+export interface EventRow extends Named {
+  userId: string;
+  eventType: string;
+  quantity: Micros;
+  cost: Micros;
+  matchStatus: "matched" | "matched_credits_only" | "unmatched" | "blocked" | "no_subscription" | "released";
+  createdAt: number;
+  metadata: Metadata | null;
+  matchedGroupIds: string[];
+  reservation: Reservation | null;
+  reason: string | null;
+  errorCode: string | null;
+  /** What was charged: to groups of the plan, and to balances. */
+  amounts: Charge[];
+  /** What neither a plan line nor a balance could take, by unit. */
+  uncovered: Partial<Record<Unit, Micros>>;
+}
+
+export type Charge =
+  | { groupId: string; unit: Unit; amount: Micros }
+  | { balance: Balance; unit: Unit; amount: Micros };
+
+/** Credits of one grant and pack item, with the terms of the grant. */
+export interface Balance extends Named {
+  userId: string;
+  pack: Pack;
+  packItemId: string | null;
+  unit: Unit;
+  matches: MatchRule[];
+  priority: number;
+  externalRef: string | null;
+  initial: Micros;
+  remaining: Micros;
+  grantedAt: number;
+  expiresAt: number | null;
+  revoked: boolean;
+  /** Usage beyond `initial` that a merge of two copies brought together. */
+  overage: Micros;
+  /** What was told of it. */
+  told: Set<"low" | "depleted" | "expired">;
+}
+
+/** What was taken from one balance. */
+export interface CreditLine {
+  balance: Balance;
+  taken: Micros;
+}
+
+export type LedgerReason =
+  | "event_committed"
+  | "reservation_held"
+  | "reservation_released"
+  | "reservation_expired"
+  | "grant"
+  | "admin_adjust"
+  | "merged_from_alias"
+  | "merge_dedupe";
+
+export interface LedgerRow extends Dated {
+  balance: Balance;
+  delta: Micros;
+  reason: LedgerReason;
+  event: EventRow | null;
+  reservation: Reservation | null;
+  notes: string | null;
+}

@@ -1,0 +1,299 @@
+// The console's pages of an app: events, refusals, use by day, keys, the catalog's editor, webhooks; and the system's page.
+
+import assert from "node:assert/strict";
+import type { TestApp } from "../support/test_service.ts";
+import { consoleOf, formOf, hasButton, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
+import { appWithUser, CATALOG, dataOf, serviceOfFile } from "./support.ts";
+
+const service = serviceOfFile();
+
+const MARKUP = '<script>alert("x")</script>';
+
+async function scene(token?: string) {
+  const app = await appWithUser(service);
+  const visitor = await Visitor.signedIn(consoleOf(service), token);
+  const base = `/console/apps/${app.appId}/live`;
+  return { app, visitor, base };
+}
+
+const track = (app: TestApp, userId: string, event: string, body: object = {}) =>
+  app.call("POST", "/track", { userId, event, ...body });
+
+Deno.test("events are listed newest first, by user and by kind, and one has a page with all of it", async () => {
+  const { app, visitor, base } = await scene();
+  assert.match((await visitor.get(`${base}/events`)).text, /Nothing was metered yet/);
+  for (let count = 0; count < 60; count++) await dataOf(track(app, `u${count % 2}`, "image.a"));
+  const { eventId } = await dataOf(
+    track(app, MARKUP, "video.a", { seconds: 2, metadata: { note: MARKUP, model: "veo" } }),
+  );
+  const first = await visitor.get(`${base}/events`);
+  assert.equal(first.status, 200);
+  assert.equal(first.html.match(/<tr>/g)?.length, 51);
+  assert.match(first.text, /<script>alert/);
+  assert.ok(!first.html.includes(MARKUP));
+  assert.match(first.html, /hx-trigger="every 4s"/);
+  const paused = await visitor.get(`${base}/events?live=off`);
+  assert.ok(!paused.html.includes("hx-trigger"));
+  const second = await visitor.get(`${base}/events?offset=50`);
+  assert.equal(second.html.match(/<tr>/g)?.length, 12);
+  assert.ok(!second.html.includes("hx-trigger"));
+  assert.equal((await visitor.get(`${base}/events?user=u1`)).html.match(/<tr>/g)?.length, 31);
+  assert.match((await visitor.get(`${base}/events?type=none`)).text, /No event is like this/);
+  const one = await visitor.get(`${base}/events/${eventId}`);
+  assert.match(one.text, new RegExp(eventId));
+  assert.ok(one.text.includes(JSON.stringify(MARKUP)));
+  assert.ok(!one.html.includes(MARKUP));
+  assert.equal((await visitor.get(`${base}/events/evt_unknown`)).status, 404);
+  const csv = await visitor.get(`${base}/events?as=csv`);
+  assert.equal(csv.headers.get("content-type"), "text/csv; charset=UTF-8");
+  assert.equal(csv.html.split("\r\n").length, 63);
+});
+
+Deno.test("the list asked for by the page itself comes without the frame", async () => {
+  const { visitor, base } = await scene();
+  const part = await visitor.get(`${base}/events`, { "hx-request": "true" });
+  assert.match(part.html, /id="feed"/);
+  assert.ok(!part.html.includes("<html"));
+});
+
+Deno.test("refusals tell who met which limit, and how often", async () => {
+  const { app, visitor, base } = await scene();
+  assert.match((await visitor.get(`${base}/refusals`)).text, /Nobody was refused/);
+  await dataOf(track(app, "u", "one"));
+  for (let count = 0; count < 3; count++) await track(app, "u", "one");
+  const { text, html } = await visitor.get(`${base}/refusals`);
+  assert.match(text, /one the quota is used up: lg_one 3/);
+  assert.match(html, /users\/u"/);
+  assert.match((await visitor.get(`${base}/refusals?as=csv`)).html, /,u,one,limit_reached,lg_one,3\r\n/);
+});
+
+Deno.test("use by day shows as a chart and as a table of the same numbers", async () => {
+  const { app, visitor, base } = await scene();
+  await dataOf(track(app, "u", "image.a"));
+  await dataOf(track(app, MARKUP, "video.a", { seconds: 2, metadata: { model: "veo" } }));
+  service.clock.advance(1);
+  const overview = await visitor.get(base);
+  assert.match(overview.text, /2 events today \$0\.40 cost today/);
+  assert.match(overview.html, /uplot\.js/);
+  const page = await visitor.get(`${base}/usage?by=user&days=7`);
+  assert.ok(!page.html.includes(MARKUP));
+  const [, chart = ""] = /data-chart="([^"]*)"/.exec(page.html) ?? [];
+  const { series, days } = JSON.parse(
+    chart.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">"),
+  );
+  assert.equal(days.length, 7);
+  assert.deepEqual(series.map(({ name }: { name: string }) => name).toSorted(), [MARKUP, "u"].toSorted());
+  assert.equal(
+    (await visitor.get(`${base}/usage?by=user&days=7&as=csv`)).html.split("\r\n").length,
+    1 + 7 + 2 + 1,
+  );
+  assert.ok(!(await visitor.get(`${base}/events`)).html.includes("uplot.js"));
+});
+
+Deno.test("a key shows once, in the answer to the form that made it, and works until it is revoked", async () => {
+  const { app, visitor, base } = await scene();
+  const preview = await visitor.press(await visitor.get(`${base}/keys/new`), "Show what it will do");
+  const made = await visitor.press(preview, "Make it");
+  const [key] = /sk_live_[A-Za-z0-9]+/.exec(made.text + made.html) ?? [];
+  assert.ok(key !== undefined);
+  assert.equal(made.path, `${base}/keys/new`);
+  assert.equal(made.headers.get("cache-control"), "no-store");
+  await dataOf(app.call("GET", "/plans", undefined, { key }));
+  const list = await visitor.get(`${base}/keys`);
+  assert.ok(!list.html.includes(key));
+  assert.ok(!(await visitor.get(`${base}/keys/new`)).html.includes(key));
+  const keys = await dataOf(service.admin("GET", `/apps/${app.appId}/keys`));
+  const { keyId, prefix } = keys.find((each: { prefix: string }) => key.startsWith(each.prefix));
+  const question = await visitor.get(`${base}/keys/${keyId}/revoke`);
+  assert.match(question.text, /This cannot be undone/);
+  const unsure = await visitor.press(question, "Revoke", { typed: "yes" });
+  assert.equal(unsure.status, 400);
+  await dataOf(app.call("GET", "/plans", undefined, { key }));
+  const after = await visitor.press(question, "Revoke", { typed: prefix });
+  assert.match(after.text, /is revoked/);
+  assert.equal((await app.call("GET", "/plans", undefined, { key })).status, 401);
+  assert.match((await visitor.get(`${base}/keys/${keyId}/revoke`)).text, /revoked already/);
+});
+
+const editorOf = (page: Visit) => formOf(page.html, "Check").fields["catalog"]?.replace(/^\n/, "") ?? "";
+
+Deno.test("a catalog's faults show where they are, a right one its difference, and is applied as it was checked", async () => {
+  const { app, visitor, base } = await scene();
+  const page = await visitor.get(`${base}/catalog`);
+  const text = editorOf(page);
+  assert.equal(JSON.parse(text).plans.length, 2);
+  const check = (catalog: string) => visitor.press(page, "Check", { catalog });
+
+  const broken = text.replace('"Pro",', '"Pro"');
+  const misread = await check(broken.replaceAll("\n", "\r\n"));
+  assert.equal(misread.status, 400);
+  const rankLine = broken.split("\n").findIndex((line) => line.includes('"rank": 10')) + 1;
+  assert.match(misread.text, new RegExp(`Line ${rankLine}, column 7 : "," or "}" is missing "rank": 10`));
+  assert.equal(editorOf(misread), broken);
+
+  const wrong = text.replace('"quota": 1000', '"quota": "many"');
+  const faulty = await check(wrong);
+  assert.equal(faulty.status, 400);
+  const quotaLine = wrong.split("\n").findIndex((line) => line.includes("many")) + 1;
+  assert.match(
+    faulty.text,
+    new RegExp(`Line ${quotaLine}, column \\d+ : plans\\[0\\]\\.limits\\[1\\]\\.quota`),
+  );
+  assert.equal(editorOf(faulty), wrong);
+  assert.ok(!hasButton(faulty.html, "Apply as version 2"));
+
+  const right = text.replace('"quota": 1000', '"quota": 2000');
+  const checked = await check(right);
+  assert.equal(checked.status, 200);
+  assert.match(checked.text, /changed plans\[0\]\.limits\[1\]/);
+  assert.match(checked.html, /<del>[^<]*&quot;quota&quot;: 1000/);
+  assert.match(checked.html, /<ins>[^<]*&quot;quota&quot;: 2000/);
+
+  const other = right.replace('"quota": 2000', '"quota": 3000');
+  const edited = await visitor.press(checked, "Apply as version 2", { catalog: other });
+  assert.equal(edited.status, 409);
+  assert.match(edited.text, /has changed since it was checked/);
+  assert.equal(editorOf(edited), other);
+
+  const applied = await visitor.press(checked, "Apply as version 2", { catalog: right });
+  assert.match(applied.text, /Version 2 of the catalog is in force/);
+  const inForce = await dataOf(service.admin("GET", `/apps/${app.appId}/catalog`));
+  assert.deepEqual([inForce.version, inForce.plans[0].limits[1].quota], [2, 2000]);
+  assert.match((await visitor.press(applied, "Check")).text, /says what is in force already/);
+});
+
+Deno.test("a catalog that somebody else changed meanwhile is not applied, and the text stays", async () => {
+  const { app, visitor, base } = await scene();
+  const page = await visitor.get(`${base}/catalog`);
+  const mine = editorOf(page).replace('"quota": 1000', '"quota": 5');
+  const checked = await visitor.press(page, "Check", { catalog: mine });
+  const theirs = structuredClone(CATALOG) as { plans: { name: string }[] };
+  (theirs.plans[0] as { name: string }).name = "Theirs";
+  await dataOf(service.admin("PUT", `/apps/${app.appId}/catalog`, theirs));
+  const moved = await visitor.press(checked, "Apply as version 2", { catalog: mine });
+  assert.equal(moved.status, 409);
+  assert.match(moved.text, /Version 2 was applied meanwhile, so your text was not/);
+  assert.equal(editorOf(moved), mine);
+  assert.match(moved.html, /<del>[^<]*Theirs/);
+  assert.equal((await dataOf(service.admin("GET", `/apps/${app.appId}/catalog`))).version, 2);
+  const taken = JSON.stringify({ ...JSON.parse(mine), plans: [JSON.parse(mine).plans[1]] });
+  const inUse = await visitor.press(moved, "Check", { catalog: taken });
+  assert.equal(inUse.status, 409);
+  assert.match(inUse.text, /Nothing was applied, and your text is as you sent it/);
+  assert.equal(editorOf(inUse), taken);
+});
+
+Deno.test("a webhook is made, changed, disabled, given a new secret and removed; its secret shows once", async () => {
+  const { app, visitor, base } = await scene();
+  assert.match((await visitor.get(`${base}/webhooks`)).text, /No address is told/);
+  const form = await visitor.get(`${base}/webhooks/new`);
+  const refused = await visitor.press(form, "Show what it will do", { url: "http://a.example", events: "*" });
+  assert.equal(refused.status, 200);
+  const fault = await visitor.press(form, "Show what it will do", {
+    url: "https://a.example",
+    events: "nothing.*",
+  });
+  assert.equal(fault.status, 400);
+  const filled = { url: "https://hooks.example/a", events: "credits.*, user.merged", description: MARKUP };
+  const made = await visitor.press(await visitor.press(form, "Show what it will do", filled), "Make it");
+  const [secret] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
+  assert.ok(secret !== undefined, made.text);
+  const [webhook] = await dataOf(service.admin("GET", `/apps/${app.appId}/webhooks`));
+  assert.deepEqual([webhook.mode, webhook.events], ["live", ["credits.*", "user.merged"]]);
+  const place = `${base}/webhooks/${webhook.webhookId}`;
+  const page = await visitor.get(place);
+  assert.ok(!page.html.includes(secret) && !page.html.includes(MARKUP));
+  assert.match((await visitor.get(`${base}/webhooks`)).text, /hooks\.example\/a credits\.\*, user\.merged/);
+  assert.equal((await visitor.get(place.replace("/live/", "/test/"))).status, 404);
+
+  const changed = await visitor.press(
+    await visitor.press(await visitor.get(`${place}/change`), "Show what it will do", { events: "*" }),
+    "Change it",
+  );
+  assert.match(changed.text, /The webhook is changed/);
+  await visitor.press(await visitor.get(`${place}/disable`), "Disable");
+  assert.match((await visitor.get(place)).text, /disabled/);
+  await visitor.press(await visitor.get(`${place}/enable`), "Enable");
+  const rotated = await visitor.press(await visitor.get(`${place}/rotate`), "Make a new secret");
+  assert.match(rotated.html, /whsec_/);
+  assert.ok(!rotated.html.includes(secret));
+  const [after] = await dataOf(service.admin("GET", `/apps/${app.appId}/webhooks`));
+  assert.deepEqual([after.disabled, after.events], [false, ["*"]]);
+  const gone = await visitor.press(await visitor.get(`${place}/delete`), "Remove", {
+    typed: webhook.webhookId,
+  });
+  assert.match(gone.text, /is removed/);
+  assert.equal((await visitor.get(place)).status, 404);
+});
+
+Deno.test("the messages of a webhook show with what became of them", async () => {
+  const { app, visitor, base } = await scene();
+  const path = `/apps/${app.appId}/webhooks`;
+  const { webhookId } = await dataOf(
+    service.admin("POST", path, { url: "https://hooks.example/b", mode: "live", events: ["*"] }),
+  );
+  await dataOf(app.call("POST", "/subscriptions", { userId: MARKUP, planId: "plan_pro" }));
+  await service.serving().term.flush();
+  const page = await visitor.get(`${base}/webhooks/${webhookId}`);
+  assert.match(page.text, /subscription\.created/);
+  assert.ok(page.text.includes(JSON.stringify(MARKUP)));
+  assert.ok(!page.html.includes(MARKUP));
+  assert.match(
+    (await visitor.get(`${base}/webhooks/${webhookId}?status=delivered`)).text,
+    /No message is delivered/,
+  );
+  assert.match(
+    (await visitor.get(`${base}/webhooks/${webhookId}?as=csv`)).html,
+    /subscription\.created,pending/,
+  );
+});
+
+Deno.test("support sees every page and no control that changes something, and its writes are refused", async () => {
+  const { app, visitor: admin } = await scene();
+  const visitor = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
+  const base = `/console/apps/${app.appId}/live`;
+  const path = `/apps/${app.appId}/webhooks`;
+  const { webhookId } = await dataOf(
+    service.admin("POST", path, { url: "https://hooks.example/c", mode: "live", events: ["*"] }),
+  );
+  const places = [
+    "",
+    "/events",
+    "/usage",
+    "/refusals",
+    "/keys",
+    "/catalog",
+    "/webhooks",
+    `/webhooks/${webhookId}`,
+  ];
+  for (const place of places) {
+    const page = await visitor.get(base + place);
+    assert.equal(page.status, 200, place);
+    const forms = [...page.html.matchAll(/<form[^>]*method="post"[^>]*action="([^"]*)"/g)].map(([, to]) =>
+      to
+    );
+    assert.deepEqual(forms, ["/console/sign-out"], place);
+    assert.ok(!/href="[^"]*\/(new|revoke|rotate|ping|disable|delete|change)"/.test(page.html), place);
+  }
+  for (const place of ["/keys/new", "/webhooks/new", `/webhooks/${webhookId}/rotate`]) {
+    assert.equal((await visitor.get(base + place)).status, 403, place);
+  }
+  const { fields } = formOf((await admin.get(`${base}/catalog`)).html, "Check");
+  const [, csrf = ""] = /name="csrf" value="([^"]*)"/.exec((await visitor.get(base)).html) ?? [];
+  const sent = await visitor.send(`${base}/catalog`, { ...fields, csrf });
+  assert.equal(sent.status, 403);
+  assert.match(sent.text, /changes nothing/);
+});
+
+Deno.test("the system's page shows caps, members and findings", async () => {
+  const { visitor } = await scene();
+  await dataOf(service.admin("POST", "/workspaces", { name: MARKUP, operationCap: 10, aiBudgetCents: 500 }));
+  const page = await visitor.get("/console/system");
+  assert.equal(page.status, 200);
+  assert.match(page.text, /Operations 0 of 10 AI spend \$0\.00 of \$5\.00/);
+  assert.match(page.text, /this one/);
+  assert.ok(!page.html.includes(MARKUP));
+  const findings = await visitor.get("/console/system/findings");
+  assert.match(findings.text, /drift well none in/);
+  assert.match((await visitor.get("/console/system/findings", { "hx-request": "true" })).html, /^<section/);
+});

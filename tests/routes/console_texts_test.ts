@@ -1,0 +1,116 @@
+// What pages make of texts: places in JSON, differences of lines, lists as CSV, the parts of a chart.
+
+import assert from "node:assert/strict";
+import { csvFile } from "../../routes/console/csv.ts";
+import { offsetAt, placeOf, readJson } from "../../routes/console/json_places.ts";
+import { diffLines } from "../../routes/console/line_diff.ts";
+import { seriesOf } from "../../routes/console/use_chart.tsx";
+
+const FAULTS: readonly (readonly [text: string, line: number, column: number, message: RegExp])[] = [
+  ["", 1, 1, /ends too early/],
+  ['{\n  "a": 1,\n}', 3, 1, /comma before this is one too many/],
+  ["[1, 2,]", 1, 7, /comma before this is one too many/],
+  ['{\n  "a": 1\n  "b": 2\n}', 3, 3, /"," or "}" is missing/],
+  ["[1 2]", 1, 4, /"," or "]" is missing/],
+  ['{"a" 1}', 1, 6, /":" is missing/],
+  ["{a: 1}", 1, 2, /name in double quotes/],
+  ['{"a": }', 1, 7, /value is missing/],
+  ['{"a": tru}', 1, 7, /value is missing/],
+  ['{"a": 01}', 1, 8, /"," or "}" is missing/],
+  ['{"a": "x\ny"}', 1, 7, /no end/],
+  ['{"a": "\\x"}', 1, 7, /no end/],
+  ['{"a": 1, "a": 2}', 1, 10, /"a" stands here twice/],
+  ["{} {}", 1, 4, /nothing may follow/],
+  ["[".repeat(1000), 1, 202, /nested too deeply/],
+];
+
+Deno.test("what is wrong with JSON is told with its line and column", () => {
+  for (const [text, line, column, message] of FAULTS) {
+    const read = readJson(text);
+    assert.ok("fault" in read, text);
+    assert.deepEqual(placeOf(text, read.fault.offset), { line, column }, text);
+    assert.match(read.fault.message, message);
+  }
+});
+
+Deno.test("JSON is read as JSON.parse reads it, and each value has its place", () => {
+  const document = {
+    a: [{ b: 'ü\u007f"\\\n😀' }, -1.5e-7, true, null],
+    "": {},
+    c: { "d.e": [[]] },
+    ["__proto__x"]: 0,
+  };
+  const text = JSON.stringify(document, null, 2);
+  const read = readJson(text);
+  assert.ok("value" in read);
+  assert.deepEqual(read.value, document);
+  const at = (path: string) => text.slice(offsetAt(read.places, path)).split("\n", 1)[0]?.replace(/,$/, "");
+  assert.equal(
+    at("a[0].b"),
+    JSON.stringify(document.a[0] === null ? "" : (document.a[0] as { b: string }).b),
+  );
+  assert.equal(at("a[1]"), "-1.5e-7");
+  assert.equal(at("a[2]"), "true");
+  // A member that is missing is shown at what it is missing in.
+  assert.equal(offsetAt(read.places, "a[0].missing.deeper"), read.places.get("a[0]"));
+  assert.equal(offsetAt(read.places, "missing"), 0);
+});
+
+Deno.test("a difference shows changed lines with some around them, and puts both texts together", () => {
+  const lines = Array.from({ length: 30 }, (_, index) => `line ${index}`);
+  const changed = lines.with(10, "other").toSpliced(20, 1);
+  const diff = diffLines(lines.join("\n"), changed.join("\n")) ?? [];
+  assert.deepEqual(
+    diff.filter(({ kind }) => kind === "added" || kind === "removed").map(({ kind, text }) => [kind, text]),
+    [["removed", "line 10"], ["added", "other"], ["removed", "line 20"]],
+  );
+  assert.deepEqual(diff.filter(({ kind }) => kind === "gap").length, 3);
+  assert.equal(diff.filter(({ kind }) => kind === "same").length, 12);
+  assert.deepEqual(diffLines("a\nb", "a\nb"), [{ kind: "gap", text: "" }]);
+  const many = (name: string) => Array.from({ length: 3_000 }, (_, index) => `${name}${index}`).join("\n");
+  assert.equal(diffLines(many("a"), many("b")), null);
+});
+
+Deno.test("texts of a CSV are quoted, none is a formula, and numbers stay numbers", () => {
+  const { text, name } = csvFile("list", ["a", "b"], [
+    ['say "hi", you', -5],
+    ['=HYPERLINK("http://evil")', 0.25],
+    ["+1", null],
+    ["-1", 1],
+    ["@x\r\ny", 2],
+    ["plain ü", 3],
+  ]);
+  assert.equal(name, "list.csv");
+  assert.equal(
+    text,
+    'a,b\r\n"say ""hi"", you",-5\r\n"\'=HYPERLINK(""http://evil"")",0.25\r\n\'+1,\r\n\'-1,1\r\n' +
+      '"\'@x\r\ny",2\r\nplain ü,3\r\n',
+  );
+});
+
+Deno.test("the parts of a chart come to the sums of the days, the largest first", () => {
+  const part = (event: string, events: number) => ({
+    event,
+    userId: null,
+    events,
+    blocked: 0,
+    costCents: events / 10,
+    quantity: 1,
+  });
+  const names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+  const days = [10, 50].map((events, day) => ({
+    day: `2026-01-0${day + 1}`,
+    events: events + 40,
+    blocked: 0,
+    costCents: (events + 40) / 10,
+    parts: names.map((name, index) => part(name, index + (day === 1 && name === "a" ? 20 : 0))),
+  }));
+  const series = seriesOf({ by: "event", countedUntil: "", days }, "events");
+  assert.equal(series.length, 8);
+  assert.deepEqual([series[0]?.name, series.at(-1)?.name], ["a", "everything else"]);
+  days.forEach(({ events }, day) => {
+    assert.equal(series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0), events);
+  });
+  const cents = seriesOf({ by: "event", countedUntil: "", days }, "cents");
+  assert.ok(cents.every(({ values }) => values.every((value) => String(value).length < 9)));
+});

@@ -1,0 +1,347 @@
+// What holds for every page and every act of the console, those that come later too: a walk over all of them in an app
+// whose every text is markup.
+
+import assert from "node:assert/strict";
+import { SURFACE } from "../../routes/app.ts";
+import { ACTIONS, PAGES } from "../../routes/console/places.ts";
+import { consoleOf, formOf, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
+import { dataOf, serviceOfFile } from "./support.ts";
+import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
+
+const service = serviceOfFile();
+
+/** A text that is markup, a script and the end of an attribute wherever it is not escaped. */
+function hostile(name: string): string {
+  return `<script>m_${name}()</script>"onx='m_${name}'`;
+}
+
+/** What of it shows that it was not escaped. */
+const ESCAPED_WRONGLY = /<script>m_|m_\w+\(\)<\/script>"|"onx='m_/;
+
+/** The texts that some page has to show, by their names above. */
+const SHOWN = [
+  "app",
+  "description",
+  "event",
+  "group",
+  "metakey",
+  "metavalue",
+  "pack",
+  "plan",
+  "prompt",
+  "response",
+  "user",
+  "workspace",
+];
+
+const CATALOG = {
+  settings: { promptLogging: true },
+  plans: [{
+    id: "plan_pro",
+    name: hostile("plan"),
+    rank: 10,
+    period: { type: "monthly", anchor: "calendar" },
+    limits: [
+      { id: "lg_all", label: hostile("group"), unit: "count", quota: 3, matches: [{ event: "*" }] },
+    ],
+  }],
+  packs: [{
+    id: "cpk_wallet",
+    name: hostile("pack"),
+    kind: "generic",
+    defaultExpiryDays: 365,
+    unit: "count",
+    matches: [{ event: "*" }],
+    items: [],
+  }],
+};
+
+const EVENT = "<script>m_event()</script>\"onx='m_event'";
+
+interface Scene {
+  readonly app: TestApp;
+  /** What stands for the parts of a path. */
+  readonly parts: Readonly<Record<string, string>>;
+}
+
+/** An app whose names, ids, notes, prompts and metadata are markup. */
+async function makeScene(): Promise<Scene> {
+  const { workspaceId } = await dataOf(service.admin("POST", "/workspaces", { name: hostile("workspace") }));
+  const made = await dataOf(service.admin("POST", "/apps", { name: hostile("app"), workspaceId }));
+  await dataOf(service.admin("PUT", `/apps/${made.appId}/catalog`, CATALOG));
+  const { key, keyId } = made.keys.find((row: { class: string; mode: string }) =>
+    row.class === "secret" && row.mode === "live"
+  );
+  const template = await service.newApp(CATALOG);
+  const app: TestApp = {
+    ...template,
+    appId: made.appId,
+    call: (method, path, body) => template.call(method, path, body, { key }),
+  };
+  const userId = hostile("user");
+  const post = (path: string, body: object) => dataOf(app.call("POST", path, { userId, ...body }));
+  const metadata = { [hostile("metakey")]: hostile("metavalue") };
+  const texts = { prompt: hostile("prompt"), response: hostile("response"), metadata };
+  await post("/subscriptions", {
+    planId: "plan_pro",
+    provider: hostile("provider"),
+    externalId: hostile("external"),
+  });
+  const grant = {
+    packId: "cpk_wallet",
+    quantity: 5,
+    notes: hostile("notes"),
+    externalRef: hostile("reference"),
+  };
+  const { balanceId } = await post("/credits/grant", grant);
+  const { eventId } = await post("/track", { event: EVENT, ...texts });
+  const { reservationId } = await post("/reserve", { event: EVENT, ttlSeconds: 86_400, ...texts });
+  const refused = await app.call("POST", "/track", { userId, event: EVENT, count: 1_000, ...texts });
+  assert.equal(refused.status, 429);
+  await dataOf(app.call("POST", "/customers/alias", { from: hostile("alias"), to: userId }));
+  const webhook = {
+    url: "https://example.test/x",
+    mode: "live",
+    events: ["*"],
+    description: hostile("description"),
+  };
+  const { webhookId } = await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, webhook));
+  await service.serving().term.flush();
+  const { subscription } = await dataOf(app.call("GET", `/users/${encodeURIComponent(userId)}`));
+  return {
+    app,
+    parts: {
+      appId: app.appId,
+      mode: "live",
+      userId,
+      balanceId,
+      eventId,
+      reservationId,
+      keyId,
+      webhookId,
+      subscriptionId: subscription.subscriptionId,
+      messageId: "whm_00000000000000000000",
+    },
+  };
+}
+
+let scene: Promise<Scene> | undefined;
+
+/** The address of a page or an act in the scene. */
+async function addressOf(path: string): Promise<string> {
+  const { parts } = await (scene ??= makeScene());
+  return path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const part = parts[name];
+    assert.ok(part !== undefined, `Give ":${name}" of ${path} a value in this test`);
+    return encodeURIComponent(part);
+  });
+}
+
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+  "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/** What every answer of the console is, whatever it says. */
+function assertSafe({ headers, html }: Visit, address: string): void {
+  assert.equal(headers.get("content-security-policy"), POLICY, address);
+  assert.equal(headers.get("x-frame-options"), "DENY", address);
+  assert.equal(headers.get("x-content-type-options"), "nosniff", address);
+  assert.equal(headers.get("cache-control"), "no-store", address);
+  if (!(headers.get("content-type") ?? "").startsWith("text/html")) return;
+  const wrong = ESCAPED_WRONGLY.exec(html);
+  assert.equal(
+    wrong,
+    null,
+    `${address}: ${html.slice((wrong?.index ?? 0) - 100, (wrong?.index ?? 0) + 100)}`,
+  );
+  // Texts are escaped, so what looks like markup here is ours.
+  const tags = html.match(/<[a-z][^>]*>/gi) ?? [];
+  for (const tag of tags) {
+    assert.doesNotMatch(tag, /\s(on\w+|style|hx-on[\w:-]*)=/i, `${address}: ${tag}`);
+    assert.doesNotMatch(
+      tag,
+      /\s(src|href|action|formaction|hx-\w+)="\s*(\w+:(?!,")|\/\/)/i,
+      `${address}: ${tag}`,
+    );
+  }
+  assert.doesNotMatch(html, /<script(?![^>]*\ssrc=")/i, `${address}: a script of its own`);
+  assert.doesNotMatch(html, /<style/i, address);
+}
+
+const visitors = new Map<string, Promise<Visitor>>();
+
+/** Somebody who is signed in, for all tests: the clock stands still. */
+function visitor(token = ADMIN_TOKEN): Promise<Visitor> {
+  const known = visitors.get(token) ?? Visitor.signedIn(consoleOf(service), token);
+  visitors.set(token, known);
+  return known;
+}
+
+async function keysOf(token?: string): Promise<{ csrf: string; once: string }> {
+  const { html } = await (await visitor(token)).get("/console/apps");
+  return {
+    csrf: formOf(html, "Sign out").fields["csrf"] ?? "",
+    once: crypto.randomUUID().replaceAll("-", ""),
+  };
+}
+
+/** Every row that is not about the console itself. */
+async function digest(): Promise<string> {
+  await service.serving().term.flush();
+  const tables = [
+    "audit",
+    "audit_begun",
+    "credit_balances",
+    "subscriptions",
+    "keys",
+    "catalogs",
+    "webhooks",
+    "events",
+  ];
+  const { database } = service.store;
+  const rows = await Promise.all(
+    tables.map((table) =>
+      database.query(
+        `select t::text as row from "${table}" t where ${
+          table === "audit" ? "what not like 'sign%'" : "true"
+        } order by 1`,
+      )
+    ),
+  );
+  return JSON.stringify(rows);
+}
+
+/** Acts whose calls are on their way into the API. */
+const AWAITED = SURFACE.endpoints.some(({ doc }) => doc.id === "pingWebhook") ? [] : ["ping", "redeliver"];
+
+for (const { path } of PAGES) {
+  if (AWAITED.some((end) => path.endsWith(`/${end}`))) continue;
+  Deno.test(`the page ${path} asks for a sign-in, escapes every text, and changes nothing for any role`, async () => {
+    const address = await addressOf(path);
+    const stranger = await new Visitor(consoleOf(service)).get(address);
+    assert.equal(stranger.path, `/console/sign-in?to=${encodeURIComponent(address)}`);
+    assertSafe(stranger, address);
+    const before = await digest();
+    for (const token of [ADMIN_TOKEN, SUPPORT_TOKEN]) {
+      for (const headers of [{}, { "hx-request": "true" }]) {
+        const visit = await (await visitor(token)).get(address, headers);
+        assert.ok([200, 400, 403, 404].includes(visit.status), `${address}: ${visit.status} ${visit.text}`);
+        assertSafe(visit, address);
+        if (token === ADMIN_TOKEN) continue;
+        const forms = [...visit.html.matchAll(/<form[^>]*method="post"[^>]*action="([^"]*)"/g)];
+        assert.deepEqual(
+          forms.map(([, action]) => action).filter((action) => action !== "/console/sign-out"),
+          [],
+        );
+      }
+    }
+    assert.equal(await digest(), before);
+  });
+}
+
+for (const { path, role } of ACTIONS) {
+  Deno.test(`the act ${path} is refused without a session, for the role that looks, and for a form of another page`, async () => {
+    const address = await addressOf(path);
+    const { csrf, once } = await keysOf();
+    const before = await digest();
+    const stranger = await new Visitor(consoleOf(service)).send(
+      address,
+      { csrf, once, step: "confirm" },
+      false,
+    );
+    assert.equal(stranger.status, 303);
+    assert.match(stranger.headers.get("location") ?? "", /^\/console\/sign-in\?/);
+    if (role !== "support") {
+      const own = await keysOf(SUPPORT_TOKEN);
+      const looker = await (await visitor(SUPPORT_TOKEN)).send(address, { ...own, step: "confirm" }, false);
+      assert.equal(looker.status, 403);
+      assertSafe(looker, address);
+    }
+    const other = await keysOf(SUPPORT_TOKEN);
+    for (
+      const keys of [
+        { once },
+        { csrf: "", once },
+        { csrf: `${csrf}x`, once },
+        { csrf: other.csrf, once },
+        { csrf },
+        { csrf, once: "" },
+        { csrf, once: "short" },
+        { csrf, once: `${once}'--` },
+      ] as Record<string, string>[]
+    ) {
+      const sent = await (await visitor()).send(address, { ...keys, step: "confirm" }, false);
+      assert.equal(sent.status, 403, JSON.stringify(keys));
+      assertSafe(sent, address);
+    }
+    assert.equal(await digest(), before);
+  });
+}
+
+Deno.test("every text of a customer or of their users shows on some page, as it is and as no markup", async () => {
+  const seen = new Set<string>();
+  for (const { path } of PAGES) {
+    const { html } = await (await visitor()).get(await addressOf(path));
+    for (const [, name = ""] of html.matchAll(/&lt;script&gt;m_(\w+)\(\)/g)) seen.add(name);
+  }
+  assert.deepEqual(SHOWN.filter((name) => !seen.has(name)), [], [...seen].join());
+});
+
+Deno.test("an address that is no page, an unknown app and an unknown mode are pages that say so", async () => {
+  const { parts } = await (scene ??= makeScene());
+  const admin = await visitor();
+  for (
+    const address of [
+      "/console/nowhere",
+      "/console/apps/app_unknown/live",
+      `/console/apps/${parts["appId"]}/other`,
+      `/console/apps/${encodeURIComponent(hostile("address"))}/live`,
+      `/console/apps/${parts["appId"]}/live/users/%00`,
+      `/console/apps/${parts["appId"]}/live/users/%ff`,
+      "/console/apps/__proto__/live",
+    ]
+  ) {
+    const visit = await admin.get(address);
+    assert.ok([400, 404].includes(visit.status), `${address}: ${visit.status}`);
+    assertSafe(visit, address);
+  }
+});
+
+Deno.test("support sees a prompt only where a setting shows it", async () => {
+  const { parts } = await (scene ??= makeScene());
+  const { Asking, endpointsOf } = await import("../../routes/console/ask.ts");
+  const { ENDPOINTS } = await import("../../routes/app.ts");
+  const { appId = "", eventId } = parts;
+  const session = {
+    id: "s",
+    until: service.clock.now() + 1,
+    operator: { name: "support", role: "support", sessionKey: "" },
+  } as const;
+  for (const seesPrompts of [false, true]) {
+    const asker = { session, seesPrompts, userId: null, once: null };
+    const ask = new Asking(
+      service.serving(),
+      endpointsOf(ENDPOINTS, []),
+      new Request("http://service.test/"),
+      asker,
+    );
+    const detail = await ask.app<{ prompt: string | null; response: string | null; metadata: object }>(
+      { appId, mode: "live" },
+      "getEvent",
+      { eventId },
+    );
+    const list = await ask.app<{ events: { promptPreview: string | null }[] }>(
+      { appId, mode: "live" },
+      "listEvents",
+      {},
+    );
+    assert.ok(detail.ok && list.ok);
+    const { prompt, response, metadata } = detail.data;
+    assert.deepEqual(
+      [prompt, response],
+      seesPrompts ? [hostile("prompt"), hostile("response")] : [null, null],
+    );
+    assert.equal(list.data.events.some(({ promptPreview }) => promptPreview !== null), seesPrompts);
+    assert.deepEqual(metadata, { [hostile("metakey")]: hostile("metavalue") });
+  }
+});

@@ -1,0 +1,200 @@
+// Faults in the books, written by SQL, each with what the proof says of it: wrong sums, what is due too late, marks and
+// messages that make no sense.
+
+import { balance, END, event, lines, START } from "./books.ts";
+
+const G = `count 1 user_1 counter "g" of plan "plan_a" from ${START} ms:`;
+const H = `count 1 user_1 counter "h" of plan "plan_a" from ${START} ms:`;
+
+/** One fault in clean books, and every drift that it makes. */
+type Fault = readonly [name: string, sql: string, drifts: readonly string[]];
+
+const SUMS: readonly Fault[] = [
+  [
+    "a wrong count",
+    "update counters set count = 6.750001 where user_key = 1 and group_id = 'g'",
+    [`${G} count 6.750001, but open holds 1 + events 4.5 + adjusted 1.25 = 6.75`],
+  ],
+  [
+    "a wrong adjustment",
+    "update counters set adjusted = 0 where user_key = 1 and group_id = 'h'",
+    [`${H} count 0, but open holds 0 + events 2 + adjusted 0 = 2`],
+  ],
+  [
+    "a lost event line",
+    `update events set lines = '${lines(["g", "1.5"])}' where id = 'evt_1'`,
+    [`${H} count 0, but open holds 0 + events -0.000001 + adjusted -2 = -2.000001`],
+  ],
+  [
+    "an event counted twice",
+    event("evt_9", 1, lines(["g", "3"])),
+    [`${G} count 6.75, but open holds 1 + events 7.5 + adjusted 1.25 = 9.75`],
+  ],
+  [
+    "an event of another window",
+    `update events set lines = replace(lines, '${START}', '${END}') where id = 'evt_4'`,
+    [
+      `count 2 user_2 counter "g" of plan "plan_a" from ${START} ms: count 4, but open holds 0 + events 0 + adjusted 0 = 0`,
+      `count 2 user_2 counter "g" of plan "plan_a" from ${END} ms: there is no row, but open holds 0 + events 4 + adjusted 0 = 4`,
+    ],
+  ],
+  [
+    "an event of another user",
+    "update events set user_key = 3 where id = 'evt_4'",
+    [
+      `count 2 user_2 counter "g" of plan "plan_a" from ${START} ms: count 4, but open holds 0 + events 0 + adjusted 0 = 0`,
+      `count 3 user_3 counter "g" of plan "plan_a" from ${START} ms: there is no row, but open holds 0 + events 4 + adjusted 0 = 4`,
+    ],
+  ],
+  [
+    "a lost hold",
+    "delete from reservations where id = 'rsv_1'",
+    [
+      `${G} count 6.75, but open holds 0 + events 4.5 + adjusted 1.25 = 5.75`,
+      'held 1 user_1 credit balance "crb_1": held 2.5, but open holds took 0',
+      'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+    ],
+  ],
+  [
+    "a lost counter",
+    "delete from counters where user_key = 1 and group_id = 'g'",
+    [`${G} there is no row, but open holds 1 + events 4.5 + adjusted 0 = 5.5`],
+  ],
+  [
+    "a wrong remaining",
+    "update credit_balances set remaining = 7 where id = 'crb_1'",
+    ['remaining 1 user_1 credit balance "crb_1": remaining 7, but its ledger sums to 7.5'],
+  ],
+  [
+    "an event that is twice in the sums by day",
+    "update daily_use_of_users set events = 2 where user_key = 1",
+    ["daily_use 1 user_1 sums by day: 2 events for 0.5 cents, but there are 1 for 0.5"],
+  ],
+  [
+    "a mark that is past what was added up",
+    "update daily_use_marks set event_id = 'evt_3'",
+    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents, but there are 2 for 1"],
+  ],
+  [
+    "a lost ledger row",
+    "delete from credit_ledger where id = 'cle_4'",
+    ['remaining 1 user_1 credit balance "crb_2": remaining 0, but its ledger sums to 1'],
+  ],
+  [
+    "a wrong held",
+    "update credit_balances set held = 2 where id = 'crb_1'",
+    ['held 1 user_1 credit balance "crb_1": held 2, but open holds took 2.5'],
+  ],
+  [
+    "a ledger of an unknown balance, also where it sums to zero",
+    "insert into credit_ledger select 'x' || id, user_key, 'crb_0', pack_id, delta, reason, null, null, null, at_ms " +
+    "from credit_ledger where balance_id = 'crb_2'",
+    [
+      'unknown_balance 1 user_1 credit balance "crb_0": there is no row, but 2 ledger rows (0) and 0 lines of open holds (0) name it',
+    ],
+  ],
+  [
+    "a credit line of an unknown balance",
+    "update reservations set credits = replace(credits, 'crb_2', 'crb_0') where id = 'rsv_1'",
+    [
+      'unknown_balance 1 user_1 credit balance "crb_0": there is no row, but 0 ledger rows (0) and 1 lines of open holds (1) name it',
+      'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+    ],
+  ],
+  [
+    "a balance of an unknown user",
+    balance("crb_3", 2_000_000, "0", "0"),
+    ['unknown_user 2000000 - credit balance "crb_3": there is no such user'],
+  ],
+  [
+    "an open hold of an unknown user, between known ones and before them",
+    "insert into reservations select 'rsv_9', -5, status, event, metadata, quantity, count, amounts, per_unit, '[]', " +
+    "created_at_ms, expires_at_ms, settled_at_ms, '[]' from reservations where id = 'rsv_1'",
+    ['unknown_user -5 - open hold "rsv_9": there is no such user'],
+  ],
+];
+
+const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
+  [
+    "a user that is never due, though a hold lapses",
+    "update users set due_at_ms = null where key = 1",
+    [`due 1 user_1 never due, but a hold lapses: "rsv_1" at ${END} ms`],
+  ],
+  [
+    "a user that is due after a subscription ends",
+    `update subscriptions set ends_at_ms = ${END - 1} where id = 'sub_1'`,
+    [`due 1 user_1 due at ${END} ms, but a subscription ends: "sub_1" at ${END - 1} ms`],
+  ],
+  [
+    "a user that is due after credits expire",
+    `update credit_balances set expires_at_ms = ${END - 2} where id = 'crb_2'`,
+    [`due 1 user_1 due at ${END} ms, but credits expire: "crb_2" at ${END - 2} ms`],
+  ],
+  [
+    "credits that expired already, or are revoked, are not due",
+    `update credit_balances set expires_at_ms = ${START}, told = 7 where id = 'crb_1';
+     update credit_balances set expires_at_ms = ${START}, revoked_at_ms = ${START} where id = 'crb_2'`,
+    [],
+  ],
+  ...["", "80,", "0", "100.000001", "50,50", "50,50.0", "80;90", "NaN"].map((alerted) =>
+    [
+      `counters that alerted at "${alerted}"`,
+      `update counters set alerted = '${alerted}' where user_key = 2`,
+      [
+        `alerted 2 user_2 counter "g" of plan "plan_a" from ${START} ms: alerted "${alerted}", but these are percents above 0 and up to 100, none twice`,
+      ],
+    ] as const
+  ),
+  [
+    "a balance that told what there is not to tell",
+    "update credit_balances set told = 8 where id = 'crb_1'",
+    ['told 1 user_1 credit balance "crb_1": told 8, but that is a sum of 1, 2 and 4'],
+  ],
+  [
+    "a balance that told of an expiry that it does not have",
+    "update credit_balances set told = 6 where id = 'crb_1'",
+    ['told 1 user_1 credit balance "crb_1": told 6, which says that it expired, but it never does'],
+  ],
+  [
+    "a message for a webhook that never was",
+    "update webhook_messages set webhook_id = 'whk_2' where id = 'whm_1'",
+    ['message 1 user_1 message "whm_1": its app and mode have no webhook "whk_2"'],
+  ],
+  [
+    "a message for a webhook of the other mode",
+    "update webhook_messages set webhook_id = 'whk_test' where id = 'whm_1'",
+    ['message 1 user_1 message "whm_1": its app and mode have no webhook "whk_test"'],
+  ],
+  [
+    "a message of another realm than its user's",
+    "update webhook_messages set realm = 2 where id = 'whm_1'",
+    ['message 1 user_1 message "whm_1": realm 2, but its user is of realm 1'],
+  ],
+  [
+    "a message that tells something else than its type",
+    "update webhook_messages set type = 'credits.lower' where id = 'whm_1'",
+    [
+      `message 1 user_1 message "whm_1": type "credits.lower", but its body begins ${
+        JSON.stringify('{"type":"credits.low","timestamp":""}')
+      }`,
+    ],
+  ],
+  [
+    "a message that nobody sent",
+    "update webhook_messages set attempts = 0 where id = 'whm_2'",
+    ['message 1 user_1 message "whm_2": delivered without an attempt'],
+  ],
+  [
+    "a message of an unknown user",
+    "update webhook_messages set user_key = 9 where id = 'whm_1'",
+    ['unknown_user 9 - message "whm_1": there is no such user'],
+  ],
+  [
+    "a message of no user",
+    "update webhook_messages set user_key = null where id = 'whm_1'",
+    [],
+  ],
+];
+
+/** Every fault that is tried. */
+export const FAULTS: readonly Fault[] = [...SUMS, ...DUE_MARKS_AND_MESSAGES];
