@@ -152,6 +152,8 @@ export function extend(world: World, input: Input, now: number): ModelReply {
   if (!isSame) {
     writeRow(world, balance, ZERO, { reason: "admin_adjust", at: now, notes: textOrNull(input["reason"]) });
   }
+  // A new expiry is told of like the first one.
+  if (!isSame) balance.told.delete("expired");
   balance.expiresAt = at;
   const { id, remaining } = balance;
   return success({ balanceId: id, remaining: toNumber(remaining), expiresAt: isoOrNull(at) });

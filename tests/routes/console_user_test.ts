@@ -50,7 +50,7 @@ Deno.test("a user's page shows plan, bars, credits with what is held, holds, eve
       "3 of credits of Wallet",
       "Free sub_",
       "A lighthouse at dusk",
-      "limit reached",
+      "the quota is used up",
       "Spring sale",
       "Canonical ann Aliases old What its merge moved",
       "analytics in Opt out",

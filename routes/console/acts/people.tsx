@@ -1,11 +1,14 @@
 // What is done to a user as a person: merging two ids, opting out and in, export and erasure.
 
-import type { Scope } from "../pages/user_sheets.tsx";
 import { type Act, actAt } from "../act.tsx";
 import { timeLabel } from "../format.tsx";
 import type { Values } from "../form.tsx";
 import { userPath } from "../page.tsx";
 import { aboutUser, placeOfUser, type UserSubject } from "./subject.tsx";
+
+/** What a person may opt out of. */
+export const SCOPES = ["analytics", "ai_personalization", "prompt_logging"] as const;
+export type Scope = typeof SCOPES[number];
 
 /** The report of a merge as the API shows it. */
 export interface ShownMerge {
@@ -144,7 +147,7 @@ export function mergeSentences({ conflicts, analytics, billableOperations }: Sho
     analytics === "skipped_consent_required"
       ? "Their analytics people stay apart: an anonymous session is linked only with consent."
       : "",
-    billableOperations > 0 ? `It counts ${billableOperations} operations.` : "",
+    billableOperations > 0 ? `It counts against the workspace's operations: ${billableOperations}.` : "",
   ];
   return sentences.filter((sentence) => sentence !== "");
 }

@@ -9,7 +9,6 @@ import type { Refusal } from "../../../src/domain/refusal.ts";
 import type { AppMode } from "../ask.ts";
 import { STATUS } from "../../errors.ts";
 import { appPath, userPath } from "../page.tsx";
-import { Message } from "../pages/message.tsx";
 import type { PageRequest, Shown } from "../room.ts";
 
 /** A subscription as the API shows it. */
@@ -68,7 +67,16 @@ export function appOf({ app }: PageRequest): AppMode & { readonly name: string }
 
 /** The page of an endpoint that was refused. */
 export function refusedPage({ code, message }: Refusal, title = "Not shown"): Shown {
-  return { title, content: <Message title={title} text={message} />, status: STATUS[code] };
+  return {
+    title,
+    content: (
+      <section class="message">
+        <h1>{title}</h1>
+        <p>{message}</p>
+      </section>
+    ),
+    status: STATUS[code],
+  };
 }
 
 /** Reads the user that the path names. */

@@ -7,7 +7,7 @@ import type { AppMode } from "../ask.ts";
 import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
 import { FILE_ROWS } from "../pager.tsx";
 import type { Download, PageAt, PageRequest } from "../room.ts";
-import { LedgerTable } from "./user_sheets.tsx";
+import { LedgerTable } from "./user_records.tsx";
 
 const SHOWN = "100";
 const PAGE_MAX = 500;

@@ -1,10 +1,21 @@
 // The one search box: a user id or its beginning, or any id that Holdfast or the caller gave out.
 
-import type { FoundThing } from "../../../src/read/users.ts";
 import { appOf, refusedPage } from "../acts/subject.tsx";
 import { appPath, userPath } from "../page.tsx";
 import type { AppMode } from "../ask.ts";
 import type { Outcome, PageAt, PageRequest } from "../room.ts";
+
+/** What an id that was looked up stands for. */
+export interface FoundThing {
+  readonly kind: "event" | "reservation" | "balance" | "subscription" | "merge";
+  readonly id: string;
+  /** The canonical user's. */
+  readonly userId: string;
+  /** Of a merge: the id that became an alias. */
+  readonly alias: string | null;
+  /** Of a reservation. */
+  readonly status: "held" | "committed" | "released" | "expired" | null;
+}
 
 interface ListedUser {
   readonly userId: string;

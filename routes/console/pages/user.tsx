@@ -4,21 +4,13 @@
 import type { Child } from "hono/jsx";
 import { readCatalog } from "../acts/catalog.ts";
 import { aboutUser, type UserSubject } from "../acts/subject.tsx";
-import type { FoundThing } from "../../../src/read/users.ts";
 import { Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { mayChange, type PageAt, type PageRequest } from "../room.ts";
+import type { FoundThing } from "./search.tsx";
 import { hasSeen, readStanding, type Standing, StandingPart } from "./standing.tsx";
-import {
-  ConsentSheet,
-  EventsSheet,
-  IdsSheet,
-  LedgerSheet,
-  readConsents,
-  readRecent,
-  RefusalsSheet,
-  SubscriptionsSheet,
-} from "./user_sheets.tsx";
+import { ConsentSheet, IdsSheet, LedgerSheet, readConsents } from "./user_records.tsx";
+import { EventsSheet, readRecent, RefusalsSheet, SubscriptionsSheet } from "./user_sheets.tsx";
 
 /** Whether somebody has this id: the first of all ids that begin with it is the id itself. */
 async function isKnown({ ask, params }: PageRequest, { app }: UserSubject) {
@@ -101,7 +93,7 @@ const userPage: PageAt = {
                 isErasing={known.deletionPending}
               />
               <RefusalsSheet subject={subject} recent={recent} standing={standing} />
-              <LedgerSheet subject={subject} recent={recent} standing={standing} />
+              <LedgerSheet subject={subject} entries={recent.entries} standing={standing} />
               <div class="columns">
                 <IdsSheet subject={subject} />
                 <ConsentSheet request={request} subject={subject} consents={consents} />
