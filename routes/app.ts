@@ -14,6 +14,9 @@ import { CUSTOMERS } from "./customers.ts";
 import { DAILY_USE } from "./daily_use.ts";
 import { EVENTS } from "./events.ts";
 import { DOWNLOADS, EXPORT } from "./export.ts";
+import { GATEWAY_PAGES } from "./gateway/docs.ts";
+import { gatewayRoutes } from "./gateway/gateway.ts";
+import { HOLD_CALLS, SETTLE_CALLS } from "./gateway/holds.ts";
 import { healthRoutes } from "./health.ts";
 import { homeRoutes } from "./home.ts";
 import { namesHost } from "./host.ts";
@@ -71,7 +74,10 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
 ];
 
 /** Everything that the reference shows. */
-export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };
+export const SURFACE: Surface = {
+  endpoints: [...ENDPOINTS, ...KEYLESS],
+  pages: [...PAGES, ...GATEWAY_PAGES],
+};
 
 /** The path of a request that goes to no route, since its host would stand for a part of it. */
 const NOWHERE = "/ ";
@@ -111,6 +117,7 @@ export function makeApp(
   app.route("/", referenceRoutes(SURFACE));
   app.route("/", toolRoutes(service));
   if (console !== null) app.route("/", consoleRoutes(service, console, ENDPOINTS, KEYLESS));
+  app.route("/", gatewayRoutes(service));
   const strays = refusingRoutes(app, service, adminToken);
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
@@ -119,8 +126,10 @@ export function makeApp(
 
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map([...ENDPOINTS, ...BETWEEN_MEMBERS].map((endpoint) => [endpoint.doc.id, endpoint]));
-  const keyless = new Map(KEYLESS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyed = new Map(
+    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]),
+  );
+  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
   return {
     onCall: (call) => {
       const { serving } = service;

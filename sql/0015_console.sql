@@ -35,7 +35,9 @@ create table audit_begun (
   app_id text collate "C",
   mode text collate "C",
   user_id text collate "C",
-  erased boolean not null default false
+  erased boolean not null default false,
+  -- By the clock of the database: those of processes differ.
+  begun_ms bigint not null default (extract(epoch from clock_timestamp()) * 1000)::bigint
 );
 comment on table audit_begun is
   'Writes that have begun: each becomes a row of the audit log when it ends, so that a crash in between leaves a trace.';

@@ -114,6 +114,7 @@ export function UseChart({ use, measure, label }: { use: DailyUse; measure: Meas
         data-chart={JSON.stringify({ days, series, measure })}
       >
       </div>
+      <p class="hint reading" aria-hidden="true">Point at a day for its numbers.</p>
       <ul class="legend keys">
         {series.map(({ name }, index) => (
           <li>

@@ -66,7 +66,7 @@ export async function beginDeed(
 ): Promise<(ending: Ending) => Promise<void>> {
   const row = { ...deed, id: ids.next("audit"), at: clock.now() };
   await inCell(NO_CELLS, async (session) => {
-    await adoptBegun(session, row.at - AUDIT_LIMITS.begunMs, UNKNOWN);
+    await adoptBegun(session, AUDIT_LIMITS.begunMs, UNKNOWN);
     await beginAudit(session, row);
   });
   return (ending) =>

@@ -5,6 +5,7 @@
 import { cpuUsage } from "node:process";
 import { Counter, Gauge, Registry } from "prom-client";
 import type { Service, ServiceState } from "../service/service.ts";
+import { GATEWAY_OUTCOMES } from "./gateway_counts.ts";
 import { ANSWER_CODES } from "./request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
 
@@ -25,6 +26,7 @@ export function makeMetrics(service: Service): Registry {
   addJournal(registry, service);
   addActors(registry, service);
   addSweeps(registry, service);
+  addGateway(registry, service);
   addProcess(registry);
   return registry;
 }
@@ -375,6 +377,25 @@ function addSweeps(registry: Registry, { counts: { sweeps } }: Service): void {
       for (const [sweep, { finishedAtSeconds }] of each) this.set({ sweep }, finishedAtSeconds);
     },
   });
+}
+
+function addGateway(registry: Registry, { counts: { gateway } }: Service): void {
+  addGauge(registry, "holdfast_gateway_calls", "Calls of the gateway under way.", () => gateway.open);
+  addGauge(registry, "holdfast_gateway_streams", "Of these, those that stream.", () => gateway.streams);
+  addCounters(
+    registry,
+    "holdfast_gateway_calls_total",
+    "Calls of the gateway that ended, by outcome.",
+    ["outcome"],
+    () => GATEWAY_OUTCOMES.map((outcome) => [{ outcome }, gateway.outcomes[outcome]]),
+  );
+  addCounter(
+    registry,
+    "holdfast_gateway_unsettled_total",
+    "Holds of such calls that could not be settled in time, and lapse.",
+    () => gateway.unsettled,
+  );
+  registry.registerMetric(gateway.firstByteSeconds);
 }
 
 function addProcess(registry: Registry): void {

@@ -28,6 +28,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   settle: 14,
   explain: 15,
   extend: 16,
+  prolong: 17,
 };
 
 /** Commands in the order of `turns`. */

@@ -22,7 +22,14 @@ const COMMANDS = [
   "openapi",
 ];
 
+/** How the pages of the console are compiled, which the runtime does when it loads them. */
+interface MarkupOptions {
+  readonly jsx: string;
+  readonly jsxImportSource: string;
+}
+
 interface Config {
+  readonly compilerOptions: MarkupOptions;
   readonly imports: Readonly<Record<string, string>>;
   readonly tasks: Readonly<Record<string, string>>;
   readonly [member: string]: unknown;
@@ -33,9 +40,14 @@ export async function packService(): Promise<Tarball> {
   const program = await programFiles();
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT))) as Config;
   const { nodeModulesDir, imports, unstable } = config;
+  const { jsx, jsxImportSource } = config.compilerOptions;
+  const compilerOptions = { jsx, jsxImportSource };
   const files = new Map<string, string | Uint8Array<ArrayBuffer>>();
   for (const [path, bytes] of program) files.set(`program/${path}`, bytes);
-  files.set("program/deno.json", jsonText({ nodeModulesDir, imports, unstable, lock: { frozen: true } }));
+  files.set(
+    "program/deno.json",
+    jsonText({ nodeModulesDir, imports, compilerOptions, unstable, lock: { frozen: true } }),
+  );
   files.set("program/deno.lock", await Deno.readTextFile(new URL("deno.lock", ROOT)));
   files.set("commands.json", jsonText(commandsOf(config.tasks)));
   files.set("package.json", jsonText(manifest));

@@ -60,7 +60,9 @@ export class Stage {
     await page.setViewport({ width, height: 900 });
     page.on("pageerror", (error) => this.complaints.push(`${page.url()}: ${String(error)}`));
     page.on("console", (message) => {
-      if (message.type() === "error") this.complaints.push(`${page.url()}: ${message.text()}`);
+      // A refusal is an answer with a status of its own.
+      const isRefusal = /^Failed to load resource: .* 4\d\d /.test(message.text());
+      if (message.type() === "error" && !isRefusal) this.complaints.push(`${page.url()}: ${message.text()}`);
     });
     page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url());

@@ -151,6 +151,8 @@ export function extend(world: World, input: Input, now: number): ModelReply {
   world.note(`credits: extension of a balance that is ${status}`);
   if (!isSame) {
     writeRow(world, balance, ZERO, { reason: "admin_adjust", at: now, notes: textOrNull(input["reason"]) });
+    // Choice: what expires again is told of again.
+    balance.told.delete("expired");
   }
   // A new expiry is told of like the first one.
   if (!isSame) balance.told.delete("expired");

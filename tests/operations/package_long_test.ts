@@ -40,7 +40,17 @@ function start(folder: string, port: number) {
 Deno.test("the package has the program and nothing of tests, benchmarks or compilers, the same bytes each time", async () => {
   const { fileName, paths, bytes } = await packService();
   assert.equal(fileName, "holdfast-0.1.0.tgz");
-  for (const path of ["package.json", "README.md", "LICENSE", "holdfast.mjs", "program/src/main.ts"]) {
+  for (
+    const path of [
+      "package.json",
+      "README.md",
+      "LICENSE",
+      "holdfast.mjs",
+      "program/src/main.ts",
+      "program/routes/console/console.tsx",
+      "program/routes/console/assets/htmx.js.gz",
+    ]
+  ) {
     assert.ok(paths.includes(path), path);
   }
   assert.deepEqual(paths.filter((path) => /tests\/|_test\.ts|client_pack|service_pack/.test(path)), []);
@@ -72,6 +82,10 @@ Deno.test("npm installs the package, and its command serves until a signal ends 
         body: JSON.stringify({ userId: "user_demo", event: "image.render" }),
       });
       assert.equal((await response.json()).data.allowed, true);
+      const page = await fetch(`${origin}/console/sign-in`);
+      assert.equal(page.status, 200);
+      const styles = /rel="stylesheet" href="([^"]+)"/.exec(await page.text())?.[1];
+      assert.equal((await fetch(`${origin}${styles}`)).status, 200);
       const doctor = ["admin", "doctor", "--url", origin, "--json"];
       const env = { HOLDFAST_DATA_DIR: "data" };
       const command = new Deno.Command(`${folder}/node_modules/.bin/holdfast`, {

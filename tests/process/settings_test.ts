@@ -2,7 +2,7 @@
 // project reads is unknown.
 
 import assert from "node:assert/strict";
-import { ConfigError, readConfig, refuseUnknown } from "../../src/process/settings.ts";
+import { ConfigError, readConfig, refuseSharedTokens, refuseUnknown } from "../../src/process/settings.ts";
 import { FOLDERS, sourceFiles, textOf } from "../structure/sources.ts";
 
 const TOKEN = "0123456789abcdef";
@@ -98,6 +98,10 @@ Deno.test("everybody who may sign in has a token of their own, which the admin t
       ),
     );
   }
+  const support = { name: "support", role: "support", token: TOKEN } as const;
+  // Where the settings name none, the admin token comes from the data folder.
+  assert.throws(() => refuseSharedTokens([support], TOKEN), ConfigError);
+  refuseSharedTokens([support], null);
   const { console } = readConfig({
     HOLDFAST_ADMIN_TOKEN: TOKEN,
     HOLDFAST_SUPPORT_TOKEN: `${TOKEN}2`,

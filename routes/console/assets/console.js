@@ -63,6 +63,12 @@ document.addEventListener("selectionchange", () => {
   if (area instanceof HTMLTextAreaElement && area.dataset.places !== undefined) tellPlace(area);
 });
 
+/** Scrolls a long text to a place: a caret that is moved by script does not. */
+const showLine = (area, at) => {
+  const lines = area.value.slice(0, at).split("\n").length;
+  area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
+};
+
 document.addEventListener("click", async ({ target }) => {
   const link = target.closest?.("[data-jumps], [data-copies]");
   if (link === null || link === undefined) return;
@@ -75,12 +81,17 @@ document.addEventListener("click", async ({ target }) => {
   const at = Number(link.dataset.jumps);
   area.setSelectionRange(at, at + 1);
   area.focus();
-  // A caret that is moved by script does not scroll the text.
-  const lines = area.value.slice(0, at).split("\n").length;
-  area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
+  showLine(area, at);
 });
 if (navigator.clipboard !== undefined) {
   for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
+}
+
+/** What is wrong in a long text is in sight before anybody looks for it. */
+const firstFault = document.querySelector("[data-jumps]");
+if (firstFault !== null) {
+  const area = document.querySelector(firstFault.getAttribute("href"));
+  showLine(area, Number(firstFault.dataset.jumps));
 }
 
 /** Draws the charts of the page: bars by day, one part on top of the other. */
@@ -134,12 +145,10 @@ const drawCharts = () => {
         hooks: {
           setCursor: [({ cursor }) => {
             const { idx } = cursor;
-            place.title = idx == null ? "" : [
-              days[idx],
-              ...series.filter(({ values }) => values[idx] > 0).map(({ name, values }) =>
-                `${name}: ${shown(values[idx])}`
-              ),
-            ].join("\n");
+            if (idx == null) return;
+            const parts = series.filter(({ values }) => values[idx] > 0)
+              .map(({ name, values }) => `${name} ${shown(values[idx])}`);
+            place.nextElementSibling.textContent = [days[idx], ...parts].join(" · ");
           }],
         },
       },

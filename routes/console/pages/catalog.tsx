@@ -187,6 +187,7 @@ function shown(request: PageRequest, inForce: InForce, text: string, findings: F
                   id="catalog"
                   name="catalog"
                   class="code"
+                  wrap="off"
                   rows={30}
                   spellcheck={false}
                   autocomplete="off"
@@ -265,11 +266,11 @@ function Changes({ checked, inForce, text }: { checked: Applied; inForce: InForc
   return (
     <section class="sheet" aria-label="What it would change">
       <h2>What it would change</h2>
-      <ul class="changes">
+      <ul class="would-change">
         {changes.slice(0, CHANGES_MAX).map(({ path, id, change }) => (
           <li>
             <span class={`tag ${TAGS[change]}`}>{change}</span> <code>{path}</code>{" "}
-            <span class="soft">{id === path ? "" : id}</span>
+            <span class="soft">{path.startsWith(id) ? "" : id}</span>
           </li>
         ))}
       </ul>

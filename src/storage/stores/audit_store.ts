@@ -48,13 +48,19 @@ export async function beginAudit(session: Session, row: BegunRow): Promise<void>
   );
 }
 
-/** Moves writes into the log that began up to a moment and whose process died before they ended. */
-export async function adoptBegun(session: Session, before: Millis, after: string): Promise<void> {
+/**
+ * Moves writes into the log whose process died before they ended.
+ *
+ * @param sinceMs how long ago they began, at least
+ */
+export async function adoptBegun(session: Session, sinceMs: Millis, after: string): Promise<void> {
   await session.query(
-    `with begun as (delete from audit_begun where at_ms <= $1::bigint returning *)
+    `with begun as (
+       delete from audit_begun
+       where begun_ms <= (extract(epoch from clock_timestamp()) * 1000)::bigint - $1::bigint returning *)
      insert into audit (${BEGUN_COLUMNS}, before, after)
      select ${BEGUN_COLUMNS}, null, case when erased then null else $2 end from begun`,
-    [before, after],
+    [sinceMs, after],
   );
 }
 

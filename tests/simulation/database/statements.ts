@@ -2,6 +2,7 @@
 // nobody described here is an error that names it, so that a change of the product's SQL cannot go unseen.
 
 import type { Param } from "../../../src/storage/database.ts";
+import { AUDIT } from "./statements_audit.ts";
 import { ERASURE } from "./statements_erasure.ts";
 import { JOURNAL } from "./statements_journal.ts";
 import { MEMBERS } from "./statements_members.ts";
@@ -43,6 +44,7 @@ type StatementKind =
 const EVERY = [
   ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
   ...VIEWS,
+  ...AUDIT,
 ];
 
 const known = new Map<string, Statement>();

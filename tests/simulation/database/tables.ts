@@ -20,6 +20,8 @@ const OTHERS = [
   "cells",
   "webhooks",
   "refusals",
+  "audit",
+  "audit_begun",
 ];
 
 /** All rows of a database at one moment. */

@@ -1,0 +1,169 @@
+// What people do in the console, done in a real browser from beginning to end.
+
+import assert from "node:assert/strict";
+import { assertRefused, CATALOG, dataOf } from "../routes/support.ts";
+import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { chromium, fill, press, Stage, until, wordsOf } from "./browser.ts";
+
+/** A webhook's receiver that is down until it is told otherwise. */
+class Receiver {
+  isUp = false;
+  readonly types: string[] = [];
+  readonly #server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, async (request) => {
+    const { type } = await request.json();
+    if (this.isUp) this.types.push(type);
+    return new Response(null, { status: this.isUp ? 204 : 500 });
+  });
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.addr.port}/`;
+  }
+
+  close(): Promise<void> {
+    return this.#server.shutdown();
+  }
+}
+
+interface Scene {
+  readonly service: TestService;
+  readonly stage: Stage;
+  readonly app: TestApp;
+  /** The address of the app's pages. */
+  readonly base: string;
+}
+
+function inBrowser(name: string, work: (scene: Scene) => Promise<void>): void {
+  Deno.test({
+    name,
+    ignore: chromium() === null,
+    sanitizeOps: false,
+    sanitizeResources: false,
+    fn: async () => {
+      const service = await startTestService(undefined, { allowsPrivateWebhooks: true });
+      const stage = await Stage.open(service);
+      try {
+        const app = await service.newApp(CATALOG);
+        await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
+        await work({ service, stage, app, base: `${stage.origin}/console/apps/${app.appId}/live` });
+        assert.deepEqual(stage.complaints, []);
+      } finally {
+        await stage.close();
+        await service.close();
+      }
+    },
+  });
+}
+
+inBrowser(
+  "a catalog is edited into a fault, out of it, checked and applied",
+  async ({ stage, app, base, service }) => {
+    const page = await stage.signedIn();
+    await page.goto(`${base}/catalog`);
+    const text = await page.$eval("textarea", (area) => (area as unknown as { value: string }).value);
+    const changed = text.replace('"quota": 100,', '"quota": 120,');
+    assert.notEqual(changed, text);
+
+    await fill(page, "catalog", changed.replace('"quota": 120,', '"quota": -1,'));
+    await press(page, "Check");
+    assert.match(await wordsOf(page), /One thing is wrong[\s\S]*plans\[0\]\.limits\[0\]\.quota/);
+    await fill(page, "catalog", `${changed},`);
+    await press(page, "Check");
+    assert.match(await wordsOf(page), /Line \d+, column \d+/);
+
+    await fill(page, "catalog", changed);
+    await press(page, "Check");
+    assert.match(await wordsOf(page), /What it would change[\s\S]*changed plans\[0\]\.limits\[0\]\.quota/);
+    await press(page, "Apply as version 2");
+    assert.match(await wordsOf(page), /version 2 is in force/);
+    const inForce = (await service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
+    assert.deepEqual([inForce.version, inForce.plans[0].limits[0].quota], [2, 120]);
+  },
+);
+
+inBrowser("a key is made, shown once, and revoked after a second question", async ({ stage, base, app }) => {
+  const page = await stage.signedIn();
+  await page.goto(`${base}/keys`);
+  await press(page, "Make a key");
+  await press(page, "Show what it will do");
+  await press(page, "Make it");
+  const [key] = /sk_live_[A-Za-z0-9]+/.exec(await page.content()) ?? [];
+  assert.ok(key !== undefined);
+  assert.ok(!page.url().includes(key));
+  await dataOf(app.call("GET", "/usage?userId=u", undefined, { key }));
+
+  await page.goto(`${base}/keys`);
+  assert.ok(!(await page.content()).includes(key));
+  const revoke = await page.$$eval("tr", (rows, prefix) => {
+    const row = rows.find((each) => (each as unknown as { innerText: string }).innerText.includes(prefix));
+    return (row?.querySelector("a.row") as unknown as { href: string }).href;
+  }, key.slice(0, 12));
+  await page.goto(revoke);
+  await page.type("#field-typed", key.slice(0, 12));
+  await press(page, "Revoke");
+  assert.match(await wordsOf(page), /is revoked/);
+  assertRefused(await app.call("GET", "/usage?userId=u", undefined, { key }), 401, "invalid_key");
+});
+
+inBrowser(
+  "a webhook is made, a message that failed is sent again and arrives",
+  async ({ stage, base, app }) => {
+    const receiver = new Receiver();
+    try {
+      const page = await stage.signedIn();
+      await page.goto(`${base}/webhooks`);
+      await press(page, "Make a webhook");
+      await fill(page, "url", receiver.url);
+      await press(page, "Show what it will do");
+      await press(page, "Make it");
+      assert.match(await page.content(), /whsec_/);
+
+      await dataOf(app.call("POST", "/subscriptions", { userId: "v", planId: "plan_pro" }));
+      await page.goto(`${base}/webhooks`);
+      await press(page, receiver.url);
+      while (!/subscription\.created[\s\S]*500/.test(await wordsOf(page))) await page.reload();
+      receiver.isUp = true;
+      await press(page, "Send again");
+      await press(page, "Send it again");
+      await until(page, /delivered/);
+      assert.deepEqual(receiver.types, ["subscription.created"]);
+    } finally {
+      await receiver.close();
+    }
+  },
+);
+
+inBrowser(
+  "whoever signs out is signed out in every window, and comes back to the page that was asked for",
+  async ({ stage, base }) => {
+    const page = await stage.signedIn();
+    const copy = await page.browserContext().newPage();
+    await copy.goto(`${base}/keys`);
+    const cookies = await page.browserContext().cookies();
+    await page.bringToFront();
+    await press(page, "Sign out");
+    const thief = await stage.window();
+    await thief.browserContext().setCookie(...cookies);
+    for (const window of [copy, thief]) {
+      await window.bringToFront();
+      await window.goto(`${base}/keys`);
+      assert.match(window.url(), /\/console\/sign-in\?to=/);
+    }
+    await copy.bringToFront();
+    await copy.type("#token", "test-admin-token-0123456789");
+    await press(copy, "Sign in");
+    assert.equal(copy.url(), `${base}/keys`);
+  },
+);
+
+inBrowser("the keyboard reaches search, rows and pages", async ({ stage, base, app }) => {
+  await dataOf(app.call("POST", "/track", { userId: "u", event: "image.x" }));
+  const page = await stage.signedIn();
+  await page.goto(base);
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate("document.activeElement.id"), "search");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await page.evaluate("document.activeElement.className"), "row");
+  await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+  assert.notEqual(page.url(), base);
+});

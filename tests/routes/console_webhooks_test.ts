@@ -1,0 +1,56 @@
+// The console's page of a webhook whose messages go to a real server: what became of each, a ping, one more attempt.
+
+import assert from "node:assert/strict";
+import { serve } from "../tasks/support.ts";
+import { consoleOf, Visitor } from "./console_support.ts";
+import { appWithUser, dataOf, serviceOfFile } from "./support.ts";
+
+const service = serviceOfFile({ allowsPrivateWebhooks: true });
+
+const MARKUP = '<script>alert("x")</script>';
+
+Deno.test("messages show with what became of them, and one that failed is sent again", async () => {
+  let status = 500;
+  const got: (string | null)[] = [];
+  const { url, close } = serve((request) => {
+    got.push(request.headers.get("webhook-id"));
+    return Promise.resolve(new Response(null, { status }));
+  });
+  try {
+    const app = await appWithUser(service);
+    const made = { url: `${url}/hooks`, mode: "live", events: ["subscription.*"] };
+    const { webhookId } = await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, made));
+    const visitor = await Visitor.signedIn(consoleOf(service));
+    const place = `/console/apps/${app.appId}/live/webhooks/${webhookId}`;
+    assert.match((await visitor.get(place)).text, /nothing delivered yet/);
+    await dataOf(app.call("POST", "/subscriptions", { userId: MARKUP, planId: "plan_pro" }));
+    const until = async (pattern: RegExp) => {
+      while (true) {
+        const page = await visitor.get(place);
+        if (pattern.test(page.text)) return page;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    };
+    const failed = await until(/subscription\.created .* pending 1 500/);
+    assert.match(failed.text, /failing/);
+    assert.ok(failed.text.includes(JSON.stringify(MARKUP)));
+    assert.ok(!failed.html.includes(MARKUP));
+    assert.match((await visitor.get(`${place}?status=delivered`)).text, /No message is delivered/);
+    assert.match((await visitor.get(`${place}?as=csv`)).html, /,subscription\.created,pending,1,500,/);
+
+    const [messageId] = /whm_[a-z0-9]+/.exec(failed.text) ?? [];
+    const question = await visitor.get(`${place}/messages/${messageId}/redeliver`);
+    assert.match((await visitor.press(question, "Send it again")).text, /It did not arrive: /);
+    status = 200;
+    const again = await visitor.get(`${place}/messages/${messageId}/redeliver`);
+    const delivered = await visitor.press(again, "Send it again");
+    assert.match(delivered.text, /The message was delivered\..*delivered 3 200/);
+    assert.deepEqual(got, [messageId, messageId, messageId]);
+
+    const pinged = await visitor.press(await visitor.get(`${place}/ping`), "Ping it");
+    assert.match(pinged.text, /The ping is on its way/);
+    assert.match((await until(/ping .* delivered 1 200/)).text, /works/);
+  } finally {
+    await close();
+  }
+});
