@@ -68,9 +68,16 @@ export interface Preview {
   /** What it was made of beside what it says. Nothing that changes without changing what the act does. */
   readonly ground?: unknown;
   /** Set where it cannot be undone: the consequence, and what is to be typed to go on. */
-  readonly danger?: { readonly consequence: string; readonly typed: string };
+  readonly danger?: Danger;
   /** What the button says, such as "Grant". */
   readonly verb: string;
+}
+
+/** What cannot be undone. */
+export interface Danger {
+  readonly consequence: string;
+  /** What is to be typed to go on; null for a box to tick, where little is lost. */
+  readonly typed: string | null;
 }
 
 /** What the steps of an act send along. */
@@ -150,8 +157,9 @@ async function confirmAct<Subject>(act: Act<Subject>, request: PageRequest & Onc
     return showPreview(act, request, subject, values, { preview, note: CHANGED });
   }
   const { danger } = preview;
-  if (danger !== undefined && request.form.get("typed") !== danger.typed) {
-    return showPreview(act, request, subject, values, { preview, typedFault: `Type "${danger.typed}"` });
+  if (danger !== undefined && request.form.get("typed") !== (danger.typed ?? TICKED)) {
+    const typedFault = danger.typed === null ? "Tick this to go on" : `Type "${danger.typed}"`;
+    return showPreview(act, request, subject, values, { preview, typedFault });
   }
   const { id, members, isAdmin = false } = act.call(subject, values);
   const { ask, app, once } = request;
@@ -168,6 +176,7 @@ async function confirmAct<Subject>(act: Act<Subject>, request: PageRequest & Onc
   return { to: act.place(request, subject).back, note: said, isDone: true };
 }
 
+const TICKED = "yes";
 const CHANGED = "Something changed since this was shown, and nothing was done. This is what it would do now.";
 
 function refusedAct<Subject>(
@@ -277,7 +286,7 @@ async function showPreview<Subject>(
           <FormKeys session={request.session} {...(again.once === undefined ? {} : { once: again.once })} />
           <input type="hidden" name="ground" value={groundOf(preview, values)} />
           {Object.entries(values).map(([name, value]) => <input type="hidden" name={name} value={value} />)}
-          {danger === undefined ? null : <Danger danger={danger} fault={again.typedFault ?? null} />}
+          {danger === undefined ? null : <LastQuestion danger={danger} fault={again.typedFault ?? null} />}
           <div class="buttons">
             <button
               type="submit"
@@ -322,26 +331,35 @@ function Changes({ changes }: Pick<Preview, "changes">) {
   );
 }
 
-function Danger({ danger, fault }: { danger: NonNullable<Preview["danger"]>; fault: string | null }) {
+function LastQuestion({ danger: { consequence, typed }, fault }: { danger: Danger; fault: string | null }) {
+  const common = {
+    id: "field-typed",
+    name: "typed",
+    required: true,
+    autofocus: fault !== null,
+    "aria-invalid": fault === null ? undefined : "true",
+    "aria-describedby": fault === null ? undefined : "typed-fault",
+  } as const;
   return (
     <div class="note bad">
       <p>
-        <b>This cannot be undone.</b> {danger.consequence}
+        <b>This cannot be undone.</b> {consequence}
       </p>
-      <label for="field-typed">
-        To go on, type <code>{danger.typed}</code>
-      </label>
-      <input
-        id="field-typed"
-        name="typed"
-        type="text"
-        required
-        autocomplete="off"
-        spellcheck={false}
-        autofocus={fault !== null}
-        aria-invalid={fault === null ? undefined : "true"}
-        aria-describedby={fault === null ? undefined : "typed-fault"}
-      />
+      {typed === null
+        ? (
+          <div class="field check">
+            <label for="field-typed">I understand</label>
+            <input {...common} type="checkbox" value={TICKED} />
+          </div>
+        )
+        : (
+          <>
+            <label for="field-typed">
+              To go on, type <code>{typed}</code>
+            </label>
+            <input {...common} type="text" autocomplete="off" spellcheck={false} />
+          </>
+        )}
       {fault === null ? null : <p id="typed-fault" class="fault" role="alert">{fault}</p>}
     </div>
   );

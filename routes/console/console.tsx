@@ -36,6 +36,8 @@ export interface ConsoleOptions {
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
 const RETRY_AFTER_S = "2";
+/** What a part of a page is answered that the browser has already. */
+const UNCHANGED = 204;
 /** A catalog of the size that the API takes, in the encoding of forms. */
 const FORM_BYTES_MAX = 4 * 1024 * 1024;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
@@ -240,6 +242,7 @@ class Console {
     }
     if ("text" in outcome) return download(outcome);
     const { title, crumbs = [], content, status = 200, hasCharts = false } = outcome;
+    if (status === UNCHANGED) return secured(new Response(null, { status }));
     // Within a fragment, so that content which is a plain text is escaped as everything else is.
     if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);

@@ -17,8 +17,8 @@ export interface MeteredGroup {
   readonly held: number;
 }
 
-/** A group with its bar and its numbers. */
-export function Meter({ group }: { group: MeteredGroup }) {
+/** A group with its bar and its numbers; one that has just changed says so for a moment. */
+export function Meter({ group, isChanged = false }: { group: MeteredGroup; isChanged?: boolean }) {
   const { label, unit, quota, current, held, isCustom } = group;
   const gate = group.gate ?? quota;
   const used = current - held;
@@ -27,7 +27,7 @@ export function Meter({ group }: { group: MeteredGroup }) {
   const percent = (value: number) => `${Math.min(Math.max(value / whole * 100, 0), 100)}%`;
   const text = `${amountText(current, unit)} of ${amountText(quota, unit)}`;
   return (
-    <div class="group">
+    <div class={isChanged ? "group changed" : "group"}>
       <div class="title">
         <b>{label}</b>
         <span class="amount">

@@ -35,6 +35,8 @@ export const lookupAnswer = z.strictObject({
     id: z.string(),
     userId: z.string().describe("The canonical id of the user that it belongs to"),
     alias: z.string().nullable().describe("Of a merge: the id that became an alias; else null"),
+    status: z.enum(["held", "committed", "released", "expired"]).nullable()
+      .describe("Of a reservation: what became of it; else null"),
   })).describe(
     "Empty for an id that stands for nothing; several for a reference that several have, at most 20",
   ),

@@ -2,6 +2,7 @@
 // Callers wait for the drain first. beyond.md, section 8, "One search box" and "New admin lists".
 
 import { Buffer } from "node:buffer";
+import type { ReservationStatus } from "../domain/metering/reservation.ts";
 import type { Database, Param } from "../storage/database.ts";
 
 /** What a page of users shows. */
@@ -80,6 +81,8 @@ export interface FoundThing {
   readonly userId: string;
   /** Of a merge: the id that became an alias. */
   readonly alias: string | null;
+  /** Of a reservation: what became of it. */
+  readonly status: ReservationStatus | null;
 }
 
 interface FoundRecord {
@@ -87,6 +90,7 @@ interface FoundRecord {
   readonly id: string;
   readonly user_id: string;
   readonly alias: string | null;
+  readonly status: ReservationStatus | null;
 }
 
 const THINGS: Readonly<Record<string, { readonly kind: ThingKind; readonly table: string }>> = {
@@ -107,7 +111,13 @@ export async function lookUp(
     ? await mergeOf(database, realm, id)
     : await ownerOf(database, realm, id);
   const records = found.length > 0 ? found : await referredBy(database, realm, id, limit);
-  return records.map(({ kind, id, user_id, alias }) => ({ kind, id, userId: user_id, alias }));
+  return records.map(({ kind, id, user_id, alias, status }) => ({
+    kind,
+    id,
+    userId: user_id,
+    alias,
+    status,
+  }));
 }
 
 /** The canonical user of a row. */
@@ -118,7 +128,9 @@ function ownerOf(database: Database, realm: number, id: string): Promise<FoundRe
   const thing = THINGS[id.slice(0, 4)];
   if (thing === undefined) return Promise.resolve([]);
   return database.query<FoundRecord>(
-    `select '${thing.kind}' as kind, t.id, c.id as user_id, null as alias from ${thing.table} t ${OF_CANONICAL}
+    `select '${thing.kind}' as kind, t.id, c.id as user_id, null as alias, ${
+      thing.kind === "reservation" ? "t.status" : "null"
+    } as status from ${thing.table} t ${OF_CANONICAL}
      where t.id = $1 and u.realm = $2::int`,
     [id, realm],
   );
@@ -126,7 +138,7 @@ function ownerOf(database: Database, realm: number, id: string): Promise<FoundRe
 
 function mergeOf(database: Database, realm: number, id: string): Promise<FoundRecord[]> {
   return database.query<FoundRecord>(
-    `select 'merge' as kind, m.id, c.id as user_id, f.id as alias
+    `select 'merge' as kind, m.id, c.id as user_id, f.id as alias, null as status
      from merges m join users f on f.key = m.from_key join users c on c.key = coalesce(f.merged_into, f.key)
      where m.id = $1 and m.realm = $2::int`,
     [id, realm],
@@ -140,10 +152,10 @@ function referredBy(
   limit: number,
 ): Promise<FoundRecord[]> {
   return database.query<FoundRecord>(
-    `(select 'balance' as kind, t.id, c.id as user_id, null as alias from credit_balances t ${OF_CANONICAL}
+    `(select 'balance' as kind, t.id, c.id as user_id, null as alias, null as status from credit_balances t ${OF_CANONICAL}
       where t.realm = $1::int and t.external_ref = $2 limit $3::int)
      union all
-     (select 'subscription', t.id, c.id, null from subscriptions t ${OF_CANONICAL}
+     (select 'subscription', t.id, c.id, null, null from subscriptions t ${OF_CANONICAL}
       where t.external_id = $2 and u.realm = $1::int limit $3::int)`,
     [realm, reference, limit],
   );

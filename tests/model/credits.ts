@@ -154,6 +154,8 @@ export function extend(world: World, input: Input, now: number): ModelReply {
     // Choice: what expires again is told of again.
     balance.told.delete("expired");
   }
+  // A new expiry is told of like the first one.
+  if (!isSame) balance.told.delete("expired");
   balance.expiresAt = at;
   const { id, remaining } = balance;
   return success({ balanceId: id, remaining: toNumber(remaining), expiresAt: isoOrNull(at) });

@@ -1,6 +1,7 @@
 // The admin lists of users and of their holds, and ids that are looked up.
 
 import assert from "node:assert/strict";
+import { stopQueued } from "./privacy_support.ts";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import type { TestApp } from "../support/test_service.ts";
 
@@ -46,12 +47,15 @@ Deno.test("users are found by the beginning of their ids, exactly and in the ord
 Deno.test("aliases are listed as such, and a person who waits for an erasure is marked", async () => {
   const app = await appWith("anna", "annb", "annc");
   await dataOf(app.call("POST", "/customers/alias", { from: "annb", to: "anna" }));
+  const stop = stopQueued(service);
   await dataOf(app.call("POST", "/delete-person", { distinctId: "annc" }));
+  await stop.reached;
   assert.deepEqual((await dataOf(listed(app, { startsWith: "ann" }))).users, [
     { userId: "anna", aliasOf: null, deletionPending: false },
     { userId: "annb", aliasOf: "anna", deletionPending: false },
     { userId: "annc", aliasOf: null, deletionPending: true },
   ]);
+  stop.go();
 });
 
 Deno.test("pages follow each other without a gap or a repeat, and a mode shows its own users", async () => {
@@ -132,14 +136,26 @@ Deno.test("an id is looked up by its form, and any other text as a reference of 
   const { mergeId } = await dataOf(app.call("POST", "/customers/alias", { from: "old", to: "u" }));
   const find = async (id: string, mode = "live") =>
     (await dataOf(service.admin("GET", `/apps/${app.appId}/lookup?${queryOf({ mode, id })}`))).found;
-  const of = (kind: string, id: string) => ({ kind, id, userId: "u", alias: null });
+  const of = (kind: string, id: string) => ({
+    kind,
+    id,
+    userId: "u",
+    alias: null,
+    status: kind === "reservation" ? "held" : null,
+  });
   assert.deepEqual(await find(balanceId), [of("balance", balanceId)]);
   assert.deepEqual(await find("order-7"), [of("balance", balanceId)]);
   assert.deepEqual(await find(subscriptionId), [of("subscription", subscriptionId)]);
   assert.deepEqual(await find("sub_of_stripe"), [of("subscription", subscriptionId)]);
   assert.deepEqual(await find(eventId), [of("event", eventId)]);
   assert.deepEqual(await find(reservationId), [of("reservation", reservationId)]);
-  assert.deepEqual(await find(mergeId), [{ kind: "merge", id: mergeId, userId: "u", alias: "old" }]);
+  assert.deepEqual(await find(mergeId), [{
+    kind: "merge",
+    id: mergeId,
+    userId: "u",
+    alias: "old",
+    status: null,
+  }]);
   for (const id of [balanceId, eventId, reservationId, mergeId, subscriptionId, "order-7"]) {
     assert.deepEqual(await find(id, "test"), [], "Another mode knows nothing of it");
   }

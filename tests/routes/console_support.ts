@@ -59,9 +59,9 @@ export class Visitor {
     return visitor;
   }
 
-  /** Looks at a page; follows redirects. */
-  get(path: string, headers: Record<string, string> = {}): Promise<Visit> {
-    return this.#fetch(path, { method: "GET", headers }, true);
+  /** Looks at a page; follows redirects unless told otherwise. */
+  get(path: string, headers: Record<string, string> = {}, follows = true): Promise<Visit> {
+    return this.#fetch(path, { method: "GET", headers }, follows);
   }
 
   /** Sends fields as a form does. */

@@ -20,15 +20,19 @@ const ESCAPED_WRONGLY = /<script>m_|m_\w+\(\)<\/script>"|"onx='m_/;
 
 /** The texts that some page has to show, by their names above. */
 const SHOWN = [
+  "alias",
   "app",
   "description",
   "event",
+  "external",
   "group",
   "metakey",
   "metavalue",
+  "notes",
   "pack",
   "plan",
   "prompt",
+  "provider",
   "response",
   "user",
   "workspace",
@@ -118,6 +122,7 @@ async function makeScene(): Promise<Scene> {
       eventId,
       reservationId,
       keyId,
+      alias: hostile("alias"),
       webhookId,
       subscriptionId: subscription.subscriptionId,
       messageId: "whm_00000000000000000000",

@@ -270,7 +270,13 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/service/",
     "src/tenant/",
   ],
-  "routes/console/acts/": ["routes/console/", "src/client/", "src/domain/", "src/domain/plans/"],
+  "routes/console/acts/": [
+    "routes/console/",
+    "routes/errors.ts",
+    "src/client/",
+    "src/domain/",
+    "src/domain/plans/",
+  ],
   "routes/console/pages/": [
     "routes/console/",
     "routes/console/acts/",

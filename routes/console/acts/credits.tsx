@@ -5,7 +5,7 @@ import type { PackDocument } from "../../../src/domain/plans/catalog.ts";
 import type { Unit } from "../../../src/domain/plans/plan.ts";
 import { type Act, actAt } from "../act.tsx";
 import { amountText, timeLabel } from "../format.tsx";
-import { type Fault, numberIn, textIn, timeIn, type Values } from "../form.tsx";
+import { type Fault, numberIn, textIn, timeField, timeIn, type Values } from "../form.tsx";
 import type { PageRequest, Shown } from "../room.ts";
 import { packOf, readCatalog, type ShownCatalog } from "./catalog.ts";
 import { aboutUser, placeOfUser, refusedPage, type UserSubject } from "./subject.tsx";
@@ -241,5 +241,73 @@ const revoke: Act<BalanceSubject> = {
   done: ({ balance }) => `The balance of ${balance.packName} is revoked.`,
 };
 
+const extend: Act<BalanceSubject> = {
+  path: "/console/apps/:appId/:mode/users/:userId/balances/:balanceId/extend",
+  title: "Extend credits",
+  about: aboutBalance,
+  place: placeOfUser,
+  userId: ({ user }) => user.userId,
+  lead: ({ user, balance }) =>
+    `The balance of ${balance.packName} of ${user.userId}, of which ${
+      amountText(balance.remaining, balance.unit)
+    } is left.`,
+  fields: ({ balance }) => [
+    {
+      name: "never",
+      label: "It never expires",
+      kind: "checkbox",
+    },
+    {
+      name: "expiresAt",
+      label: "New expiry",
+      kind: "time",
+      value: timeField(balance.expiresAt),
+      hint: "Not before the expiry that it has. Credits that have expired can be spent again.",
+    },
+    { name: "reason", label: "Reason", kind: "long", hint: "For the ledger." },
+  ],
+  call: ({ balance }, values) => ({
+    id: "extendCredits",
+    members: {
+      balanceId: balance.balanceId,
+      expiresAt: newExpiry(balance, values),
+      reason: textIn(values["reason"] ?? ""),
+    },
+  }),
+  preview: (_, { balance }, values) => {
+    const expiresAt = newExpiry(balance, values);
+    if (expiresAt === balance.expiresAt) {
+      return [{ field: "expiresAt", message: "This is the expiry that it has: choose a later one" }];
+    }
+    return {
+      sentences: [
+        `The balance of ${balance.packName} can be spent ${
+          expiresAt === null ? "for good" : `until ${timeLabel(expiresAt)}`
+        }.`,
+      ],
+      changes: [{ what: "Expires", before: expiryText(balance.expiresAt), after: expiryText(expiresAt) }],
+      ground: { status: balance.status },
+      danger: {
+        consequence: "An expiry is never brought forward again; credits can only be revoked.",
+        typed: null,
+      },
+      verb: "Extend",
+    };
+  },
+  done: ({ balance }, values) =>
+    `The balance of ${balance.packName} expires ${expiryText(newExpiry(balance, values))}.`,
+};
+
+/** The expiry that was chosen. A field shows whole seconds: what was not touched is the expiry that the balance has. */
+function newExpiry({ expiresAt }: CreditBalance, values: Values): string | null {
+  if (values["never"] === "yes") return null;
+  const chosen = values["expiresAt"] ?? "";
+  return chosen === timeField(expiresAt) ? expiresAt : timeIn(chosen) ?? expiresAt;
+}
+
+function expiryText(at: string | null): string {
+  return at === null ? "never" : timeLabel(at);
+}
+
 /** The acts on credits. */
-export const CREDIT_ACTS = [actAt(grant), actAt(revoke)];
+export const CREDIT_ACTS = [actAt(grant), actAt(extend), actAt(revoke)];

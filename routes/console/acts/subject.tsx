@@ -1,8 +1,13 @@
 // The user that an act is done to, as its form and preview need to know them.
 
-import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type {
+  CreditBalance,
+  DuplicateActiveSubscriptions,
+  SubscriptionRef,
+} from "../../../src/client/shapes.ts";
 import type { Refusal } from "../../../src/domain/refusal.ts";
 import type { AppMode } from "../ask.ts";
+import { STATUS } from "../../errors.ts";
 import { appPath, userPath } from "../page.tsx";
 import type { PageRequest, Shown } from "../room.ts";
 
@@ -23,9 +28,30 @@ export interface ShownUser {
   /** The canonical id. */
   readonly userId: string;
   readonly aliases: readonly string[];
+  /** The one whose plan is in force. */
   readonly subscription: ShownSubscription | null;
+  /** Other active ones. */
+  readonly duplicates: readonly SubscriptionRef[];
+  /** Newest first, at most 50. */
+  readonly history: readonly SubscriptionChange[];
+  readonly period: { readonly start: string; readonly end: string | null } | null;
+  /** Neither expired nor revoked. */
   readonly credits: readonly CreditBalance[];
 }
+
+/** A row of the history of subscriptions. */
+export interface SubscriptionChange {
+  readonly type: string;
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+  readonly at: string;
+}
+
+type AnsweredUser = Omit<ShownUser, "duplicates"> & {
+  readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
+};
 
 /** What acts on a user know. */
 export interface UserSubject {
@@ -40,7 +66,7 @@ export function appOf({ app }: PageRequest): AppMode & { readonly name: string }
 }
 
 /** The page of an endpoint that was refused. */
-export function refusedPage({ message }: Refusal, title = "Not shown"): Shown {
+export function refusedPage({ code, message }: Refusal, title = "Not shown"): Shown {
   return {
     title,
     content: (
@@ -49,15 +75,19 @@ export function refusedPage({ message }: Refusal, title = "Not shown"): Shown {
         <p>{message}</p>
       </section>
     ),
-    status: 400,
+    status: STATUS[code],
   };
 }
 
 /** Reads the user that the path names. */
 export async function aboutUser(request: PageRequest): Promise<UserSubject | Shown> {
   const app = appOf(request);
-  const user = await request.ask.app<ShownUser>(app, "getUser", { userId: request.params["userId"] ?? "" });
-  return user.ok ? { app, user: user.data } : refusedPage(user.error);
+  const answer = await request.ask.app<AnsweredUser>(app, "getUser", {
+    userId: request.params["userId"] ?? "",
+  });
+  if (!answer.ok) return refusedPage(answer.error);
+  const { duplicateActiveSubscriptions, ...user } = answer.data;
+  return { app, user: { ...user, duplicates: duplicateActiveSubscriptions?.duplicates ?? [] } };
 }
 
 /** Where acts on a user are: on that user's page. */

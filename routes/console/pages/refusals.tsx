@@ -146,7 +146,8 @@ export const refusalsPage: PageAt = {
   },
 };
 
-const REASONS: Readonly<Record<string, string>> = {
+/** Reasons in words, by their codes. */
+export const REASONS: Readonly<Record<string, string>> = {
   limit_reached: "the quota is used up",
   reservation_headroom_exceeded: "the headroom is kept free",
   no_subscription: "no plan",

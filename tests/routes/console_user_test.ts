@@ -1,0 +1,199 @@
+// One user on one page: what shows of them, what is hidden and says so, the part that is live, and the search.
+
+import assert from "node:assert/strict";
+import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
+import { stopQueued } from "./privacy_support.ts";
+import { dataOf, serviceOfFile } from "./support.ts";
+import type { TestApp } from "../support/test_service.ts";
+
+const service = serviceOfFile();
+
+interface World {
+  readonly app: TestApp;
+  readonly visitor: Visitor;
+  readonly base: string;
+  readonly user: string;
+  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  post(path: string, body: object): Promise<any>;
+}
+
+async function world(token?: string): Promise<World> {
+  const app = await service.newApp();
+  const visitor = await Visitor.signedIn(consoleOf(service), token);
+  const base = `/console/apps/${app.appId}/live`;
+  const post = (path: string, body: object) => dataOf(app.call("POST", path, body));
+  await post("/subscriptions", { userId: "ann", planId: "plan_pro" });
+  return { app, visitor, base, user: `${base}/users/ann`, post };
+}
+
+Deno.test("a user's page shows plan, bars, credits with what is held, holds, events, refusals, ledger and ids", async () => {
+  const { visitor, user, post, base } = await world();
+  await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 5, notes: "Spring sale" });
+  await post("/reserve", { userId: "ann", event: "image.x", count: 103 });
+  await post("/track", {
+    userId: "ann",
+    event: "chat.reply",
+    inputTokens: 700,
+    prompt: "A lighthouse at dusk",
+  });
+  await post("/reserve", { userId: "ann", event: "image.x", count: 50 });
+  await post("/subscriptions", { userId: "old", planId: "plan_free" });
+  await post("/customers/alias", { from: "old", to: "ann" });
+  const { text, status } = await visitor.get(user);
+  assert.equal(status, 200);
+  for (
+    const words of [
+      "ann Pro",
+      "100 of 100 used 0 held 100 left 0",
+      "Wallet 2 of 5 3",
+      "image.x 100 of",
+      "3 of credits of Wallet",
+      "Free sub_",
+      "A lighthouse at dusk",
+      "the quota is used up",
+      "Spring sale",
+      "Canonical ann Aliases old What its merge moved",
+      "analytics in Opt out",
+    ]
+  ) assert.ok(text.includes(words), `${words}: ${text}`);
+  const byAlias = await visitor.get(`${base}/users/old`);
+  assert.match(byAlias.text, /old is an alias of this user/);
+  const merge = await visitor.get(`${user}/merges/old`);
+  assert.match(merge.text, /old is an alias of ann .* Subscriptions 1/);
+  assert.equal((await visitor.get(`${user}/merges/ann`)).status, 404);
+});
+
+Deno.test("what is hidden says why: logging off, opted out, an erasure that waits", async () => {
+  const { app, visitor, user, post } = await world();
+  await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 7, prompt: "A secret wish" });
+  await post("/opt-out", { distinctId: "ann", scope: "prompt_logging" });
+  assert.match((await visitor.get(user)).text, /this user opted out of prompt logging/);
+  await post("/opt-out", { distinctId: "ann", scope: "ai_personalization" });
+  assert.match((await visitor.get(user)).text, /Hidden: this user opted out of personalization/);
+  await post("/opt-in", { distinctId: "ann", scope: "all" });
+  await post("/opt-in", { distinctId: "ann", scope: "prompt_logging" });
+  assert.match((await visitor.get(user)).text, /A secret wish/);
+  const { version: _, ...document } = (await service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
+  const quiet = { ...document, settings: { ...document.settings, promptLogging: false } };
+  assert.equal((await service.admin("PUT", `/apps/${app.appId}/catalog`, quiet)).status, 200);
+  const { text } = await visitor.get(user);
+  assert.match(text, /Prompts are hidden: prompt logging is off/);
+  assert.doesNotMatch(text, /A secret wish/);
+  const stop = stopQueued(service);
+  await post("/delete-person", { distinctId: "ann" });
+  await stop.reached;
+  assert.match(
+    (await visitor.get(user)).text,
+    /erasure pending An erasure of this person was asked for.* Hidden: an erasure/,
+  );
+  stop.go();
+});
+
+Deno.test("support sees the whole page without prompts and without a way to act", async () => {
+  const { visitor, user, post } = await world(SUPPORT_TOKEN);
+  await post("/credits/grant", { userId: "ann", packId: "cpk_creator_bundle" });
+  await post("/reserve", { userId: "ann", event: "image.x" });
+  await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 7, prompt: "A secret wish" });
+  const { html, text } = await visitor.get(user);
+  assert.match(text, /Prompts are hidden from your role/);
+  assert.doesNotMatch(html, /A secret wish/);
+  const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => href);
+  const acts = links.filter((href) => href.startsWith(`${user}/`)).map((href) => href.slice(user.length));
+  assert.deepEqual(acts.map((href) => href.split("?")[0]).toSorted(), ["/explain", "/ledger"]);
+});
+
+Deno.test("an unknown user is told as such, with what to do", async () => {
+  const { visitor, base } = await world();
+  const { text, html } = await visitor.get(`${base}/users/nobody`);
+  assert.match(text, /Nobody has used this id in live mode/);
+  assert.ok(html.includes(`href="${base}/users/nobody/grant"`));
+  assert.ok(html.includes(`href="${base}/search?q=nobody*"`));
+});
+
+Deno.test("the live part comes anew when something has changed, marks the bar that did, and is silent otherwise", async () => {
+  const { visitor, user, post } = await world();
+  const partOf = (html: string) => /hx-get="([^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const headers = { "hx-request": "true" };
+  const first = partOf((await visitor.get(user)).html);
+  const same = await visitor.get(first, headers);
+  assert.deepEqual([same.status, same.html], [204, ""]);
+  await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 700 });
+  const changed = await visitor.get(first, headers);
+  assert.equal(changed.status, 200);
+  assert.match(changed.text, /^Limits live/, "It is the part alone");
+  assert.match(changed.text, /700 tokens of 100,000 tokens/);
+  const bars = [...changed.html.matchAll(/<div class="(group[^"]*)"><div class="title"><b>([^<]*)/g)];
+  assert.deepEqual(bars.filter(([, name]) => name === "group changed").map(([, , label]) => label), [
+    "Tokens for chat and recaps",
+  ]);
+  assert.equal((await visitor.get(partOf(changed.html), headers)).status, 204);
+});
+
+Deno.test("explain answers one form with its text, every limit and every balance, and its faults stand at their fields", async () => {
+  const { visitor, user, post } = await world();
+  await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 5 });
+  await post("/reserve", { userId: "ann", event: "image.render", count: 90 });
+  const ask = (query: Record<string, string>) => visitor.get(`${user}/explain?${new URLSearchParams(query)}`);
+  const refused = await ask({ event: "image.render", count: "20", metadata: '{"model":"flux-pro"}' });
+  assert.match(refused.text, /Refused by the limit "Images a month"/);
+  assert.match(refused.text, /Images a month yes 20 10 0 90 – 100 no room/);
+  assert.match(refused.text, /Tokens for chat and recaps no: no rule names the event/);
+  assert.match(refused.text, /Wallet 5 .* yes 0/);
+  const other = await ask({ event: "image.render", count: "1", metadata: '{"model":"other"}' });
+  assert.match(other.text, /Premium images a month no: model is "other", it wants "flux-pro"/);
+  assert.match((await ask({ event: "image.render", count: "12" })).text, /Wallet 5 .* yes 2/);
+  const faulty = await ask({ event: "image.*", count: "many", metadata: "{" });
+  assert.equal(faulty.status, 400);
+  assert.match(faulty.html, /id="metadata-fault"[^>]*>This is no JSON/);
+  const faults = await ask({ event: "image.*", count: "many" });
+  assert.match(faults.html, /id="event-fault"/);
+  assert.match(faults.html, /id="count-fault"/);
+  assert.match(faults.html, /value="image\.\*"/);
+});
+
+Deno.test("a search opens the user or the thing that has the id, lists several, and helps where nothing has it", async () => {
+  const { visitor, base, post, user } = await world();
+  const grant = { userId: "ann", packId: "cpk_wallet", quantity: 1, externalRef: "order-7" };
+  const { balanceId } = await post("/credits/grant", grant);
+  const { eventId } = await post("/track", { userId: "ann", event: "image.x" });
+  const { reservationId } = await post("/reserve", { userId: "ann", event: "image.x" });
+  await post("/subscriptions", { userId: "anna", planId: "plan_free" });
+  await post("/subscriptions", { userId: "Bob", planId: "plan_free" });
+  await post("/subscriptions", { userId: "an", planId: "plan_free" });
+  const { mergeId } = await post("/customers/alias", { from: "an", to: "ann" });
+  const leads = async (q: string) =>
+    (await visitor.get(`${base}/search?q=${encodeURIComponent(q)}`, {}, false)).headers.get("location");
+  assert.equal(await leads("ann"), user);
+  assert.equal(await leads(" ann "), user);
+  assert.equal(await leads("an"), `${base}/users/an`);
+  assert.equal(await leads("Bo"), `${base}/users/Bob`);
+  assert.equal(await leads(balanceId), `${user}?found=${balanceId}#${balanceId}`);
+  assert.equal(await leads("order-7"), `${user}?found=${balanceId}#${balanceId}`);
+  assert.equal(await leads(reservationId), `${user}?found=${reservationId}#${reservationId}`);
+  assert.equal(await leads(eventId), `${base}/events/${eventId}`);
+  assert.equal(await leads(mergeId), `${user}/merges/an`);
+  const listed = await visitor.get(`${base}/search?q=ann*`);
+  assert.match(listed.text, /ann a user anna a user/);
+  assert.match((await visitor.get(`${base}/search?q=an*`)).text, /an an alias of ann ann a user/);
+  assert.match((await visitor.get(`${base}/search?q=`)).text, /Bob a user/);
+  const nothing = await visitor.get(`${base}/search?q=bob`);
+  assert.equal(nothing.status, 404);
+  assert.match(nothing.text, /Nobody and nothing has this id in live mode/);
+  await post("/release", { reservationId });
+  const found = await visitor.get(`${user}?found=${reservationId}`);
+  assert.match(found.text, /is a reservation of this user. It was released/);
+  assert.doesNotMatch((await visitor.get(`${user}?found=rsv_of_nobody`)).text, /rsv_of_nobody/);
+});
+
+Deno.test("a ledger of many entries is read page by page to its end", async () => {
+  const { visitor, user, post } = await world();
+  for (let at = 0; at < 103; at++) {
+    await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 1, notes: `note-${at}-` });
+  }
+  const first = await visitor.get(`${user}/ledger`);
+  const older = /href="([^"]*cursor=[^"]*)"/.exec(first.html)?.[1] ?? "";
+  const second = await visitor.get(older.replaceAll("&amp;", "&"));
+  const notes = [first, second].map(({ text }) => text.match(/note-\d+-/g) ?? []);
+  assert.deepEqual(notes.map(({ length }) => length), [100, 3]);
+  assert.equal(new Set(notes.flat()).size, 103);
+});
