@@ -336,6 +336,10 @@ export const SENDER_LIMITS = {
   hurryRows: 500,
   /** Outcomes written by one transaction. */
   outcomesMax: 500,
+  /** How long delivered messages are kept, by the realm's clock ... */
+  deliveredKeptMs: 7 * 24 * 3_600_000,
+  /** ... and those that were given up. */
+  failedKeptMs: 30 * 24 * 3_600_000,
   /** How long a count of what is pending is good enough. */
   countEveryMs: 5_000,
 } as const;

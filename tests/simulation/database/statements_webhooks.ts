@@ -205,9 +205,11 @@ const REMOVALS: readonly Entry[] = [
   ),
   write(
     "delete from webhook_messages where id = any(array( select m.id from webhooks w",
-    (tables, [apps, limit]) => {
+    (tables, [realms, limit]) => {
+      const mine = tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number));
       const removed = tables.list("webhooks", (row) => row.removed === true)
-        .filter(({ appId }) => textsOf(apps).includes(appId as string)).map(({ webhookId }) => webhookId);
+        .filter((row) => mine.some(({ appId, mode }) => appId === row.appId && mode === row.mode))
+        .map(({ webhookId }) => webhookId);
       const isGone = (row: Fields) => removed.includes(row.webhook_id as string);
       return touched(tables.remove("webhook_messages", isGone, Number(limit)));
     },
