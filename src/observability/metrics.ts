@@ -3,8 +3,9 @@
 // metric means and which are worth an alert; a test compares the two.
 
 import { cpuUsage } from "node:process";
-import { Counter, Gauge, Registry } from "prom-client";
+import { Gauge, Registry } from "prom-client";
 import type { Service, ServiceState } from "../service/service.ts";
+import { addCounter, addCounters, addGauge } from "./metric_forms.ts";
 import { ANSWER_CODES } from "./request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
 
@@ -25,55 +26,9 @@ export function makeMetrics(service: Service): Registry {
   addJournal(registry, service);
   addActors(registry, service);
   addSweeps(registry, service);
+  addWebhooks(registry, service);
   addProcess(registry);
   return registry;
-}
-
-/** A value that goes up and down; null for no sample. */
-function addGauge(registry: Registry, name: string, help: string, read: () => number | null): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      const value = read();
-      if (value === null) this.remove();
-      else this.set(value);
-    },
-  });
-}
-
-/** A value that only grows while the process lives. */
-function addCounter(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
-}
-
-/** A counter with a value for each set of labels. */
-function addCounters<Label extends string>(
-  registry: Registry,
-  name: string,
-  help: string,
-  labelNames: Label[],
-  read: () => Iterable<readonly [Record<Label, string>, number]>,
-): void {
-  new Counter({
-    name,
-    help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [labels, value] of read()) this.inc(labels, value);
-    },
-  });
 }
 
 function addTerm(registry: Registry, service: Service): void {
@@ -375,6 +330,48 @@ function addSweeps(registry: Registry, { counts: { sweeps } }: Service): void {
       for (const [sweep, { finishedAtSeconds }] of each) this.set({ sweep }, finishedAtSeconds);
     },
   });
+}
+
+function addWebhooks(registry: Registry, service: Service): void {
+  const { webhooks } = service.counts;
+  addCounters(
+    registry,
+    "holdfast_webhook_attempts_total",
+    "Attempts to deliver a message, by how each ended.",
+    ["end"],
+    () => Object.entries(webhooks.attempts).map(([end, count]) => [{ end }, count]),
+  );
+  addCounters(
+    registry,
+    "holdfast_webhook_messages_total",
+    "Messages that were delivered, and those that were given up.",
+    ["status"],
+    () => [[{ status: "delivered" }, webhooks.delivered], [{ status: "failed" }, webhooks.failed]],
+  );
+  addCounter(
+    registry,
+    "holdfast_webhooks_disabled_total",
+    "Webhooks that were disabled because their endpoint only failed.",
+    () => webhooks.disabled,
+  );
+  addGauge(
+    registry,
+    "holdfast_webhook_messages_in_flight",
+    "Messages on their way.",
+    () => service.serving?.sender.inFlight ?? null,
+  );
+  addGauge(
+    registry,
+    "holdfast_webhook_messages_pending",
+    "Messages that wait for delivery, of each webhook up to 10,000.",
+    () => service.serving?.sender.backlog?.pending ?? null,
+  );
+  addGauge(
+    registry,
+    "holdfast_webhook_oldest_pending_seconds",
+    "The age of the oldest message that waits for delivery; 0 while none does.",
+    () => service.serving?.sender.backlog?.oldestSeconds ?? null,
+  );
 }
 
 function addProcess(registry: Registry): void {

@@ -240,6 +240,8 @@ export const DOCTOR_LIMITS = {
   erasureWarnMs: 3_600_000,
   /** Model servers change their prices a few times a year. */
   pricesOldMs: 90 * 86_400_000,
+  /** An endpoint that fails for longer, or a message that waits for longer, is worth a look. */
+  webhookLateMs: 3_600_000,
   /** Rows counted at most where there should be none. */
   countMax: 1_000,
 } as const;
