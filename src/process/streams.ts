@@ -149,8 +149,8 @@ export class Streams {
 
 /** One open stream; the source of its body. */
 class Stream implements UnderlyingDefaultSource<Uint8Array> {
-  /** The moment from which on another state may be asked for. */
-  mayAskAt = 0;
+  /** The moment from which on another state may be asked for: none before the first one was sent. */
+  mayAskAt = Infinity;
   readonly #streams: Streams;
   readonly #event: string;
   readonly #source: StreamSource;

@@ -3,6 +3,7 @@
 // and shares nothing with the product.
 
 import type { FuzzRequest } from "./requests.ts";
+import { isStream } from "../support/event_stream.ts";
 import { FOREIGN_MARK, type FuzzScene, PROMPT_MARK } from "./scene.ts";
 
 /** An answer with its body as text. */
@@ -56,7 +57,8 @@ export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzSc
     (answer.status === 200 && request.route.path.endsWith("/export-download"));
   if (answer.status >= 500 && !EXCUSED.has(answer.status)) faults.push(`status ${answer.status}`);
   if (isRaw) return [...faults, ...leaks(request, answer, scene)];
-  if (!isJson) faults.push("no JSON");
+  if (isStream(answer.headers)) faults.push(...eventFaults(request, answer));
+  else if (!isJson) faults.push("no JSON");
   if (request.method !== "HEAD" && isJson) faults.push(...envelopeFaults(answer));
   return [...faults, ...leaks(request, answer, scene)];
 }
@@ -72,6 +74,14 @@ function headerFaults({ status, headers }: FuzzAnswer): string[] {
   if (status === 503 && !/^[1-9]\d*$/.test(headers.get("retry-after") ?? "")) faults.push("no Retry-After");
   for (const name of headers.keys()) if (name === "x-injected") faults.push("a header was injected");
   return faults;
+}
+
+/** A stream begins with a state, of an object without an envelope. */
+function eventFaults({ method }: FuzzRequest, { status, text }: FuzzAnswer): string[] {
+  if (status !== 200) return [`a stream with status ${status}`];
+  if (method === "HEAD") return [];
+  const data = /^event: usage\ndata: (\{.+\})\n\n$/.exec(text)?.[1];
+  return data !== undefined && "counters" in JSON.parse(data) ? [] : ["a stream without a state"];
 }
 
 function envelopeFaults({ status, text }: FuzzAnswer): string[] {

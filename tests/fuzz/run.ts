@@ -1,6 +1,7 @@
 // One fuzzing: bursts of requests to every route, each answer judged, the tables judged after each burst, and what
 // was refused sent once more to see that it changes nothing.
 
+import { textOf } from "../support/event_stream.ts";
 import assert from "node:assert/strict";
 import { Random } from "../model/random.ts";
 import { bookFaults, changedTables, digestOf } from "./books.ts";
@@ -83,7 +84,7 @@ export async function send({ service }: FuzzScene, request: FuzzRequest): Promis
   const init = { method, headers: latin(headers, length), body: bytes };
   const response = await service.http.fetch(new Request(`http://service.test${path}`, init));
   await breathe();
-  return { status: response.status, headers: response.headers, text: await response.text() };
+  return { status: response.status, headers: response.headers, text: await textOf(response) };
 }
 
 /** Lets timers run, as every arrival at a port does: a row of refusals in one process would keep the lease's beat out. */

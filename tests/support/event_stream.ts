@@ -10,6 +10,25 @@ export interface StreamEvent {
   readonly data: any;
 }
 
+/** Whether an answer is a stream of events. */
+export function isStream(headers: Headers): boolean {
+  return headers.get("content-type") === "text/event-stream";
+}
+
+/** The text of an answer; of a stream its first event, since it does not end. */
+export async function textOf(response: Response): Promise<string> {
+  if (!isStream(response.headers) || response.body === null) {
+    return await response.text();
+  }
+  let text = "";
+  // Whoever leaves the loop cancels the stream.
+  for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    if (text.includes("\n\n")) break;
+  }
+  return text;
+}
+
 /** The reader of one stream. */
 export class EventReader implements AsyncDisposable {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
@@ -32,8 +51,9 @@ export class EventReader implements AsyncDisposable {
         headers: { authorization: `Bearer ${key}`, ...headers },
       }),
     );
-    const isStream = response.headers.get("content-type") === "text/event-stream";
-    if (!isStream) assert.fail(`${path} answered ${response.status} ${await response.text()}`);
+    if (!isStream(response.headers)) {
+      assert.fail(`${path} answered ${response.status} ${await response.text()}`);
+    }
     return new EventReader(response.body as ReadableStream<Uint8Array>);
   }
 

@@ -13,6 +13,7 @@ import { PROCESS_LIMITS } from "../../src/process/limits.ts";
 import { Service, type Serving } from "../../src/service/service.ts";
 import type { Transport } from "../../src/webhooks/transport.ts";
 import { assertDocumented } from "./documented.ts";
+import { textOf } from "./event_stream.ts";
 import { openTestStore, type TestStore } from "./test_store.ts";
 
 export const ADMIN_TOKEN = "test-admin-token-0123456789";
@@ -199,20 +200,6 @@ export async function newApp(
     call: (method, path, body, options = {}) =>
       send(http, method, `/api/v1${path}`, body, { key: secretLive, ...options }),
   };
-}
-
-/** The text of an answer; of a stream its first event, since it does not end. */
-async function textOf(response: Response): Promise<string> {
-  if (response.headers.get("content-type") !== "text/event-stream" || response.body === null) {
-    return await response.text();
-  }
-  let text = "";
-  // Whoever leaves the loop cancels the stream.
-  for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
-    text += piece;
-    if (text.includes("\n\n")) break;
-  }
-  return text;
 }
 
 /** Sends a request to an app in this process. */

@@ -47,9 +47,10 @@ function subscription(id: string, key: number, endsAt: number, isEnded: boolean)
 }
 
 function message(id: string, key: number, webhookId: string, status = "pending"): string {
-  return `insert into webhook_messages (id, webhook_id, user_key, realm, type, body, created_at_ms, status, attempts)
+  return `insert into webhook_messages (id, webhook_id, user_key, realm, type, body, created_at_ms, status, attempts,
+      ended_at_ms)
     values ('${id}', '${webhookId}', ${key}, 1, 'credits.low', '{"type":"credits.low","timestamp":""}', ${START},
-    '${status}', ${status === "pending" ? 0 : 1})`;
+    '${status}', ${status === "pending" ? "0, null" : `1, ${START}`})`;
 }
 
 function entry(id: string, key: number, balanceId: string, delta: string): string {
