@@ -10,6 +10,9 @@ import { CREDITS } from "./credits.ts";
 import { CUSTOMERS } from "./customers.ts";
 import { EVENTS } from "./events.ts";
 import { DOWNLOADS, EXPORT } from "./export.ts";
+import { GATEWAY_PAGES } from "./gateway/docs.ts";
+import { gatewayRoutes } from "./gateway/gateway.ts";
+import { HOLD_CALLS, SETTLE_CALLS } from "./gateway/holds.ts";
 import { healthRoutes } from "./health.ts";
 import { homeRoutes } from "./home.ts";
 import { namesHost } from "./host.ts";
@@ -60,7 +63,10 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [...DOWNLOADS, ...ADMIN_ENDPOINTS, ...WEBHOOKS];
 
 /** Everything that the reference shows. */
-export const SURFACE: Surface = { endpoints: [...ENDPOINTS, ...KEYLESS], pages: PAGES };
+export const SURFACE: Surface = {
+  endpoints: [...ENDPOINTS, ...KEYLESS],
+  pages: [...PAGES, ...GATEWAY_PAGES],
+};
 
 /** The path of a request that goes to no route, since its host would stand for a part of it. */
 const NOWHERE = "/ ";
@@ -94,6 +100,7 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
   app.route("/", healthRoutes(service));
   app.route("/", referenceRoutes(SURFACE));
   app.route("/", toolRoutes(service));
+  app.route("/", gatewayRoutes(service));
   const strays = refusingRoutes(app, service, adminToken);
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
@@ -102,8 +109,10 @@ export function makeApp(service: Service, adminToken: string | null): Hono {
 
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map([...ENDPOINTS, ...BETWEEN_MEMBERS].map((endpoint) => [endpoint.doc.id, endpoint]));
-  const keyless = new Map(KEYLESS.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyed = new Map(
+    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]),
+  );
+  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
   return {
     onCall: (call) => {
       const { serving } = service;

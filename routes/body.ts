@@ -40,13 +40,7 @@ export async function readBody(request: Request, kind: BodyKind = {}): Promise<R
     ? decode(await inTime(request.bytes().catch(refuseBody)))
     : await readChunks(request.body, bytesMax);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    refuseJson(error);
-  }
-  const members = membersOf(value);
+  const members = membersOf(parse(text));
   // A forbidden character can reach a parsed value only through an escape.
   if (kind.isBatch !== true && text.includes("\\u")) refuseForbiddenText(members);
   return { members, text };
@@ -182,6 +176,14 @@ function isAscii(bytes: Uint8Array): boolean {
   return true;
 }
 
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    refuseJson(error);
+  }
+}
+
 function refuseBody(): never {
   throw invalidMember("", "The body could not be read");
 }
@@ -194,21 +196,64 @@ function refuseJson(error: unknown): never {
 /** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
 async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<string> {
   if (body === null) return "";
+  const { bytes, give } = await collectInTime(body, bytesMax);
+  give();
+  return decode(bytes);
+}
+
+/** A body that has arrived, and the memory for large bodies that it takes until it is given back. */
+interface Collected {
+  readonly bytes: Uint8Array;
+  readonly give: () => void;
+}
+
+/** A JSON object body as bytes and as members. */
+export interface LargeBody extends Collected {
+  readonly members: Members;
+}
+
+/** Reads a JSON object body that may be larger than others, and keeps its bytes. */
+export async function readLarge(request: Request, bytesMax: number): Promise<LargeBody> {
+  isSmall(request, bytesMax);
+  if (request.body === null) refuseJson(new SyntaxError());
+  const { bytes, give } = await collectInTime(request.body as ReadableStream<Uint8Array>, bytesMax);
+  try {
+    const text = decode(bytes);
+    const members = membersOf(parse(text));
+    if (text.includes("\\u")) refuseForbiddenText(members);
+    return { bytes, members, give };
+  } catch (error) {
+    give();
+    throw error;
+  }
+}
+
+async function collectInTime(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Collected> {
   const reader = body.getReader();
-  return decode(await inTime(collect(reader, bytesMax), () => void reader.cancel().catch(() => {})));
+  const collected = collect(reader, bytesMax);
+  try {
+    return await inTime(collected, () => void reader.cancel().catch(() => {}));
+  } catch (error) {
+    collected.then(({ give }) => give(), () => {});
+    throw error;
+  }
 }
 
 async function collect(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   bytesMax: number,
-): Promise<Uint8Array> {
+): Promise<Collected> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   let taken = 0;
   try {
     while (true) {
       const { done, value } = await reader.read().catch(refuseBody);
-      if (done) return Buffer.concat(chunks);
+      if (done) {
+        const all = taken;
+        taken = 0;
+        return { bytes: Buffer.concat(chunks), give: () => giveBytes(all) };
+      }
       bytes += value.byteLength;
       if (bytes > bytesMax) refuseSize(bytesMax);
       if (bytes > BODY_LIMITS.smallBytesMax) {

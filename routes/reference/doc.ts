@@ -12,6 +12,7 @@ export const TAGS = {
   Credits: "Packs of credits beside the plan, and their ledger.",
   Customers: "One user with several ids.",
   Compose: "A model's structured answer, metered.",
+  Gateway: "OpenAI's API in front of the model server, metered.",
   Events: "The feed of everything that was counted.",
   People: "Analytics people: capture, identify, alias.",
   Privacy: "Consent, export and erasure.",

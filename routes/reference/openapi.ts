@@ -13,7 +13,7 @@ import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { messageItems } from "./messages.ts";
 import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
-import type { Page } from "./pages.ts";
+import type { ForeignCall, Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
 export interface Surface {
@@ -34,12 +34,17 @@ interface Shown {
   readonly isKeyed: boolean;
   /** The media type of an answer without envelope; null with one. */
   readonly rawType: string | null;
+  /** Left out for what is our own. */
+  readonly foreign?: ForeignCall;
 }
 
 /** The OpenAPI document of the whole API. */
 export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
   const writer = new SchemaWriter();
-  const shown = [...endpoints.map((endpoint) => showEndpoint(writer, endpoint)), ...pages.map(showPage)];
+  const shown = [
+    ...endpoints.map((endpoint) => showEndpoint(writer, endpoint)),
+    ...pages.map((page) => showPage(writer, page)),
+  ];
   const paths: Record<string, Record<string, unknown>> = {};
   for (const one of shown) {
     const path = one.path.replace(/:(\w+)/g, "{$1}");
@@ -117,17 +122,18 @@ function withOptions(members: JsonSchema): JsonSchema {
   return { ...members, properties: { ...properties, options } };
 }
 
-function showPage({ path, doc, mediaType }: Page): Shown {
+function showPage(writer: SchemaWriter, { path, doc, mediaType, foreign }: Page): Shown {
   return {
-    method: "GET",
+    method: foreign?.method ?? "GET",
     path,
     doc,
     errors: doc.errors,
-    security: [],
+    security: foreign === undefined ? [] : SECURITY.secret,
     parameters: {},
-    body: null,
+    body: foreign?.body == null ? null : writer.write(foreign.body),
     isKeyed: false,
     rawType: mediaType,
+    ...foreign === undefined ? {} : { foreign },
   };
 }
 
@@ -150,12 +156,12 @@ function operationObject(writer: SchemaWriter, shown: Shown): JsonSchema {
     ...doc.description === undefined ? {} : { description: doc.description },
     parameters: parametersOf(shown),
     ...requestBody === undefined ? {} : { requestBody },
-    responses: { 200: successOf(writer, shown), ...refusalsOf(shown) },
+    responses: { 200: successOf(writer, shown), ...refusalsOf(writer, shown) },
     security: shown.security,
   };
 }
 
-function parametersOf({ path, doc, parameters, isKeyed }: Shown): JsonSchema[] {
+function parametersOf({ path, doc, parameters, isKeyed, foreign }: Shown): JsonSchema[] {
   const { properties = {}, required = [] } = parameters as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
@@ -174,10 +180,17 @@ function parametersOf({ path, doc, parameters, isKeyed }: Shown): JsonSchema[] {
     };
   });
   const keyed = isKeyed ? [refTo("parameters", "IdempotencyKey")] : [];
-  return [...own, ...keyed, refTo("parameters", "RequestId")];
+  const headers = Object.entries(foreign?.headers ?? {}).map(([name, { description }]) => ({
+    name,
+    in: "header",
+    required: false,
+    description,
+    schema: { type: "string" },
+  }));
+  return [...own, ...headers, ...keyed, refTo("parameters", "RequestId")];
 }
 
-function successOf(writer: SchemaWriter, { doc, isKeyed, rawType }: Shown): JsonSchema {
+function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Shown): JsonSchema {
   const data = writer.write(doc.answer as z.ZodType);
   const schema = rawType !== null ? data : {
     type: "object",
@@ -190,6 +203,11 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType }: Shown): Json
     headers: {
       "X-Request-Id": refTo("headers", "RequestId"),
       ...isKeyed ? { "Idempotent-Replayed": refTo("headers", "IdempotentReplayed") } : {},
+      ...Object.fromEntries(
+        Object.entries(foreign?.answerHeaders ?? {}).map(([name, description]) =>
+          [name, { description, schema: { type: "string" } }] as const
+        ),
+      ),
     },
     content: {
       [rawType ?? "application/json"]: {
@@ -201,7 +219,7 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType }: Shown): Json
 }
 
 /** One response for each status, with the codes that it may carry. */
-function refusalsOf({ doc, errors }: Shown): Record<string, JsonSchema> {
+function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Record<string, JsonSchema> {
   const recorded = examplesOf(doc.id).refusals ?? {};
   const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));
   return Object.fromEntries(byStatus.map(([status, codes = []]) => {
@@ -216,7 +234,7 @@ function refusalsOf({ doc, errors }: Shown): Record<string, JsonSchema> {
       },
       content: {
         "application/json": {
-          schema: {
+          schema: foreign !== undefined ? writer.write(foreign.error) : {
             ...refTo("schemas", "Error"),
             properties: { error: { properties: { code: { enum: codes } } } },
           },

@@ -1,4 +1,5 @@
-// What the reference says of the pages of the process itself, which need no key.
+// What the reference says of what has no envelope of ours: the pages of the process itself, which need no key, and the
+// calls of another API.
 
 import { z } from "zod";
 import type { EndpointDoc } from "./doc.ts";
@@ -9,6 +10,24 @@ export interface Page {
   /** null: JSON in the envelope. */
   readonly mediaType: string | null;
   readonly doc: EndpointDoc;
+  /** What makes it a call of another API; left out for a page. */
+  readonly foreign?: ForeignCall;
+}
+
+/** A call in the shape of another API, with a secret key. */
+export interface ForeignCall {
+  readonly method: "GET" | "POST";
+  /** Null for a call without a body. */
+  readonly body: z.ZodType | null;
+  /** Headers that it takes, and those of its answer, by name. */
+  readonly headers: Readonly<Record<string, ForeignHeader>>;
+  readonly answerHeaders: Readonly<Record<string, string>>;
+  /** The schema of its errors. */
+  readonly error: z.ZodType;
+}
+
+interface ForeignHeader {
+  readonly description: string;
 }
 
 /** Where the document and the reference page are. */

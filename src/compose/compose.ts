@@ -11,7 +11,7 @@ import type { Amount } from "../domain/amount.ts";
 import type { GenerateInput } from "../domain/metering/generate.ts";
 import { refusedAtCap } from "../domain/metering/refused_call.ts";
 import { centsOf } from "../domain/pricing/usage.ts";
-import { readProviderUsage } from "../domain/pricing/provider_usage.ts";
+import { readReport } from "../domain/pricing/provider_usage.ts";
 import type { ComposeType, DataSource } from "../domain/plans/catalog.ts";
 import { type Refusal, refusal } from "../domain/refusal.ts";
 import { answered, refused, type Result } from "../domain/result.ts";
@@ -190,11 +190,8 @@ interface Usage {
 
 /** What the model's report comes to; details that contradict its totals are left out. Null where there are none. */
 function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
-  if (usage === null) return null;
-  const { prompt_tokens, completion_tokens } = usage;
-  const detailed = readProviderUsage(usage);
-  const reported = "path" in detailed ? readProviderUsage({ prompt_tokens, completion_tokens }) : detailed;
-  if ("path" in reported) return null;
+  const reported = readReport(usage);
+  if (reported === null) return null;
   const { inputTokens, outputTokens } = reported;
   return {
     inputTokens: inputTokens ?? 0n,

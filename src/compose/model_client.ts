@@ -30,7 +30,8 @@ export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
 }
 
-const DEFAULT_URL = "https://api.openai.com/v1";
+/** Where calls go when the settings name no other server. */
+export const DEFAULT_URL = "https://api.openai.com/v1";
 const SCHEMA_NAME_MAX = 64;
 const clients = new WeakMap<ModelServer, OpenAI>();
 

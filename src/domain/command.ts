@@ -6,6 +6,7 @@ import type { SubscribeInput, SubscriptionAnswer } from "./plans/subscribe.ts";
 import type { SettleAnswer } from "./due.ts";
 import type { RevokeInput } from "./credits/revoke.ts";
 import type { ReleaseInput } from "./metering/release.ts";
+import type { ProlongAnswer, ProlongInput } from "./metering/prolong.ts";
 import type { GrantInput } from "./credits/grant.ts";
 import type { GenerateAnswer, GenerateInput } from "./metering/generate.ts";
 import type { ExplainAnswer } from "./metering/explanation.ts";
@@ -20,6 +21,7 @@ export interface Commands {
   reserve: { input: ReserveInput; answer: ReserveAnswer };
   commit: { input: CommitInput; answer: CommitAnswer };
   release: { input: ReleaseInput; answer: Record<never, never> };
+  prolong: { input: ProlongInput; answer: ProlongAnswer };
   track: { input: TrackInput; answer: TrackAnswer };
   canUse: { input: CanUseInput; answer: CanUseAnswer };
   explain: { input: CanUseInput; answer: ExplainAnswer };

@@ -22,6 +22,7 @@ import { alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
+import { prolong } from "./metering/prolong.ts";
 import { release } from "./metering/release.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
@@ -45,6 +46,7 @@ const HANDLERS: Handlers = {
   reserve,
   commit,
   release,
+  prolong,
   track,
   canUse,
   explain,

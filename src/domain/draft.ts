@@ -188,7 +188,10 @@ export class Draft {
 
   /** The earliest moment at which something falls due after this draft, or null. */
   nextDue(): Millis | null {
-    const held = this.state.holds.earliest((id) => this.reservation(id)?.status === "held");
+    const held = this.state.holds.earliest((id, at) => {
+      const row = this.reservation(id);
+      return row?.status === "held" && row.expiresAt === at;
+    });
     let next = Math.min(held ?? Infinity, this.nextDueWritten());
     for (const row of this.subscriptions()) {
       if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);

@@ -209,7 +209,7 @@ export class UserState {
           break;
       }
     }
-    if (openBefore >= this.openHolds) this.holds.trim(this.isOpen, this.openHolds);
+    if (openBefore >= this.openHolds) this.holds.trim(this.lapsesAt, this.openHolds);
   }
 
   /** Lets go of a settled reservation that the tables have; an open hold stays. */
@@ -220,6 +220,12 @@ export class UserState {
   /** Whether an id names an open hold of this user. */
   readonly isOpen = (reservationId: string): boolean =>
     this.reservations.get(reservationId)?.status === "held";
+
+  /** Whether an id names an open hold of this user that lapses at this time. */
+  readonly lapsesAt = (reservationId: string, at: Millis): boolean => {
+    const row = this.reservations.get(reservationId);
+    return row?.status === "held" && row.expiresAt === at;
+  };
 
   #setUser(row: User): void {
     if (row.key === this.user.key) {
@@ -249,6 +255,6 @@ export class UserState {
     if (before?.status === "held") this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;
-    if (before === undefined) this.holds.add(row.expiresAt, row.id);
+    if (before?.expiresAt !== row.expiresAt) this.holds.add(row.expiresAt, row.id);
   }
 }

@@ -2,6 +2,7 @@
 // again while Prometheus watches.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { GatewayCounts } from "./gateway_counts.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "./request_counts.ts";
 import { RuntimeCounts } from "./runtime_counts.ts";
@@ -36,6 +37,7 @@ export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
+  readonly gateway = new GatewayCounts();
   readonly webhooks = new WebhookCounts();
   readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(

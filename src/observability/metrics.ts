@@ -5,9 +5,11 @@
 import { cpuUsage } from "node:process";
 import { Gauge, Registry } from "prom-client";
 import type { Service, ServiceState } from "../service/service.ts";
+import { GATEWAY_OUTCOMES } from "./gateway_counts.ts";
 import { addCounter, addCounters, addGauge } from "./metric_forms.ts";
 import { ANSWER_CODES } from "./request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
+import { addWebhooks } from "./webhook_metrics.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
@@ -27,6 +29,7 @@ export function makeMetrics(service: Service): Registry {
   addActors(registry, service);
   addSweeps(registry, service);
   addWebhooks(registry, service);
+  addGateway(registry, service);
   addProcess(registry);
   return registry;
 }
@@ -332,46 +335,23 @@ function addSweeps(registry: Registry, { counts: { sweeps } }: Service): void {
   });
 }
 
-function addWebhooks(registry: Registry, service: Service): void {
-  const { webhooks } = service.counts;
+function addGateway(registry: Registry, { counts: { gateway } }: Service): void {
+  addGauge(registry, "holdfast_gateway_calls", "Calls of the gateway under way.", () => gateway.open);
+  addGauge(registry, "holdfast_gateway_streams", "Of these, those that stream.", () => gateway.streams);
   addCounters(
     registry,
-    "holdfast_webhook_attempts_total",
-    "Attempts to deliver a message, by how each ended.",
-    ["end"],
-    () => Object.entries(webhooks.attempts).map(([end, count]) => [{ end }, count]),
-  );
-  addCounters(
-    registry,
-    "holdfast_webhook_messages_total",
-    "Messages that were delivered, and those that were given up.",
-    ["status"],
-    () => [[{ status: "delivered" }, webhooks.delivered], [{ status: "failed" }, webhooks.failed]],
+    "holdfast_gateway_calls_total",
+    "Calls of the gateway that ended, by outcome.",
+    ["outcome"],
+    () => GATEWAY_OUTCOMES.map((outcome) => [{ outcome }, gateway.outcomes[outcome]]),
   );
   addCounter(
     registry,
-    "holdfast_webhooks_disabled_total",
-    "Webhooks that were disabled because their endpoint only failed.",
-    () => webhooks.disabled,
+    "holdfast_gateway_unsettled_total",
+    "Holds of such calls that could not be settled in time, and lapse.",
+    () => gateway.unsettled,
   );
-  addGauge(
-    registry,
-    "holdfast_webhook_messages_in_flight",
-    "Messages on their way.",
-    () => service.serving?.sender.inFlight ?? null,
-  );
-  addGauge(
-    registry,
-    "holdfast_webhook_messages_pending",
-    "Messages that wait for delivery, of each webhook up to 10,000.",
-    () => service.serving?.sender.backlog?.pending ?? null,
-  );
-  addGauge(
-    registry,
-    "holdfast_webhook_oldest_pending_seconds",
-    "The age of the oldest message that waits for delivery; 0 while none does.",
-    () => service.serving?.sender.backlog?.oldestSeconds ?? null,
-  );
+  registry.registerMetric(gateway.firstByteSeconds);
 }
 
 function addProcess(registry: Registry): void {

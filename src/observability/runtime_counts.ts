@@ -27,6 +27,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   generate: 13,
   settle: 14,
   explain: 15,
+  prolong: 16,
 };
 
 /** Commands in the order of `turns`. */

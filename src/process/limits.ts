@@ -183,6 +183,32 @@ export const COMPOSE_LIMITS = {
   eventsMax: 50,
 } as const;
 
+/** Bounds of the gateway. beyond.md, section 6. */
+export const GATEWAY_LIMITS = {
+  bodyBytesMax: 32 * 1024 * 1024,
+  /** Calls under way at a time in one process. */
+  callsMax: 10_000,
+  /** How often open calls are looked at: holds to prolong, calls that stand still. */
+  lookEveryMs: 1_000,
+  /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
+  prolongEveryMs: 60_000,
+  /** A call is ended whose server sends nothing, or whose reader takes nothing, for this long. */
+  stillMs: 600_000,
+  /** Bytes of an answer without a stream that are kept until it is complete. */
+  answerBytesMax: 1024 * 1024,
+  /** Bytes of one event of a stream that are kept until it is complete. */
+  eventBytesMax: 64 * 1024,
+  /** The last bytes of what is longer than that, in which the report of its usage is looked for. */
+  tailBytes: 64 * 1024,
+  /** Characters of a prompt or an answer that go to its log, which cuts them. */
+  loggedChars: 40_000,
+  /** How long an answer waits for its settlement ... */
+  settledMs: 2_000,
+  /** ... which is tried again for this long, with pauses up to this one. */
+  settleForMs: 60_000,
+  settlePauseMsMax: 2_000,
+} as const;
+
 /** Bounds of merges. */
 export const MERGE_LIMITS = {
   /** History rows that move within the call, and in one step of the background. */

@@ -76,6 +76,9 @@ const LEAVE_MS = 3_000;
 /** How long a stopping process that leaves nothing to anybody waits for calls that are about to end. */
 const LAST_CALLS_MS = 20;
 
+/** How long a stopping process waits for the work that is set before its end. */
+const LAST_WORK_MS = 2_000;
+
 /** One process's part in serving a database. */
 export class Service {
   readonly counts = new Counts();
@@ -94,6 +97,7 @@ export class Service {
   #loop: Promise<void> | null = null;
   #wake: () => void = () => {};
   #handlers: PassedHandlers | null = null;
+  readonly #lastWork = new Set<() => Promise<void>>();
 
   constructor(
     database: Database,
@@ -133,6 +137,11 @@ export class Service {
   /** Sets what answers calls that other members pass on. */
   handlePassed(handlers: PassedHandlers): void {
     this.#handlers = handlers;
+  }
+
+  /** Sets work that a stop does while what was decided can still be made durable; it is waited for, but not for long. */
+  beforeStop(work: () => Promise<void>): void {
+    this.#lastWork.add(work);
   }
 
   /**
@@ -192,6 +201,7 @@ export class Service {
   /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
   async stop(): Promise<void> {
     this.refuseCalls();
+    await Promise.race([Promise.allSettled([...this.#lastWork].map((work) => work())), after(LAST_WORK_MS)]);
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();
@@ -407,6 +417,10 @@ async function endTerm({ term, member, lease, database, clock, buckets, sender }
     await member.close();
     await lease.close();
   }
+}
+
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => Deno.unrefTimer(setTimeout(resolve, ms)));
 }
 
 async function isEmptySoon(empty: Promise<void>): Promise<boolean> {

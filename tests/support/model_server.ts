@@ -1,8 +1,10 @@
 // An OpenAI-compatible model server on a free port of this machine: it answers as a test says, well or wrongly, late,
 // with an error, or not at all. It speaks HTTP over bare connections, since a server library would not let go of one
-// half-way. Run by itself it answers every call with a sample of the schema that came with it:
+// half-way. Run by itself it answers every call with a sample, of the schema where one came with it:
 //
 //   deno run --allow-net=127.0.0.1 tests/support/model_server.ts 8123
+
+import { Buffer } from "node:buffer";
 
 /** A call as it came. */
 export interface ModelRequest {
@@ -11,12 +13,20 @@ export interface ModelRequest {
   readonly authorization: string | null;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came
   readonly body: any;
+  /** The body as it came. */
+  readonly text: string;
+  /** Resolves when the caller closes the connection before its answer is complete. */
+  readonly left: Promise<void>;
 }
 
 /** What the server does with a call. */
 export type ModelReply =
   | { readonly content: string | null; readonly usage?: ModelUsage | null }
-  | { readonly status: number; readonly body: string }
+  | { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }
+  /** Any answer as JSON. */
+  | { readonly answer: unknown }
+  /** Server-sent events, each as a whole; written when its reader has taken those before. */
+  | { readonly events: AsyncIterable<string> | Iterable<string> }
   /** Ends the connection before an answer, or within one. */
   | { readonly drop: "before" | "within" }
   /** Begins an answer and waits before it ends the connection. */
@@ -89,58 +99,73 @@ export class ModelServer {
   }
 
   async #serve(connection: Deno.Conn): Promise<void> {
-    const request = await readRequest(connection);
+    const left = Promise.withResolvers<void>();
+    const request = { ...await readRequest(connection), left: left.promise };
+    connection.read(new Uint8Array(1)).then(() => left.resolve(), () => left.resolve());
     const place = this.requests.push(request) - 1;
     const reply = await this.reply(request, place);
+    if ("events" in reply) {
+      await write(connection, `${head(200, null, { "content-type": "text/event-stream" })}`);
+      for await (const event of reply.events) await write(connection, event);
+      return;
+    }
     if ("drop" in reply || "stall" in reply) {
       const isBegun = "stall" in reply || reply.drop === "within";
       if (isBegun) await write(connection, `${head(200, 10_000)}{"choices": [`);
       if ("stall" in reply) await reply.stall;
       return;
     }
-    const body = "status" in reply ? reply.body : completionOf(request, reply);
+    const body = "status" in reply
+      ? reply.body
+      : "answer" in reply
+      ? JSON.stringify(reply.answer)
+      : completionOf(request, reply);
     const status = "status" in reply ? reply.status : 200;
-    await write(connection, head(status, new TextEncoder().encode(body).byteLength) + body);
+    const headers = "status" in reply ? reply.headers : {};
+    await write(connection, head(status, new TextEncoder().encode(body).byteLength, headers) + body);
   }
 }
 
-async function readRequest(connection: Deno.Conn): Promise<ModelRequest> {
-  const decoder = new TextDecoder("latin1");
-  let bytes = new Uint8Array();
-  let bodyAt = -1;
-  let length = 0;
-  while (bodyAt < 0 || bytes.length < bodyAt + length) {
+async function readRequest(connection: Deno.Conn): Promise<Omit<ModelRequest, "left">> {
+  const latin = new TextDecoder("latin1");
+  const chunks: Uint8Array[] = [];
+  let top: string | null = null;
+  let missing = Infinity;
+  while (missing > 0) {
     const chunk = new Uint8Array(65_536);
     const read = await connection.read(chunk);
     if (read === null) throw new Error("The connection ended within a call");
-    const longer = new Uint8Array(bytes.length + read);
-    longer.set(bytes);
-    longer.set(chunk.subarray(0, read), bytes.length);
-    bytes = longer;
-    if (bodyAt >= 0) continue;
-    const end = decoder.decode(bytes).indexOf("\r\n\r\n");
+    chunks.push(chunk.subarray(0, read));
+    if (top !== null) {
+      missing -= read;
+      continue;
+    }
+    const text = latin.decode(Buffer.concat(chunks));
+    const end = text.indexOf("\r\n\r\n");
     if (end < 0) continue;
-    bodyAt = end + 4;
-    length = Number(headerOf(decoder.decode(bytes.subarray(0, end)), "content-length") ?? 0);
+    top = text.slice(0, end + 4);
+    missing = Number(headerOf(top, "content-length") ?? 0) - (text.length - top.length);
   }
-  const top = decoder.decode(bytes.subarray(0, bodyAt));
-  const [method = "", path = ""] = top.split(" ");
-  const body = JSON.parse(new TextDecoder().decode(bytes.subarray(bodyAt, bodyAt + length)));
-  return { method, path, authorization: headerOf(top, "authorization"), body };
+  const [method = "", path = ""] = (top ?? "").split(" ");
+  const text = Buffer.concat(chunks).subarray(top?.length).toString();
+  const body = text === "" ? null : JSON.parse(text);
+  return { method, path, authorization: headerOf(top ?? "", "authorization"), body, text };
 }
 
 function headerOf(top: string, name: string): string | null {
   return new RegExp(`^${name}: *(.*?)\r?$`, "im").exec(top)?.[1] ?? null;
 }
 
-function head(status: number, length: number): string {
-  return [
-    `HTTP/1.1 ${status} Status`,
-    "content-type: application/json",
-    `content-length: ${length}`,
-    "connection: close",
-    "\r\n",
-  ].join("\r\n");
+/** @param length null for an answer that ends with its connection */
+function head(status: number, length: number | null, headers: Readonly<Record<string, string>> = {}): string {
+  const all = {
+    "content-type": "application/json",
+    ...length === null ? {} : { "content-length": String(length) },
+    connection: "close",
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  return [`HTTP/1.1 ${status} Status`, ...lines, "\r\n"].join("\r\n");
 }
 
 async function write(connection: Deno.Conn, text: string): Promise<void> {
@@ -158,15 +183,123 @@ function completionOf(
     created: 0,
     model: body.model,
     choices: [{ index: 0, message: { role: "assistant", content, refusal: null }, finish_reason: "stop" }],
-    ...(usage === null
-      ? {}
-      : { usage: { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens } }),
+    ...(usage === null ? {} : { usage: totalled(usage) }),
   });
 }
 
-/** An answer that fits the schema of the call. */
-export function sampleReply({ body }: ModelRequest): ModelReply {
-  return { content: JSON.stringify(sampleOf(body.response_format.json_schema.schema, "text")) };
+/** An answer that fits the call, and its schema where it has one. */
+export function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
+  if (path.endsWith("/models")) return { answer: MODELS };
+  if (path.endsWith("/embeddings")) return { answer: embeddingsOf(body) };
+  if (path.endsWith("/responses")) {
+    return body.stream === true ? { events: responseEvents(SAMPLE) } : { answer: responseOf(SAMPLE) };
+  }
+  if (body.stream === true) return { events: chatEvents(body, SAMPLE) };
+  const schema = body.response_format?.json_schema?.schema;
+  return { content: schema === undefined ? SAMPLE.join("") : JSON.stringify(sampleOf(schema, "text")) };
+}
+
+/** The pieces of a sample of text. */
+export const SAMPLE = ["A ", "sample ", "of ", "text"];
+
+const MODELS = { object: "list", data: [{ id: "mini", object: "model", created: 0, owned_by: "test" }] };
+
+/** One vector for each input, as the encoding that was asked for has it. */
+function embeddingsOf({ model, input, encoding_format }: ModelRequest["body"]) {
+  const vector = [0.5, -0.25];
+  const bytes = Buffer.from(new Float32Array(vector).buffer).toString("base64");
+  const inputs = Array.isArray(input) && typeof input[0] !== "number" ? input : [input];
+  const data = inputs.map((_, index) => ({
+    object: "embedding",
+    index,
+    embedding: encoding_format === "base64" ? bytes : vector,
+  }));
+  return { object: "list", data, model, usage: { prompt_tokens: 8, total_tokens: 8 } };
+}
+
+/** An event of a stream. */
+export function eventOf(value: unknown, name?: string): string {
+  const data = `data: ${typeof value === "string" ? value : JSON.stringify(value)}\n\n`;
+  return name === undefined ? data : `event: ${name}\n${data}`;
+}
+
+/** A chunk of a chat; a text is its content. */
+export function chatChunk(delta: string | Readonly<Record<string, unknown>>, more = {}) {
+  const content = typeof delta === "string" ? { content: delta } : delta;
+  return {
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: 0,
+    model: "mini",
+    choices: [{ index: 0, delta: content, finish_reason: null }],
+    ...more,
+  };
+}
+
+/** The events of a chat: its report comes only where it was asked for. */
+export function* chatEvents(
+  body: ModelRequest["body"],
+  pieces: Iterable<string>,
+  usage: ModelUsage = USAGE,
+): Iterable<string> {
+  const asked = body.stream_options?.include_usage === true;
+  const none = asked ? { usage: null } : {};
+  yield eventOf(chatChunk({ role: "assistant", content: "" }, none));
+  for (const piece of pieces) yield eventOf(chatChunk(piece, none));
+  yield eventOf(chatChunk({}, { ...none, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }));
+  if (asked) yield eventOf(chatChunk({}, { choices: [], usage: totalled(usage) }));
+  yield eventOf("[DONE]");
+}
+
+function totalled(usage: ModelUsage) {
+  return { ...usage, total_tokens: usage.prompt_tokens + usage.completion_tokens };
+}
+
+const RESPONSE_USAGE = {
+  input_tokens: 1000,
+  input_tokens_details: { cached_tokens: 400 },
+  output_tokens: 500,
+  output_tokens_details: { reasoning_tokens: 100 },
+  total_tokens: 1500,
+};
+
+/** A complete answer of responses. */
+export function responseOf(pieces: readonly string[], more: Readonly<Record<string, unknown>> = {}) {
+  const text = pieces.join("");
+  return {
+    id: "resp_1",
+    object: "response",
+    created_at: 0,
+    status: "completed",
+    model: "mini",
+    output: [{
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text, annotations: [] }],
+    }],
+    usage: RESPONSE_USAGE,
+    ...more,
+  };
+}
+
+/** The events of responses. */
+export function* responseEvents(
+  pieces: readonly string[],
+  end = "response.completed",
+  more: Readonly<Record<string, unknown>> = {},
+): Iterable<string> {
+  let number = 0;
+  const event = (type: string, members: object) =>
+    eventOf({ type, sequence_number: number++, ...members }, type);
+  yield event("response.created", {
+    response: responseOf([], { status: "in_progress", usage: null, output: [] }),
+  });
+  for (const delta of pieces) {
+    yield event("response.output_text.delta", { item_id: "msg_1", output_index: 0, content_index: 0, delta });
+  }
+  yield event(end, { response: responseOf(pieces, more) });
 }
 
 type Schema = Record<string, unknown>;

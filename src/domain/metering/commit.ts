@@ -42,6 +42,8 @@ export interface CommitInput {
   readonly costCents: Amount | null;
   /** What the model server reported; final as `actual` is, and never beside it in the same unit. */
   readonly usage?: Usage | null;
+  /** Whether the usage is an estimate of ours: the event's metadata then say `estimated: true`. */
+  readonly isEstimate?: boolean;
   /** What the model answered, uncut; kept only where texts are logged. */
   readonly response?: string | null;
 }
@@ -99,7 +101,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       costCents,
       matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
       createdAt: context.now,
-      metadata: row.metadata,
+      metadata: input.isEstimate === true ? estimated(row.metadata) : row.metadata,
       reservationId: row.id,
       reason: null,
       errorCode: null,
@@ -129,6 +131,10 @@ function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | nu
   const { usage = null } = input;
   if (usage === null) return input;
   return { ...input, actual: { ...input.actual, ...finalAmounts(usage, priceRow, row.amounts.seconds) } };
+}
+
+function estimated(metadata: string | null): string {
+  return JSON.stringify({ ...metadataOf(metadata)?.members, estimated: true });
 }
 
 /** Whether the caller says what the work cost. */

@@ -1,6 +1,7 @@
 // The open holds of one user by expiry: a binary heap. To ask what is due changes nothing, so that a decision can ask
-// and only `apply` acts. Settled holds stay in the heap until they reach its top or make up half of it. Times and ids
-// are in two plain arrays: a hold then costs no object, and comparisons read plain numbers.
+// and only `apply` acts. A hold that is prolonged is added again, so an entry counts only while its hold lapses at that
+// very time. Entries that do not count stay in the heap until they reach its top or make up half of it. Times and ids are
+// in two plain arrays: a hold then costs no object, and comparisons read plain numbers.
 
 import type { Millis } from "../plans/period.ts";
 
@@ -9,12 +10,12 @@ interface Entry {
   readonly id: string;
 }
 
-/** Whether an id still names an open hold. */
-type IsOpen = (id: string) => boolean;
+/** Whether an id still names an open hold that lapses at this time. */
+type IsOpen = (id: string, at: Millis) => boolean;
 
 const COMPACT_FROM = 1024;
 
-/** A heap of (expiry, reservation id); the earliest entry is always an open hold. */
+/** A heap of (expiry, reservation id); the earliest entry is always that of an open hold. */
 export class ExpiryQueue {
   #times: Millis[] = [];
   #ids: string[] = [];
@@ -24,7 +25,7 @@ export class ExpiryQueue {
     return this.#times[0] ?? null;
   }
 
-  /** Adds a hold. */
+  /** Adds a hold, or its later expiry. */
   add(at: Millis, id: string): void {
     const times = this.#times;
     const ids = this.#ids;
@@ -43,15 +44,17 @@ export class ExpiryQueue {
     }
   }
 
-  /** Drops settled entries from the top, and all of them once they outnumber the open ones. */
+  /** Drops entries that do not count from the top, and all of them once they outnumber the open holds. */
   trim(isOpen: IsOpen, openCount: number): void {
     if (this.#ids.length > COMPACT_FROM && this.#ids.length > openCount * 2) {
-      const open = this.#entries().filter(({ id }) => isOpen(id)).sort((a, b) => a.at - b.at);
+      const open = this.#entries().filter(({ at, id }) => isOpen(id, at)).sort((a, b) => a.at - b.at);
       this.#times = open.map(({ at }) => at);
       this.#ids = open.map(({ id }) => id);
       return;
     }
-    while (this.#ids.length > 0 && !isOpen(this.#ids[0] as string)) this.#removeTop();
+    while (this.#ids.length > 0 && !isOpen(this.#ids[0] as string, this.#times[0] as number)) {
+      this.#removeTop();
+    }
   }
 
   /** The ids of open holds that lapse at or before a moment, earliest first, then by id. */
@@ -62,7 +65,7 @@ export class ExpiryQueue {
       const at = this.#times[place];
       if (at === undefined || at > now) continue;
       const id = this.#ids[place] as string;
-      if (isOpen(id)) found.push({ at, id });
+      if (isOpen(id, at)) found.push({ at, id });
       next.push(place * 2 + 1, place * 2 + 2);
     }
     return found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
@@ -75,7 +78,7 @@ export class ExpiryQueue {
     for (let place = next.pop(); place !== undefined; place = next.pop()) {
       const at = this.#times[place];
       if (at === undefined || at >= best) continue;
-      if (isOpen(this.#ids[place] as string)) best = at;
+      if (isOpen(this.#ids[place] as string, at)) best = at;
       else next.push(place * 2 + 1, place * 2 + 2);
     }
     return best === Infinity ? null : best;

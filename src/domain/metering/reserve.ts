@@ -7,7 +7,8 @@ import type { Metadata } from "../match.ts";
 import type { Context } from "../context.ts";
 import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../draft.ts";
-import { answered, type Result } from "../result.ts";
+import { invalidField, type Refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
 import { counted } from "./counter.ts";
 import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
 import type { PriceRow } from "../pricing/price_row.ts";
@@ -26,6 +27,11 @@ export interface ReserveInput {
   readonly ttlMs: number | null;
   /** Uncut; waits for the settlement where texts are logged. */
   readonly prompt?: string | null;
+  /**
+   * The model that will do the work, where the caller has no say in it: it alone decides the price, whatever event and
+   * metadata name, and where the plan counts cents it needs one.
+   */
+  readonly model?: string;
 }
 
 /** The same call with nothing to hold. */
@@ -54,9 +60,13 @@ export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
 
 /** Decides a reserve: a hold with an id, or the reasons why not. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
-  const priceRow = priceRowOf(context.catalog, input.event, input.metadata);
-  const call = sized(input, priceRow);
+  const { model } = input;
+  const priceRow = model === undefined
+    ? priceRowOf(context.catalog, input.event, input.metadata)
+    : context.catalog.models.get(model) ?? null;
+  const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
   const assessment = assess(draft, context, call, "gate");
+  if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
     return answered({ ...readingOf(assessment), hold: null });
@@ -116,6 +126,10 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
 export function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
   const isUnpriced = priceRow === null && size.inputCostCents === null;
   return { event, metadata, amounts: reserveAmounts(size, priceRow), isUnpriced };
+}
+
+function unpriced(): Refusal {
+  return invalidField("model", "has no price in the catalog, and the plan counts cents of this event");
 }
 
 /** Counts what a line takes; answers the group as it stands then. */

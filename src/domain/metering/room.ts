@@ -58,6 +58,8 @@ export interface SizedCall {
   readonly amounts: Amounts;
   /** Whether nothing says what the call costs: no price row, and no cents of the caller. */
   readonly isUnpriced: boolean;
+  /** Whether an unpriced call is refused where cents are counted, whatever the catalog's settings say. */
+  readonly mustBePriced?: boolean;
 }
 
 /**
@@ -83,7 +85,8 @@ export function assess(
       ? { standing, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
       : { standing, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
   }
-  if (call.isUnpriced && context.catalog.unpricedModels === "refuse" && countsCents(groups)) {
+  const refusesUnpriced = call.mustBePriced === true || context.catalog.unpricedModels === "refuse";
+  if (call.isUnpriced && refusesUnpriced && countsCents(groups)) {
     const reasons: ReserveReason[] = ["unpriced_model"];
     return { standing, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
   }

@@ -118,3 +118,15 @@ function memberOf(value: unknown, name: string): unknown {
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
   return (value as ProviderUsage)[name];
 }
+
+const TOTALS = ["prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"] as const;
+
+/** The usage of a model server's own report: parts that contradict its totals are left out. Null where it says nothing. */
+export function readReport(report: unknown): Usage | null {
+  if (typeof report !== "object" || report === null) return null;
+  const object = report as ProviderUsage;
+  const detailed = readProviderUsage(object);
+  if (!("path" in detailed)) return detailed;
+  const totals = readProviderUsage(Object.fromEntries(TOTALS.map((name) => [name, object[name]])));
+  return "path" in totals ? null : totals;
+}

@@ -76,7 +76,7 @@ export const RESERVATIONS = table<Reservation>("reservations", 1, {
     mutable: true,
   }),
   createdAt: column("created_at_ms"),
-  expiresAt: column("expires_at_ms"),
+  expiresAt: column("expires_at_ms", { mutable: true }),
   settledAt: column("settled_at_ms", { mutable: true }),
   credits: mapped<readonly CreditLine[]>(
     "credits",

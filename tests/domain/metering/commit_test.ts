@@ -238,3 +238,14 @@ Deno.test("commit: a hold of a version that kept no price row is priced by the c
   scene.state.apply([{ verb: "put", table: "reservations", row: { ...row, priceRow: null } }]);
   assert.deepEqual(scene.commit(id, { usage: { outputTokens: 10 } }).cost, [2, "think"]);
 });
+
+Deno.test("a commit by estimate says so in the event's metadata, beside what the reserve said", () => {
+  const scene = new Scene([planOf("p", { g: 10 })]);
+  scene.subscribe("p");
+  for (const metadata of [undefined, { model: "m", estimated: "no" }]) {
+    const reservationId = scene.hold(1, { metadata });
+    const input = { reservationId, extra: {}, actual: {}, costCents: null };
+    scene.ask("commit", { ...input, isEstimate: true });
+    assert.deepEqual(JSON.parse(scene.event().metadata ?? ""), { ...metadata, estimated: true });
+  }
+});

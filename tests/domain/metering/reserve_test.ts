@@ -102,3 +102,37 @@ Deno.test("can-use offers what credits of each group's unit could add, pack by p
   assert.equal(scene.reason(23.000001), "limit_reached");
   assert.deepEqual(scene.canUse(5, { event: "other" }).groups, []);
 });
+
+Deno.test("a model that the call names for certain decides the price alone, and cents need it", () => {
+  const model = (id: string, price: number) => ({
+    id,
+    modality: "text" as const,
+    amountMode: "per_token" as const,
+    inputCentsPerMillionTokens: price,
+  });
+  const plan = {
+    ...planOf("p", {}),
+    limits: [groupOf("c", 10, "cents", "x.*"), groupOf("t", 9e6, "tokens", "*")],
+  };
+  const scene = new Scene([plan], undefined, [], { models: [model("dear", 4), model("cheap", 1)] });
+  scene.subscribe("p");
+  const ask = (event: string, named: string) =>
+    scene.do("reserve", {
+      event,
+      metadata: { text: '{"model":"dear"}', members: { model: "dear" } },
+      size: sizeOf({ inputTokens: 1e6 }),
+      ttlMs: null,
+      model: named,
+    });
+  const held = () => scene.counts().c;
+  assert.ok(ask("x.dear", "cheap").result.ok);
+  assert.equal(held(), 1);
+  const unpriced = ask("x.dear", "other");
+  assert.deepEqual(unpriced.result.ok || [unpriced.result.refusal.code, unpriced.result.refusal.details], [
+    "invalid_request",
+    [{ path: "model", message: "has no price in the catalog, and the plan counts cents of this event" }],
+  ]);
+  assert.equal(unpriced.refusedCall, null);
+  assert.ok(ask("y.dear", "other").result.ok);
+  assert.equal(held(), 1);
+});

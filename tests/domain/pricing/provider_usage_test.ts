@@ -2,7 +2,11 @@
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/amount.ts";
-import { type ProviderUsage, readProviderUsage } from "../../../src/domain/pricing/provider_usage.ts";
+import {
+  type ProviderUsage,
+  readProviderUsage,
+  readReport,
+} from "../../../src/domain/pricing/provider_usage.ts";
 
 /** In the order input, cached, writes, one-hour writes, output, reasoning; or the path of the fault. */
 type Row = [name: string, object: ProviderUsage, expected: (number | null)[] | string];
@@ -135,3 +139,25 @@ for (const [name, object, expected] of ROWS) {
     assert.deepEqual(shown, expected);
   });
 }
+
+Deno.test("of a report that contradicts itself the totals are left, and of one without figures nothing", () => {
+  const tokens = (report: unknown) => {
+    const read = readReport(report);
+    return read &&
+      [read.inputTokens, read.cachedInputTokens, read.outputTokens].map((amount) => numberOf(amount ?? 0n));
+  };
+  const details = { prompt_tokens_details: { cached_tokens: 9 } };
+  assert.deepEqual(tokens({ prompt_tokens: 10, completion_tokens: 5, ...details }), [10, 9, 5]);
+  assert.deepEqual(tokens({ prompt_tokens: 3, completion_tokens: 5, ...details }), [3, 0, 5]);
+  assert.deepEqual(
+    tokens({ input_tokens: 3, output_tokens: 5, input_tokens_details: { cached_tokens: "x" } }),
+    [
+      3,
+      0,
+      5,
+    ],
+  );
+  for (const none of [undefined, null, "usage", {}, { total_tokens: 5 }, { prompt_tokens: -1 }]) {
+    assert.equal(readReport(none), null, JSON.stringify(none));
+  }
+});

@@ -1,0 +1,264 @@
+// The way of a call through the gateway: who calls and for whom, a hold of the most that it may use, the question to the
+// model server, its answer passed on, and the settlement with what was used. Section 6 of beyond.md.
+
+import type { Context } from "hono";
+import { Unavailable } from "../../actors/port.ts";
+import type { ModelServer } from "../../src/process/features.ts";
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import type { Caller } from "../../src/tenant/registry.ts";
+import { authenticate, authorize } from "../auth.ts";
+import type { Source } from "../endpoint.ts";
+import { Refused } from "../errors.ts";
+import { countCall } from "../rate_limit.ts";
+import { requestId } from "../respond.ts";
+import { countAnywhere, type KeyedWorld } from "../run_anywhere.ts";
+import type { KeylessWorld } from "../run_keyless.ts";
+import type { TurnWorld } from "../turn.ts";
+import type { RouteWatch } from "../watch.ts";
+import { QuotaRefused, refuseCall } from "./errors.ts";
+import { EventReader } from "./event_reader.ts";
+import { type HoldWorld, reserveAnywhere } from "./holds.ts";
+import { bodyOf, MeteredBody, type PieceReader } from "./metered_body.ts";
+import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
+import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
+import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
+import { bytesOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
+
+/** What the gateway works on. */
+export type GatewayWorld = KeyedWorld & KeylessWorld & TurnWorld & HoldWorld & {
+  readonly features: { readonly modelServer: ModelServer | null };
+};
+
+/** Where the gateway's calls run. */
+export interface Gateway {
+  readonly source: Source<GatewayWorld>;
+  readonly calls: OpenCalls;
+}
+
+/** The header that names the hold of a call. */
+const HOLD_HEADER = "x-holdfast-reservation";
+
+/** Answers a call that is metered. */
+export async function answerCall(
+  { req }: Context,
+  kind: CallKind,
+  gateway: Gateway,
+  watch: RouteWatch,
+): Promise<Response> {
+  const request = req.raw;
+  const startedAt = watch.starts();
+  try {
+    const begun = await begin(request, kind, gateway);
+    const answer = await put(request, begun, gateway);
+    return watch.ended(startedAt, answer.ok ? "ok" : "generation_failed", answer);
+  } catch (error) {
+    if (error instanceof QuotaRefused) gateway.calls.counts.outcomes.refused += 1;
+    return refuseCall(watch, startedAt, request, error);
+  }
+}
+
+/** Answers the list of models, which is not metered. */
+export async function answerModels(
+  { req }: Context,
+  { source }: Gateway,
+  watch: RouteWatch,
+): Promise<Response> {
+  const request = req.raw;
+  const startedAt = watch.starts();
+  try {
+    const { world, caller } = admit(request, source);
+    await countAnywhere(world, caller);
+    const { modelServer } = world.features;
+    if (modelServer === null) throw switchedOff();
+    const answer = await askServer(modelServer, "/models", request, null, request.signal)
+      .catch(() => Promise.reject(serverFailed("The model server did not answer")));
+    if (refusesKey(answer)) throw keyRefused(answer);
+    const response = passedOn(answer, answer.body, requestId(request));
+    return watch.ended(startedAt, answer.ok ? "ok" : "generation_failed", response);
+  } catch (error) {
+    return refuseCall(watch, startedAt, request, error);
+  }
+}
+
+/** A call that has its hold. */
+interface Begun {
+  readonly startedAt: number;
+  readonly read: ReadCall;
+  readonly call: OpenCall;
+  readonly modelServer: ModelServer;
+}
+
+function admit(request: Request, source: Source<GatewayWorld>) {
+  const { world, caller } = authenticate(request, source);
+  authorize(request, "secret", caller, world.clock.now());
+  return { world, caller };
+}
+
+/** Everything before the server is asked. */
+async function begin(request: Request, kind: CallKind, { source, calls }: Gateway): Promise<Begun> {
+  const startedAt = performance.now();
+  const { world, caller } = admit(request, source);
+  // The owner counts. Where that is this process, a call above the rate is refused before its body is read.
+  const isCounted = world.term.doors.isOpen(caller.app.cell);
+  if (isCounted) countCall(world, caller);
+  let read: ReadCall;
+  try {
+    read = await readCall(request, kind, caller);
+  } catch (error) {
+    if (!isCounted) await countAnywhere(world, caller);
+    throw error;
+  }
+  try {
+    const { modelServer } = world.features;
+    if (modelServer === null) throw switchedOff();
+    if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
+    const { hold, reasons } = await reserveAnywhere(world, caller, { ...read, isCounted }, request);
+    if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached");
+    const call = calls.open(world, holdOf(caller, hold.reservationId), hold.ttlMs, read.estimate.inputTokens);
+    return { startedAt, read, call, modelServer };
+  } catch (error) {
+    read.give();
+    throw error;
+  }
+}
+
+function holdOf({ app, realm }: Caller, reservationId: string) {
+  return { appId: app.record.appId, mode: realm.mode, reservationId };
+}
+
+/** Puts a call to the server and makes its answer ours. */
+async function put(request: Request, begun: Begun, { calls }: Gateway): Promise<Response> {
+  const { startedAt, read, call, modelServer } = begun;
+  const { kind } = read;
+  const leave = () => call.leave();
+  request.signal.addEventListener("abort", leave);
+  if (request.signal.aborted) leave();
+  let answer: Response;
+  try {
+    const bytes = read.bytes as Uint8Array<ArrayBuffer>;
+    answer = await askServer(modelServer, kind.path, request, bytes, call.signal);
+  } catch {
+    await call.fail(false, "The model server did not answer");
+    throw serverFailed("The model server did not answer");
+  } finally {
+    read.give();
+  }
+  const headers = { [HOLD_HEADER]: call.reservationId };
+  const id = requestId(request);
+  if (!answer.ok) {
+    await call.fail(false, `The model server answered ${answer.status}`);
+    if (refusesKey(answer)) throw keyRefused(answer);
+    return passedOn(answer, answer.body, id, headers);
+  }
+  const onFirst = () => calls.counts.firstByteSeconds.observe((performance.now() - startedAt) / 1000);
+  if (isEventStream(answer)) {
+    call.isStream = true;
+    const events = new EventReader(kind.shape, read.dropsReport, read.isLogged);
+    call.progress = events;
+    return passedOn(answer, bodyOf(new MeteredBody(call, readerOf(answer), events, onFirst)), id, headers);
+  }
+  const body = await wholeAnswer(answer, read, call, onFirst);
+  return passedOn(answer, body, id, headers);
+}
+
+function isEventStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+}
+
+function readerOf({ body }: Response): ReadableStreamDefaultReader<Uint8Array> {
+  return (body ?? new Response("").body as ReadableStream<Uint8Array>).getReader();
+}
+
+/** An answer without a stream: settled before it leaves, or, where it is too long to be kept, before its end does. */
+async function wholeAnswer(
+  answer: Response,
+  { kind: { shape }, isLogged }: ReadCall,
+  call: OpenCall,
+  onFirst: () => void,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
+  const reader = readerOf(answer);
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  while (length <= GATEWAY_LIMITS.answerBytesMax) {
+    const { done, value } = await reader.read().catch(async () => {
+      await call.fail(false, "The model server ended the connection within its answer");
+      throw serverFailed("The model server ended the connection within its answer");
+    });
+    call.moves();
+    if (done) {
+      const bytes = joined(pieces, length);
+      call.progress = progressOf(bytes, shape, isLogged);
+      await call.finish();
+      onFirst();
+      return bytes;
+    }
+    pieces.push(value);
+    length += value.byteLength;
+  }
+  const tail = new TailReader(joined(pieces, length));
+  call.progress = tail;
+  return bodyOf(new MeteredBody(call, reader, tail, onFirst));
+}
+
+function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let place = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, place);
+    place += piece.byteLength;
+  }
+  return bytes;
+}
+
+function progressOf(bytes: Uint8Array, shape: CallKind["shape"], isLogged: boolean): Progress {
+  const value = parsed(new TextDecoder().decode(bytes));
+  const text = textOfAnswer(shape, value);
+  return {
+    report: reportIn(shape, value),
+    textBytes: bytesOf(text),
+    text: isLogged ? text.slice(0, GATEWAY_LIMITS.loggedChars) : "",
+  };
+}
+
+/** Passes a long answer on as it comes. Its report is found in its last bytes, and its text goes into no log. */
+class TailReader implements PieceReader, Progress {
+  readonly hasEnded = false;
+  readonly text = "";
+  textBytes = 0;
+  report: unknown = undefined;
+  #begin: Uint8Array | null;
+  #tail: Uint8Array;
+
+  /** @param begin what has come already */
+  constructor(begin: Uint8Array) {
+    this.#begin = begin;
+    this.#tail = tailOf(begin, new Uint8Array(), GATEWAY_LIMITS.tailBytes);
+    this.textBytes = begin.byteLength;
+  }
+
+  take(piece: Uint8Array): readonly Uint8Array[] {
+    this.#tail = tailOf(this.#tail, piece, GATEWAY_LIMITS.tailBytes);
+    this.textBytes += piece.byteLength;
+    return [this.#taken(), piece];
+  }
+
+  rest(): Uint8Array {
+    this.report = reportInTail(this.#tail);
+    return this.#taken();
+  }
+
+  #taken(): Uint8Array {
+    const begin = this.#begin ?? new Uint8Array();
+    this.#begin = null;
+    return begin;
+  }
+}
+
+function keyRefused({ status, body }: Response): Refused {
+  void body?.cancel().catch(() => {});
+  return serverFailed(`The model server refused this service's key with ${status}`);
+}
+
+function switchedOff(): Refused {
+  return new Refused("not_implemented", "The gateway is off: no model key is configured");
+}

@@ -1,0 +1,63 @@
+// Errors in OpenAI's shape, so that its clients read them as they read those of the server. Codes and statuses are the
+// same as everywhere. Section 6 of beyond.md, "Gateway, shape".
+
+import { Stopping } from "../../actors/port.ts";
+import type { ReserveReason } from "../../src/domain/metering/refused_call.ts";
+import type { FieldFault, RefusalCode } from "../../src/domain/refusal.ts";
+import { RateLimited, Refused, STATUS } from "../errors.ts";
+import { headersOf, lastOf, refusalOf, requestId } from "../respond.ts";
+import type { RouteWatch } from "../watch.ts";
+
+/** The refusal of a call that a user's limits leave no room for. */
+export class QuotaRefused extends Refused {
+  readonly reason: ReserveReason;
+
+  constructor(reason: ReserveReason) {
+    super("limit_reached", REASONS[reason]);
+    this.reason = reason;
+  }
+}
+
+const REASONS: Readonly<Record<ReserveReason, string>> = {
+  limit_reached: "The user's limit leaves no room for this call",
+  reservation_headroom_exceeded: "The safety buffer of the user's plan leaves no room for this call",
+  unmatched_event: "The user's plan does not cover this event",
+  no_subscription: "The user has no subscription",
+  unpriced_model: "The model has no price",
+};
+
+const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
+
+/** The response to what a request threw; counted under its code. */
+export function refuseCall(
+  watch: RouteWatch,
+  startedAt: number,
+  request: Request,
+  thrown: unknown,
+): Response {
+  const id = requestId(request);
+  const { code, message, details } = refusalOf(id, thrown);
+  const status = STATUS[code];
+  const isQuota = thrown instanceof QuotaRefused || CAPS.has(code);
+  const type = isQuota ? "insufficient_quota" : status < 500 ? "invalid_request_error" : "server_error";
+  const error = {
+    message,
+    type,
+    param: paramOf(details),
+    code: thrown instanceof QuotaRefused ? thrown.reason : code,
+  };
+  const headers = headersOf(id, "application/json; charset=UTF-8");
+  // Clients send a 429 again by themselves, which cannot help before the limit moves.
+  if (isQuota) headers["x-should-retry"] = "false";
+  if (status === 503) headers["retry-after"] = "1";
+  if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
+  const response = new Response(JSON.stringify({ error }), { status, headers });
+  return watch.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
+}
+
+/** The member at fault, which details of an `invalid_request` list first. */
+function paramOf(details: unknown): string | null {
+  if (!Array.isArray(details)) return null;
+  const [first] = details as FieldFault[];
+  return first === undefined || first.path === "" ? null : first.path;
+}

@@ -1,0 +1,141 @@
+// Reads the server-sent events of an answer as they come, without keeping it: what may be passed on, how much text there
+// was, and the report of the usage. An event is passed on when it is complete, since only then is it known whether it is
+// the report that nobody asked for. A very long one is passed on in pieces; its report is found in its last bytes.
+
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import {
+  type AnswerShape,
+  bytesOf,
+  isEnd,
+  looseOf,
+  parsed,
+  reportIn,
+  reportInTail,
+  tailOf,
+  textOfEvent,
+} from "./texts.ts";
+
+const LF = 10;
+const CR = 13;
+const NOTHING = new Uint8Array();
+const decoder = new TextDecoder();
+
+/** Reads one stream. */
+export class EventReader {
+  /** The report of the usage; undefined until it has come. */
+  report: unknown = undefined;
+  /** Whether the last event of the answer has come. */
+  hasEnded = false;
+  /** Bytes of the text that the model wrote. */
+  textBytes = 0;
+  /** The begin of that text, where it is kept. */
+  text = "";
+  readonly #shape: AnswerShape;
+  readonly #dropsReport: boolean;
+  readonly #keepsText: boolean;
+  /** The begin of an event. */
+  #held: Uint8Array = NOTHING;
+  /** The last bytes of an event that is passed on in pieces; null while there is none. */
+  #tail: Uint8Array | null = null;
+
+  /**
+   * @param dropsReport whether the event that has the report of a chat alone is for us and not for the caller
+   * @param keepsText whether the text goes into a log
+   */
+  constructor(shape: AnswerShape, dropsReport: boolean, keepsText: boolean) {
+    this.#shape = shape;
+    this.#dropsReport = dropsReport;
+    this.#keepsText = keepsText;
+  }
+
+  /** Takes the next bytes; answers those to pass on now. */
+  take(chunk: Uint8Array): Uint8Array[] {
+    let bytes = chunk;
+    let searchFrom = 0;
+    if (this.#held.byteLength > 0) {
+      bytes = new Uint8Array(this.#held.byteLength + chunk.byteLength);
+      bytes.set(this.#held);
+      bytes.set(chunk, this.#held.byteLength);
+      searchFrom = Math.max(0, this.#held.byteLength - 3);
+      this.#held = NOTHING;
+    }
+    const passed: Uint8Array[] = [];
+    /** What stands before it is passed on, or dropped. */
+    let from = 0;
+    let start = 0;
+    for (let end = endOfEvent(bytes, searchFrom); end > 0; end = endOfEvent(bytes, end)) {
+      const event = bytes.subarray(start, end);
+      if (this.#tail !== null) this.#endLong(event);
+      else if (this.#isForUs(event)) {
+        if (start > from) passed.push(bytes.subarray(from, start));
+        from = end;
+      }
+      start = end;
+    }
+    if (this.#tail !== null || bytes.byteLength - start > GATEWAY_LIMITS.eventBytesMax) {
+      const end = beforeLineEnd(bytes, start);
+      this.#tail = tailOf(this.#tail ?? NOTHING, bytes.subarray(start, end), GATEWAY_LIMITS.tailBytes);
+      start = end;
+    }
+    this.#held = bytes.slice(start);
+    if (start > from) passed.push(bytes.subarray(from, start));
+    return passed;
+  }
+
+  /** What is left when the stream has ended. */
+  rest(): Uint8Array {
+    const held = this.#held;
+    this.#held = NOTHING;
+    return held.byteLength > 0 && this.#isForUs(held) ? NOTHING : held;
+  }
+
+  #endLong(end: Uint8Array): void {
+    const tail = tailOf(this.#tail ?? NOTHING, end, GATEWAY_LIMITS.tailBytes);
+    this.#tail = null;
+    const report = reportInTail(tail);
+    if (report === undefined) return;
+    this.report = report;
+    this.hasEnded ||= this.#shape === "responses";
+  }
+
+  /** Reads an event; whether it is the report that its caller did not ask for. */
+  #isForUs(event: Uint8Array): boolean {
+    const data = dataOf(decoder.decode(event));
+    if (data === "[DONE]") this.hasEnded = true;
+    const value = parsed(data);
+    if (value === undefined) return false;
+    const text = textOfEvent(this.#shape, value);
+    this.textBytes += bytesOf(text);
+    if (this.#keepsText && this.text.length < GATEWAY_LIMITS.loggedChars) this.text += text;
+    const report = reportIn(this.#shape, value);
+    if (report !== undefined) this.report = report;
+    if (this.#shape === "responses") {
+      this.hasEnded ||= isEnd(value);
+      return false;
+    }
+    const { choices } = looseOf(value);
+    return this.#dropsReport && report !== undefined && Array.isArray(choices) && choices.length === 0;
+  }
+}
+
+/** The place behind the next event that ends after a place; 0 for none. */
+function endOfEvent(bytes: Uint8Array, from: number): number {
+  for (let at = bytes.indexOf(LF, from); at >= 0; at = bytes.indexOf(LF, at + 1)) {
+    if (bytes[at + 1] === LF) return at + 2;
+    if (bytes[at + 1] === CR && bytes[at + 2] === LF) return at + 3;
+  }
+  return 0;
+}
+
+/** The place before the line ends that bytes end with: the next bytes may make them the end of an event. */
+function beforeLineEnd(bytes: Uint8Array, from: number): number {
+  let end = bytes.byteLength;
+  while (end > from && (bytes[end - 1] === LF || bytes[end - 1] === CR)) end -= 1;
+  return end;
+}
+
+/** The data of an event; "" for a comment. */
+function dataOf(event: string): string {
+  const lines = event.split(/\r\n|\n/).filter((line) => line.startsWith("data:"));
+  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
+}

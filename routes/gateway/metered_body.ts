@@ -1,0 +1,71 @@
+// The body of an answer on its way through. A piece is read from the server only when the caller has taken the one
+// before, so a slow reader holds the server back and nothing piles up here. The last piece waits until the call is
+// settled: whoever has read the answer finds it counted.
+
+import type { OpenCall } from "./open_calls.ts";
+
+/** Looks at the pieces of an answer, and says which go on. */
+export interface PieceReader {
+  /** Whether the last piece that counts has come. */
+  readonly hasEnded: boolean;
+  take(piece: Uint8Array): readonly Uint8Array[];
+  /** What is left when the server has ended. */
+  rest(): Uint8Array;
+}
+
+/** The source of a response's body. */
+export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
+  readonly #call: OpenCall;
+  readonly #from: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #pieces: PieceReader;
+  readonly #onFirst: () => void;
+  #hasBegun = false;
+
+  /** @param onFirst called when the first piece is passed on */
+  constructor(
+    call: OpenCall,
+    from: ReadableStreamDefaultReader<Uint8Array>,
+    pieces: PieceReader,
+    onFirst: () => void,
+  ) {
+    this.#call = call;
+    this.#from = from;
+    this.#pieces = pieces;
+    this.#onFirst = onFirst;
+  }
+
+  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#call.moves();
+    let isPassed = false;
+    while (!isPassed) {
+      let read: ReadableStreamReadResult<Uint8Array>;
+      try {
+        read = await this.#from.read();
+      } catch {
+        await this.#call.fail(this.#hasBegun, "The model server ended the connection within its answer");
+        // Without this, a part of an answer would look like all of it.
+        return controller.error(new Error("The model server ended the connection"));
+      }
+      this.#call.moves();
+      const passed = read.done ? [this.#pieces.rest()] : this.#pieces.take(read.value);
+      if (read.done || this.#pieces.hasEnded) await this.#call.finish();
+      for (const piece of passed) {
+        if (piece.byteLength === 0) continue;
+        if (!this.#hasBegun) this.#onFirst();
+        this.#hasBegun = isPassed = true;
+        controller.enqueue(piece);
+      }
+      if (read.done) return controller.close();
+    }
+  }
+
+  cancel(): void {
+    this.#call.leave();
+    void this.#from.cancel().catch(() => {});
+  }
+}
+
+/** The response body of a source: nothing is read before it is asked for. */
+export function bodyOf(source: MeteredBody): ReadableStream<Uint8Array> {
+  return new ReadableStream(source, { highWaterMark: 0 });
+}

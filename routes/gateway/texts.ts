@@ -1,0 +1,107 @@
+// What an answer says, in OpenAI's shapes: its text for the log and for an estimate, and the report of its usage.
+// Any compatible server may have written it, so no member is taken for granted.
+
+/** The two shapes of answers with text; embeddings have none. */
+export type AnswerShape = "chat" | "responses" | "none";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** An object's members, and none of anything else. */
+export function looseOf(value: unknown): Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** All that the model wrote in a complete answer. */
+export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
+  const { choices, output } = looseOf(answer);
+  if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
+  if (shape === "none") return "";
+  return listOf(output).map((item) => {
+    const { content, arguments: written } = looseOf(item);
+    return textOf(written) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+  }).join("");
+}
+
+/** All that the model wrote in one event of a stream. */
+export function textOfEvent(shape: AnswerShape, event: unknown): string {
+  const { choices, type, delta } = looseOf(event);
+  if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).delta)).join("");
+  return typeof type === "string" && type.endsWith(".delta") ? textOf(delta) : "";
+}
+
+/** The text of a message, or of the next piece of one; thoughts and the arguments of tools are text too. */
+function chatText(message: unknown): string {
+  const { content, refusal, reasoning, reasoning_content, tool_calls } = looseOf(message);
+  const calls = listOf(tool_calls).map((call) => {
+    const { name, arguments: written } = looseOf(looseOf(call).function);
+    return textOf(name) + textOf(written);
+  });
+  return [content, reasoning_content ?? reasoning, refusal].map(textOf).join("") + calls.join("");
+}
+
+const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/** Whether an event of responses is the last one, which carries the report. */
+export function isEnd(event: unknown): boolean {
+  return ENDS.has(looseOf(event).type);
+}
+
+/** The report in a complete answer, or in an event of a stream; undefined for none. */
+export function reportIn(shape: AnswerShape, value: unknown): unknown {
+  const { usage, response } = looseOf(value);
+  const report = shape === "responses" ? usage ?? looseOf(response).usage : usage;
+  return report ?? undefined;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const MARK = /"usage"\s*:\s*\{/g;
+
+/**
+ * The report in the last bytes of an answer that is too long to be kept: the last object under that name. In a text of
+ * the answer its quotes would be escaped.
+ */
+export function reportInTail(bytes: Uint8Array): unknown {
+  const text = decoder.decode(bytes);
+  const start = [...text.matchAll(MARK)].at(-1);
+  if (start === undefined) return undefined;
+  const from = start.index + start[0].length - 1;
+  let depth = 0;
+  for (let place = from; place < text.length; place++) {
+    if (text[place] === "{") depth += 1;
+    else if (text[place] === "}" && --depth === 0) return parsed(text.slice(from, place + 1));
+  }
+  return undefined;
+}
+
+/** A value of JSON, or undefined. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The bytes of a text in UTF-8. */
+export function bytesOf(text: string): number {
+  return text === "" ? 0 : encoder.encode(text).byteLength;
+}
+
+/** The last bytes of two pieces together, at most so many. */
+export function tailOf(before: Uint8Array, piece: Uint8Array, bytesMax: number): Uint8Array {
+  if (piece.byteLength >= bytesMax) return piece.slice(-bytesMax);
+  const kept = before.subarray(Math.max(0, before.byteLength + piece.byteLength - bytesMax));
+  const tail = new Uint8Array(kept.byteLength + piece.byteLength);
+  tail.set(kept);
+  tail.set(piece, kept.byteLength);
+  return tail;
+}

@@ -1,0 +1,29 @@
+// Prolong: keep an open hold from lapsing while its work goes on. Nothing but its expiry moves, and never to an earlier
+// time. Section 6 of beyond.md.
+
+import type { Context } from "../context.ts";
+import type { Draft } from "../draft.ts";
+import type { Millis } from "../plans/period.ts";
+import { answered, refused, type Result } from "../result.ts";
+import { notPending, unknownReservation } from "./reservation.ts";
+
+export interface ProlongInput {
+  readonly reservationId: string;
+  /** How long the hold lasts from now on. */
+  readonly ttlMs: number;
+}
+
+export interface ProlongAnswer {
+  readonly expiresAt: Millis;
+}
+
+/** Decides a prolongation of a hold that belongs to this user; one that is settled or has lapsed stays so. */
+export function prolong(draft: Draft, input: ProlongInput, context: Context): Result<ProlongAnswer> {
+  const row = draft.reservation(input.reservationId);
+  if (row === undefined) return refused(unknownReservation());
+  if (row.status !== "held") return refused(notPending(row));
+  const expiresAt = context.now + input.ttlMs;
+  if (expiresAt <= row.expiresAt) return answered({ expiresAt: row.expiresAt });
+  draft.putReservation({ ...row, expiresAt });
+  return answered({ expiresAt });
+}

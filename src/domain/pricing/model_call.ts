@@ -1,0 +1,109 @@
+// What a call of a model server may use, before it is made: its input by the size of its text, and the longest answer
+// that it may have. Section 6 of beyond.md, with "Gateway, size".
+
+import { type Amount, amountOf } from "../amount.ts";
+import type { FieldFault } from "../refusal.ts";
+
+/** A call of OpenAI's API, as the caller sent it. */
+export type ModelCall = Readonly<Record<string, unknown>>;
+
+/** The most that a call may use, in tokens. */
+export interface CallEstimate {
+  readonly inputTokens: Amount;
+  /** Null for a call that has no answer of tokens. */
+  readonly maxOutputTokens: Amount | null;
+}
+
+/** The answer that is held where a call names no limit. */
+const ANSWER_TOKENS = 1_024;
+/** What an image, a file or a sound counts that stands in the call itself. */
+const MEDIA_TOKENS = 1_024;
+const BYTES_PER_TOKEN = 4;
+const TOKENS_MAX = 1e12;
+
+/** Members that hold the input; `text` has the format of the answer beside others. */
+const INPUTS = ["messages", "input", "instructions", "tools", "functions", "response_format"] as const;
+const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
+
+/** The most that a call may use, or the member that nothing can be told from. */
+export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate | FieldFault {
+  const inputTokens = inputOf(call);
+  if (inputTokens === null) return { path: "", message: "The body is nested too deeply" };
+  if (!hasAnswer) return { inputTokens, maxOutputTokens: null };
+  let longest: number | null = null;
+  for (const name of ANSWER_LIMITS) {
+    const limit = call[name] ?? null;
+    if (limit === null) continue;
+    if (!isCount(limit)) return { path: name, message: "must be a whole number of at least 1" };
+    longest = Math.max(longest ?? 0, limit);
+  }
+  const answers = call.n ?? 1;
+  if (!isCount(answers)) return { path: "n", message: "must be a whole number of at least 1" };
+  const tokens = (longest ?? ANSWER_TOKENS) * answers;
+  if (tokens > TOKENS_MAX) return { path: "n", message: `asks for more than ${TOKENS_MAX} tokens` };
+  return { inputTokens, maxOutputTokens: amountOf(tokens) };
+}
+
+/** The tokens of a text by its size. */
+export function tokensOfBytes(bytes: number): Amount {
+  return amountOf(Math.ceil(bytes / BYTES_PER_TOKEN));
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= TOKENS_MAX;
+}
+
+/** Null for a value that is nested too deeply to be written. */
+function inputOf(call: ModelCall): Amount | null {
+  const { text } = call;
+  const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
+  let bytes = 0;
+  let tokens = 0;
+  for (const value of [...INPUTS.map((name) => call[name]), format]) {
+    const counted = tokenCount(value);
+    if (counted !== null) tokens += counted;
+    else {
+      const sized = sizeOf(value);
+      if (sized === null) return null;
+      bytes += sized.bytes;
+      tokens += sized.media * MEDIA_TOKENS;
+    }
+  }
+  return tokensOfBytes(bytes) + amountOf(tokens);
+}
+
+/** The tokens of an input that comes as tokens, or as several lists of them; null for any other. */
+function tokenCount(value: unknown): number | null {
+  if (!Array.isArray(value) || value.length === 0) return null;
+  if (value.every((token) => typeof token === "number")) return value.length;
+  const isLists = value.every((list) =>
+    Array.isArray(list) && list.every((token) => typeof token === "number")
+  );
+  return isLists ? value.reduce((sum, list) => sum + list.length, 0) : null;
+}
+
+const encoder = new TextEncoder();
+
+/** The bytes of a value as JSON, and how many media stand in it, which are left out of the bytes. */
+function sizeOf(value: unknown): { readonly bytes: number; readonly media: number } | null {
+  if (value === undefined || value === null) return { bytes: 0, media: 0 };
+  let media = 0;
+  try {
+    const text = JSON.stringify(value, function (this: ModelCall, name, member) {
+      if (typeof member !== "string" || !isMedia(this, name, member)) return member;
+      media += 1;
+      return "";
+    });
+    return { bytes: encoder.encode(text).byteLength, media };
+  } catch {
+    return null;
+  }
+}
+
+const MEDIA_MEMBERS: ReadonlySet<string> = new Set(["url", "image_url", "file_url", "file_data"]);
+
+/** Media come as data URLs in members of these names; files and sounds may also come as bare base64. */
+function isMedia(part: ModelCall, name: string, text: string): boolean {
+  if (MEDIA_MEMBERS.has(name)) return name === "file_data" || text.startsWith("data:");
+  return name === "data" && typeof part.format === "string";
+}

@@ -1,0 +1,100 @@
+// What a call of a model server may use at most: beyond.md, section 6, "Gateway, size".
+
+import assert from "node:assert/strict";
+import { numberOf } from "../../../src/domain/amount.ts";
+import { estimateCall, type ModelCall, tokensOfBytes } from "../../../src/domain/pricing/model_call.ts";
+
+const NO_INPUT = 0;
+const DATA_URL = `data:image/png;base64,${"A".repeat(4_000)}`;
+
+/** Bytes of JSON as tokens. */
+const sized = (value: unknown) => Math.ceil(new TextEncoder().encode(JSON.stringify(value)).byteLength / 4);
+
+const MESSAGES = [{ role: "user", content: "Grüße 👋" }];
+const picture = (url: string) => [{ role: "user", content: [{ type: "image_url", image_url: { url } }] }];
+const tools = [{ type: "function", function: { name: "f", parameters: {} } }];
+const format = { type: "json_schema", json_schema: { name: "x", schema: {} } };
+
+/** Calls with their input and their longest answer in tokens. */
+const CALLS: readonly [name: string, call: ModelCall, input: number, answer: number][] = [
+  ["messages by their UTF-8 bytes", { messages: MESSAGES }, sized(MESSAGES), 1024],
+  ["the model and other members are no input", { model: "m".repeat(99), store: true }, NO_INPUT, 1024],
+  ["a text of responses", { input: "12345678" }, sized("12345678"), 1024],
+  [
+    "all parts together are rounded once",
+    { messages: MESSAGES, tools, response_format: format },
+    Math.ceil(
+      [MESSAGES, tools, format].map((part) => new TextEncoder().encode(JSON.stringify(part)).byteLength)
+        .reduce((sum, bytes) => sum + bytes) / 4,
+    ),
+    1024,
+  ],
+  [
+    "instructions and the format of responses",
+    { instructions: "abcdef", text: { format, verbosity: "low" } },
+    2 + sized(format),
+    1024,
+  ],
+  ["a picture counts flat", { messages: picture(DATA_URL) }, sized(picture("")) + 1024, 1024],
+  ["a link to one counts its text", { messages: picture("https://x") }, sized(picture("https://x")), 1024],
+  [
+    "a text that begins like a picture is a text",
+    { messages: [{ role: "user", content: DATA_URL }] },
+    sized([{ role: "user", content: DATA_URL }]),
+    1024,
+  ],
+  [
+    "a sound counts flat",
+    { messages: [{ content: [{ input_audio: { data: "A".repeat(999), format: "wav" } }] }] },
+    sized([{ content: [{ input_audio: { data: "", format: "wav" } }] }]) + 1024,
+    1024,
+  ],
+  ["tokens count themselves", { input: [1, 2, 3] }, 3, 1024],
+  ["lists of tokens too", { input: [[1, 2, 3], [4]] }, 4, 1024],
+  ["an empty list is a text of two bytes", { input: [] }, 1, 1024],
+  ["max_completion_tokens", { max_completion_tokens: 7 }, NO_INPUT, 7],
+  ["max_tokens", { max_tokens: 7 }, NO_INPUT, 7],
+  ["max_output_tokens", { max_output_tokens: 7 }, NO_INPUT, 7],
+  ["the larger of two", { max_tokens: 7, max_completion_tokens: 9 }, NO_INPUT, 9],
+  ["n answers", { max_tokens: 7, n: 3 }, NO_INPUT, 21],
+  ["n answers without a limit", { n: 2 }, NO_INPUT, 2048],
+  ["null is as absent", { max_tokens: null, n: null, tools: null }, NO_INPUT, 1024],
+];
+
+for (const [name, call, input, answer] of CALLS) {
+  Deno.test(`the estimate of a call: ${name}`, () => {
+    const estimate = estimateCall(call, true);
+    assert.ok(!("path" in estimate));
+    assert.deepEqual([numberOf(estimate.inputTokens), numberOf(estimate.maxOutputTokens ?? -1n)], [
+      input,
+      answer,
+    ]);
+  });
+}
+
+Deno.test("a call without an answer of tokens holds its input alone", () => {
+  const estimate = estimateCall({ input: "abcd", max_tokens: -1 }, false);
+  assert.ok(!("path" in estimate));
+  assert.equal(estimate.maxOutputTokens, null);
+});
+
+Deno.test("a limit that is no number of tokens is named", () => {
+  for (const value of [0, -1, 1.5, "7", true, 2e12]) {
+    for (const name of ["max_completion_tokens", "max_tokens", "max_output_tokens", "n"]) {
+      const fault = estimateCall({ [name]: value }, true);
+      assert.equal("path" in fault && fault.path, name, JSON.stringify(value));
+    }
+  }
+  const product = estimateCall({ n: 1e7, max_tokens: 1e7 }, true);
+  assert.equal("path" in product && product.path, "n");
+});
+
+Deno.test("an input that is nested too deeply is a fault and not a crash", () => {
+  let deep: unknown = "x";
+  for (let level = 0; level < 100_000; level++) deep = [deep];
+  assert.equal("path" in estimateCall({ messages: deep }, true), true);
+});
+
+Deno.test("bytes are rounded up to tokens", () => {
+  assert.deepEqual([0, 1, 4, 5].map((bytes) => numberOf(tokensOfBytes(bytes))), [0, 1, 1, 2]);
+});

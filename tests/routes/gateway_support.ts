@@ -1,0 +1,98 @@
+// What the tests of the gateway share: a service on a port with a model server behind it, and OpenAI's own client.
+
+import assert from "node:assert/strict";
+import OpenAI, { type ClientOptions } from "openai";
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import type { ModelServer } from "../support/model_server.ts";
+import type { TestApp, TestService } from "../support/test_service.ts";
+import { composeServiceOfFile } from "./compose_support.ts";
+import { dataOf } from "./support.ts";
+
+// Holds are looked at often, so that no test waits for it.
+(GATEWAY_LIMITS as { lookEveryMs: number }).lookEveryMs = 10;
+
+/** Tokens and cents of everything, and a model that has no price. */
+export const CATALOG = {
+  settings: { reservationTtlSeconds: 60 },
+  models: [{
+    id: "mini",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 15,
+    cachedInputCentsPerMillionTokens: 5,
+    outputCentsPerMillionTokens: 60,
+  }],
+  plans: [{
+    id: "plan_pro",
+    name: "Pro",
+    rank: 10,
+    period: { type: "monthly", anchor: "calendar" },
+    limits: [
+      { id: "lg_tokens", label: "Tokens", unit: "tokens", quota: 10_000, matches: [{ event: "openai.*" }] },
+      { id: "lg_cents", label: "Cents", unit: "cents", quota: 1_000, matches: [{ event: "openai.*" }] },
+      { id: "lg_tagged", label: "Tagged", unit: "count", quota: 5, matches: [{ event: "my.chat" }] },
+    ],
+  }],
+};
+
+/** A service on a port. */
+export interface GatewayService {
+  readonly service: TestService;
+  readonly model: ModelServer;
+  /** The base URL of OpenAI's client. */
+  baseUrl(): string;
+  /** OpenAI's client with the key of an app. */
+  client(app: TestApp, options?: ClientOptions): OpenAI;
+}
+
+/** A service on a port that lives as long as the tests of a file; to be called once, at the top of the file. */
+export function gatewayOfFile(): GatewayService {
+  const { service, model } = composeServiceOfFile();
+  let server: Deno.HttpServer<Deno.NetAddr> | null = null;
+  Deno.test.beforeAll(() => {
+    server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, service.http.fetch);
+  });
+  Deno.test.afterAll(async () => {
+    await server?.shutdown();
+  });
+  const baseUrl = () => `http://127.0.0.1:${server?.addr.port}/openai/v1`;
+  const client = (app: TestApp, options: ClientOptions = {}) =>
+    new OpenAI({
+      apiKey: app.secretLive,
+      baseURL: baseUrl(),
+      maxRetries: 0,
+      logLevel: "off",
+      defaultHeaders: { "X-Holdfast-User": "u" },
+      ...options,
+    });
+  return { service, model, baseUrl, client };
+}
+
+/** An app with a subscribed user "u". */
+export async function gatewayApp(
+  service: TestService,
+  document: unknown = CATALOG,
+  workspace: Record<string, unknown> = {},
+): Promise<TestApp> {
+  const app = await service.newApp(document, workspace);
+  await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
+  return app;
+}
+
+/** The events of an app, newest first, each with its detail. */
+// deno-lint-ignore no-explicit-any -- tests look at whatever came back
+export async function eventsOf(app: TestApp): Promise<any[]> {
+  const { events } = await dataOf(app.call("GET", "/events?limit=100"));
+  return await Promise.all(
+    events.map(async ({ id }: { id: string }) => await dataOf(app.call("GET", `/events/${id}`))),
+  );
+}
+
+/** Asks until something holds. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 2_000; attempt++) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.fail("It does not come to hold");
+}
