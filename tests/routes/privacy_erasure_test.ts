@@ -32,7 +32,7 @@ const withService = emptiedServiceOfFile();
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells", "webhooks"];
 /** Tables of which something of an erased user is kept. */
-const KEPT = ["erasure_jobs", "consents", "analytics_events"];
+const KEPT = ["erasure_jobs", "consents", "analytics_events", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   for (const key of [app.secretTest, app.secretLive]) {

@@ -113,6 +113,21 @@ const RECORDS: readonly Entry[] = [
   }),
 ];
 
+const STANDINGS: readonly Entry[] = [
+  read(
+    'select w.id as "webhookId", w.last_success_at_ms',
+    (tables, [ids, limit]) =>
+      tables.list("webhooks", ({ webhookId }) => textsOf(ids).includes(webhookId as string)).map((
+        row,
+      ): Fields => ({
+        webhookId: row.webhookId as string,
+        lastSuccessAt: row.lastSuccessAt as number | null,
+        failingSince: row.failingSince as number | null,
+        pending: Math.min(pendingOf(tables, row.webhookId as string).length, Number(limit)),
+      })),
+  ),
+];
+
 const LOOKS: readonly Entry[] = [
   read("with recursive lanes(user_key, place) as", (tables, [webhookId, after, limit]) => {
     const keys = pendingOf(tables, webhookId).flatMap(({ user_key: key }) =>
@@ -221,4 +236,4 @@ const REMOVALS: readonly Entry[] = [
   ),
 ];
 
-export const WEBHOOKS: readonly Entry[] = [...RECORDS, ...LOOKS, ...OUTCOMES, ...REMOVALS];
+export const WEBHOOKS: readonly Entry[] = [...RECORDS, ...STANDINGS, ...LOOKS, ...OUTCOMES, ...REMOVALS];
