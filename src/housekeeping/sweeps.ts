@@ -15,6 +15,7 @@ import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
+import { sweepMessages } from "./message_retention.ts";
 import { sweepRefusals } from "./refusal_retention.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
 
@@ -38,6 +39,7 @@ export interface SweepCounts {
   readonly historyRows: number;
   readonly promptLogs: number;
   readonly refusals: number;
+  readonly messages: number;
   readonly erasures: number;
 }
 
@@ -48,8 +50,9 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const historyRows = await runSweep(world, "history");
   const promptLogs = await runSweep(world, "prompt_logs");
   const refusals = await runSweep(world, "refusals");
+  const messages = await runSweep(world, "messages");
   const erasures = await runSweep(world, "erasures");
-  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, erasures };
+  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, erasures };
 }
 
 const SWEEPS = {
@@ -59,6 +62,7 @@ const SWEEPS = {
   erasures: runErasures,
   prompt_logs: sweepLogs,
   refusals: sweepRefusals,
+  messages: sweepMessages,
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;

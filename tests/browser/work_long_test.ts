@@ -32,6 +32,19 @@ interface Scene {
   readonly base: string;
 }
 
+const PACK = {
+  id: "cpk_images",
+  name: "Image Top-Up",
+  kind: "per_type",
+  items: [{
+    id: "cpi_images",
+    label: "50 images",
+    unit: "count",
+    amount: 50,
+    matches: [{ event: "image.*" }],
+  }],
+};
+
 function inBrowser(name: string, work: (scene: Scene) => Promise<void>): void {
   Deno.test({
     name,
@@ -42,7 +55,7 @@ function inBrowser(name: string, work: (scene: Scene) => Promise<void>): void {
       const service = await startTestService(undefined, { allowsPrivateWebhooks: true });
       const stage = await Stage.open(service);
       try {
-        const app = await service.newApp(CATALOG);
+        const app = await service.newApp({ ...CATALOG, packs: [PACK] });
         await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
         await work({ service, stage, app, base: `${stage.origin}/console/apps/${app.appId}/live` });
         assert.deepEqual(stage.complaints, []);
@@ -167,3 +180,34 @@ inBrowser("the keyboard reaches search, rows and pages", async ({ stage, base, a
   await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
   assert.notEqual(page.url(), base);
 });
+
+inBrowser(
+  "a user is found, a refusal explained, credits are granted, and the bar follows live",
+  async ({ stage, base, app }) => {
+    for (let count = 0; count < 4; count++) {
+      await dataOf(app.call("POST", "/track", { userId: "u", event: "image.x", count: 25 }));
+    }
+    await dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x" }));
+    const page = await stage.signedIn();
+    await page.goto(base);
+    await page.keyboard.press("/");
+    await page.keyboard.type("u");
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    assert.equal(page.url(), `${base}/users/u`);
+    assert.match(await wordsOf(page), /Images\s+100 of 100/);
+
+    await press(page, "Why was this refused?");
+    await fill(page, "event", "image.x");
+    await press(page, "Explain");
+    assert.match(await wordsOf(page), /Refused by the limit "Images"/);
+
+    await page.goto(`${base}/users/u`);
+    await press(page, "Grant credits");
+    await press(page, "Show what it will do");
+    await press(page, "Grant");
+    assert.match(await wordsOf(page), /Image Top-Up/);
+
+    await dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x", count: 3 }));
+    await until(page, /47\s+of 50/);
+  },
+);

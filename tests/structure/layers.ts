@@ -183,6 +183,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
   ],
   "src/privacy/": [
+    "src/domain/messages/",
     "src/domain/",
     "src/domain/plans/",
     "actors/",
