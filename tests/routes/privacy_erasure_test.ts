@@ -76,9 +76,6 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
   Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
     await withService(async (service) => {
       const app = await newApp(service);
-      // A name of this machine, which no attempt connects to.
-      const webhook = { url: "https://localhost/", mode: "test", events: ["*"] };
-      await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, webhook));
       await bystanders(app);
       await sweep(service);
       await service.serving().term.refusals.write();
