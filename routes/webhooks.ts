@@ -6,7 +6,9 @@ import type { Clock } from "../src/process/clock.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import {
   type DeliveriesWorld,
+  ping,
   readMessages,
+  redeliver,
   type WebhookStanding,
   withStandings,
 } from "../src/tenant/deliveries.ts";
@@ -25,10 +27,12 @@ import type { KeylessEndpoint } from "./endpoint_types.ts";
 import { nothing } from "./schemas/answers.ts";
 import { timeText, timeTextOrNull } from "./schemas/fields.ts";
 import {
+  messageAnswer,
   messagesAnswer,
   messagesQuery,
   newSecretAnswer,
   newWebhookAnswer,
+  pingAnswer,
   webhookAnswer,
   webhookInput,
   webhookPatch,
@@ -42,6 +46,7 @@ type World = WebhooksWorld & DeliveriesWorld & {
 const endpoint = keylessEndpointsOn<World>();
 
 const webhookPath = { ...appPath, webhookId: z.string() };
+const messagePath = { ...webhookPath, messageId: z.string() };
 
 const WEBHOOK_CHANGES: readonly KeylessEndpoint<World>[] = [
   endpoint({
@@ -158,6 +163,27 @@ const WEBHOOK_CHANGES: readonly KeylessEndpoint<World>[] = [
 
 const DELIVERIES: readonly KeylessEndpoint<World>[] = [
   endpoint({
+    method: "POST",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/webhooks/:webhookId/ping",
+    input: z.object(webhookPath),
+    hasNoBody: true,
+    about: aboutApp,
+    doc: {
+      id: "pingWebhook",
+      tag: "Webhooks",
+      summary: "Send a webhook a message that says nothing",
+      description: "It goes out at once, whatever types the webhook wants. A disabled one gets none.",
+      answer: pingAnswer,
+      errors: ["not_found"],
+    },
+    handle: async ({ world, input: { appId, webhookId } }) => {
+      const app = appOf(world, appId);
+      const pinged = await ping(world, app, webhookOf(app, webhookId));
+      return pinged.ok ? success({ messageId: pinged.answer }) : { ok: false, error: pinged.refusal };
+    },
+  }),
+  endpoint({
     method: "GET",
     access: "admin",
     path: "/admin/v1/apps/:appId/webhooks/:webhookId/messages",
@@ -183,6 +209,30 @@ const DELIVERIES: readonly KeylessEndpoint<World>[] = [
       });
       const now = world.clock.now();
       return success({ messages: rows.map((row) => showMessage(row, webhook, now)) });
+    },
+  }),
+  endpoint({
+    method: "POST",
+    access: "admin",
+    path: "/admin/v1/apps/:appId/webhooks/:webhookId/messages/:messageId/redeliver",
+    input: z.object(messagePath),
+    hasNoBody: true,
+    about: aboutApp,
+    isLong: true,
+    doc: {
+      id: "redeliverMessage",
+      tag: "Webhooks",
+      summary: "Attempt a message once more, now",
+      description:
+        "Whatever became of it before, with the same webhook-id, and without waiting for earlier messages of " +
+        "the user. Answers when the attempt has ended. If it failed, a pending message keeps its schedule.",
+      answer: messageAnswer,
+      errors: ["not_found"],
+    },
+    handle: async ({ world, input: { appId, webhookId, messageId } }) => {
+      const webhook = webhookOf(appOf(world, appId), webhookId);
+      const row = await redeliver(world, webhook, messageId);
+      return success(showMessage(row ?? unknown("message"), webhook, world.clock.now()));
     },
   }),
 ];

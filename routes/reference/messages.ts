@@ -30,7 +30,9 @@ export function messageItems(writer: SchemaWriter): Record<string, JsonSchema> {
   return Object.fromEntries(MESSAGE_TYPES.map((type) => [type, {
     post: {
       tags: ["Webhooks"],
-      summary: MESSAGES[type].summary,
+      // What a page lists them by.
+      summary: type,
+      description: MESSAGES[type].meaning,
       parameters: HEADERS.map(([name, description]) => ({
         name,
         in: "header",

@@ -72,6 +72,8 @@ export const newWebhookAnswer = z.strictObject({ webhookId: z.string(), secret, 
 
 export const newSecretAnswer = z.strictObject({ secret });
 
+export const pingAnswer = z.strictObject({ messageId: z.string() });
+
 const ofApp = { appId: z.string(), mode };
 const ofUser = { ...ofApp, userId: z.string() };
 
@@ -113,38 +115,44 @@ const ping = z.strictObject(ofApp).meta({ id: "PingData" });
 
 /** What the reference says of a type of message. */
 interface MessageDoc {
-  readonly summary: string;
+  readonly meaning: string;
   readonly data: z.ZodType;
 }
 
 /** Every type of message: when it is sent, and what it says. */
 export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
   "usage.threshold_reached": {
-    summary: "A user's usage, holds included, reached a percent of a quota that the group's alerts name",
+    meaning: "A user's usage, holds included, reached a percent of a quota that the group's alerts name",
     data: threshold,
   },
-  "credits.granted": { summary: "A credit balance was granted", data: credits },
-  "credits.low": { summary: "No more is left of a balance than the pack's lowAt", data: credits },
-  "credits.depleted": { summary: "Nothing is left of a balance", data: credits },
-  "credits.expired": { summary: "A balance expired with something left in it", data: credits },
-  "credits.revoked": { summary: "A balance was revoked", data: credits },
-  "subscription.created": { summary: "A user got a subscription", data: subscription },
-  "subscription.plan_changed": { summary: "A subscription has another plan", data: subscription },
-  "subscription.canceled": { summary: "A subscription was canceled", data: subscription },
-  "subscription.reactivated": { summary: "A canceled subscription goes on", data: subscription },
-  "subscription.ended": { summary: "A subscription ended", data: subscription },
-  "subscription.merged": { summary: "A subscription came from a user who was merged", data: subscription },
-  "subscription.promoted": {
-    summary: "Another subscription of the user grants the entitlement now",
+  "credits.granted": { meaning: "A credit balance was granted", data: credits },
+  "credits.low": { meaning: "No more is left of a balance than the pack's lowAt", data: credits },
+  "credits.depleted": { meaning: "Nothing is left of a balance", data: credits },
+  "credits.expired": { meaning: "A balance expired with something left in it", data: credits },
+  "credits.revoked": { meaning: "A balance was revoked", data: credits },
+  "subscription.created": { meaning: "A user got a subscription", data: subscription },
+  "subscription.plan_changed": { meaning: "A subscription has another plan", data: subscription },
+  "subscription.canceled": {
+    meaning: "A subscription was canceled, now or as of its end",
     data: subscription,
   },
-  "user.merged": { summary: "One id became an alias of another user", data: merged },
+  "subscription.reactivated": { meaning: "A canceled subscription goes on", data: subscription },
+  "subscription.ended": { meaning: "A subscription ended", data: subscription },
+  "subscription.merged": {
+    meaning: "Two users became one: what grants the entitlement from then on",
+    data: subscription,
+  },
+  "subscription.promoted": {
+    meaning: "Another subscription of the user grants the entitlement now",
+    data: subscription,
+  },
+  "user.merged": { meaning: "One id became an alias of another user", data: merged },
   "reservation.expired": {
-    summary: "A reservation was neither committed nor released in time",
+    meaning: "A reservation was neither committed nor released in time",
     data: expired,
   },
-  "person.erased": { summary: "The erasure of a person is complete", data: erased },
-  ping: { summary: "You asked for a ping", data: ping },
+  "person.erased": { meaning: "The erasure of a person is complete", data: erased },
+  ping: { meaning: "You asked for a ping", data: ping },
 };
 
 /** The body of a message of a type. */
@@ -156,7 +164,7 @@ export function messageBody(type: MessageType): z.ZodType {
   });
 }
 
-const messageAnswer = z.strictObject({
+export const messageAnswer = z.strictObject({
   messageId: z.string().describe("The webhook-id of every attempt"),
   type: z.string(),
   status,

@@ -145,6 +145,13 @@ function addSecretCommand(group: Command, action: AdminAction): void {
 }
 
 function addDeliveryCommands(group: Command, action: AdminAction): void {
+  const ping = withApp(group.command("ping").description("Send a webhook a message that says nothing."))
+    .argument("<webhookId>", "its id")
+    .action(action(async ({ client, show, appId }: AdminRun, id: string, { app }: AppOption) => {
+      const path = `${await pathOf(appId, app, id)}/ping`;
+      show(await client.call<{ messageId: string }>("POST", path), ({ messageId }) => `Sent ${messageId}`);
+    }));
+  withExample(ping, "deno task admin webhooks ping whk_1 --app app_1");
   const messages = withApp(
     group.command("messages").description("A webhook's messages, newest first; what they say with --json."),
   )
@@ -162,6 +169,16 @@ function addDeliveryCommands(group: Command, action: AdminAction): void {
       );
     }));
   withExample(messages, "deno task admin webhooks messages whk_1 --app app_1 --status failed");
+  const redeliver = withApp(group.command("redeliver").description("Attempt a message once more, now."))
+    .argument("<webhookId>", "its webhook")
+    .argument("<messageId>", "its id")
+    .action(
+      action(async ({ client, show, appId }: AdminRun, id: string, messageId: string, { app }: AppOption) => {
+        const path = `${await pathOf(appId, app, id)}/messages/${encodeURIComponent(messageId)}/redeliver`;
+        show(await client.call<MessageRow>("POST", path), (row) => messageTable([row]));
+      }),
+    );
+  withExample(redeliver, "deno task admin webhooks redeliver whk_1 whm_1 --app app_1");
 }
 
 function eventsOption(): Option {

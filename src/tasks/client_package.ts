@@ -8,7 +8,9 @@ import { packTarball, type Tarball } from "./tarball.ts";
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);
-const ENTRIES = ["client.ts", "react.ts"].map((name) => new URL(name, SOURCES).pathname);
+const ENTRIES = ["client.ts", "ai.ts", "hono.ts", "openai.ts", "react.ts"].map((name) =>
+  new URL(name, SOURCES).pathname
+);
 
 /** What the client uses of packages that its user may bring along, so that none of them is needed here. */
 const PEERS = {
@@ -16,6 +18,12 @@ const PEERS = {
   text: `declare module "npm:react@19.3.1" {
   export function useState<State>(first: State): [State, (next: (before: State) => State) => void];
   export function useEffect(effect: () => () => void, dependencies: readonly unknown[]): void;
+}
+declare module "npm:hono@4.13.19" {
+  export type Env = { Variables?: object; Bindings?: object };
+  export interface Context<E extends Env> { readonly res: Response; readonly error: Error | undefined }
+  export type MiddlewareHandler<E extends Env> =
+    (context: Context<E>, next: () => Promise<void>) => Promise<Response | void>;
 }`,
 };
 
@@ -57,13 +65,18 @@ function compile(): Map<string, string> {
     files.set(
       name,
       name.endsWith(".d.ts")
-        ? text.replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"')
-        : text.replaceAll(/^\/\/ @ts-types=.*\n/gm, "").replaceAll(/(from )"npm:(\w+)@[\d.]+"/g, '$1"$2"'),
+        ? withBareNames(text).replaceAll(/(from |import\()"(\.\/\w+)\.ts"/g, '$1"$2.js"')
+        : withBareNames(text).replaceAll(/^\/\/ @ts-types=.*\n/gm, ""),
     );
   });
   const faults = [...ts.getPreEmitDiagnostics(program), ...diagnostics];
   if (faults.length > 0) throw new CompileError(textOf(faults));
   return files;
+}
+
+/** A peer is whatever version of it is there. */
+function withBareNames(text: string): string {
+  return text.replaceAll(/(from )"npm:(\w+)@[\d.]+"/g, '$1"$2"');
 }
 
 function hostWithPeers(): ts.CompilerHost {

@@ -66,7 +66,7 @@ export interface FuzzScene {
 export async function openScene(): Promise<FuzzScene> {
   const model = new ModelServer();
   const modelServer = { apiKey: MODEL_KEY, baseUrl: model.baseUrl };
-  const service = await startTestService(undefined, { modelServer });
+  const service = await startTestService(undefined, { modelServer, allowsPrivateWebhooks: true });
   const [app, foreign, playground] = [
     await service.newApp(CATALOG),
     await service.newApp(CATALOG),
@@ -141,6 +141,11 @@ function makePools(app: TestApp, playground: TestApp): Map<string, string[]> {
     ["balanceId", ["crb_x", "crb_1_x", "crb_-1_x"]],
     ["eventId", ["evt_x"]],
     ["jobId", ["job_x"]],
+    // Nobody listens there.
+    ["url", ["http://127.0.0.1:9/hooks", "http://[::1]:9/", "https://127.0.0.1:9/"]],
+    ["events", ["*", "credits.*", "subscription.created", "user.merged", "reservation.expired"]],
+    ["webhookId", ["whk_x", "__proto__"]],
+    ["messageId", ["whm_x"]],
   ]);
 }
 

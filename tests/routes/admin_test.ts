@@ -24,7 +24,9 @@ const ENDPOINTS: readonly [string, string][] = [
   ["PATCH", "/apps/app_x/webhooks/whk_x"],
   ["DELETE", "/apps/app_x/webhooks/whk_x"],
   ["POST", "/apps/app_x/webhooks/whk_x/rotate"],
+  ["POST", "/apps/app_x/webhooks/whk_x/ping"],
   ["GET", "/apps/app_x/webhooks/whk_x/messages"],
+  ["POST", "/apps/app_x/webhooks/whk_x/messages/whm_x/redeliver"],
   ["GET", "/health"],
   ["GET", "/cluster"],
   ["POST", "/sweep"],
@@ -309,6 +311,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     historyRows: 0,
     promptLogs: 0,
     refusals: 0,
+    messages: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

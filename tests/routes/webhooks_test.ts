@@ -100,12 +100,19 @@ Deno.test("what belongs to another app is not found", async () => {
   const [app, other] = [await appWithUser(service), await appWithUser(service)];
   const { webhookId } = await make(other);
   await dataOf(service.admin("PATCH", `${pathOf(other)}/${webhookId}`, { disabled: true }));
+  const own = await make(app);
+  await insertMessage(other, webhookId, { id: "whm_of_other" });
+  const redeliver = (id: string) => `/${id}/messages/whm_of_other/redeliver`;
   for (
     const [method, suffix] of [
       ["PATCH", `/${webhookId}`],
       ["DELETE", `/${webhookId}`],
       ["POST", `/${webhookId}/rotate`],
+      ["POST", `/${webhookId}/ping`],
       ["GET", `/${webhookId}/messages`],
+      ["POST", redeliver(webhookId)],
+      ["POST", redeliver(own.webhookId)],
+      ["POST", `/${own.webhookId}/messages/whm_unknown/redeliver`],
     ] as const
   ) {
     const answer = await service.admin(method, pathOf(app) + suffix, method === "PATCH" ? {} : undefined);
@@ -238,8 +245,9 @@ async function insertMessage(
     members;
   await service.store.database.query(
     `insert into webhook_messages (id, webhook_id, user_key, realm, type, body, created_at_ms, status, attempts,
-       next_attempt_at_ms, last_status, last_error)
-     values ($1, $2, null, $3::int, 'user.merged', $4, $5::bigint, $6, $7::int, $8::bigint, $9::int, $10)`,
+       next_attempt_at_ms, last_status, last_error, ended_at_ms)
+     values ($1, $2, null, $3::int, 'user.merged', $4, $5::bigint, $6, $7::int, $8::bigint, $9::int, $10,
+       case when $6 = 'pending' then null else $5::bigint end)`,
     [
       members.id,
       webhookId,

@@ -175,6 +175,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/members/",
   ],
   "src/privacy/": [
+    "src/domain/messages/",
     "src/domain/",
     "src/domain/plans/",
     "actors/",
@@ -312,6 +313,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
   standardwebhooks: ["src/webhooks/"],
+  "npm:hono@4.13.19": ["src/client/hono.ts"],
   "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],
   zod: ["routes/", "src/process/settings.ts", "src/tenant/rate_buckets.ts", "src/tenant/catalog/"],

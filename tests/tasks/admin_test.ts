@@ -170,7 +170,9 @@ Deno.test("every admin command has help with an example", async () => {
     ...["list", "create", "show"].map((verb) => ["apps", verb]),
     ...["list", "create", "revoke"].map((verb) => ["keys", verb]),
     ...["show", "apply"].map((verb) => ["catalog", verb]),
-    ...["list", "create", "update", "delete", "rotate", "messages"].map((verb) => ["webhooks", verb]),
+    ...["list", "create", "update", "delete", "rotate", "ping", "messages", "redeliver"].map((
+      verb,
+    ) => ["webhooks", verb]),
     ["workspaces"],
     ["apps"],
     ["keys"],

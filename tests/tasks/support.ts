@@ -2,6 +2,7 @@
 // exactly the permissions of their lines in deno.json, or as functions with a shell of the test's own.
 
 import type { Check } from "../../src/doctor/checks.ts";
+import type { Features } from "../../src/process/features.ts";
 import type { Shell } from "../../src/tasks/shell.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 
@@ -21,8 +22,11 @@ export function serve(handler: (request: Request) => Response | Promise<Response
 }
 
 /** Runs a test on a service that answers on a port. */
-export async function withService(work: (service: ServedService) => Promise<void>): Promise<void> {
-  const service = await startTestService();
+export async function withService(
+  work: (service: ServedService) => Promise<void>,
+  features: Partial<Features> = {},
+): Promise<void> {
+  const service = await startTestService(undefined, features);
   const { url, close } = serve((request) => service.http.fetch(request));
   try {
     await work({ ...service, url });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { runAdmin } from "../../src/tasks/admin.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
-import { operatorOf, runTask, type ServedService, testShell, withService } from "./support.ts";
+import { operatorOf, runTask, serve, type ServedService, testShell, withService } from "./support.ts";
 
 const ADDRESS = "https://example.com/holdfast";
 
@@ -50,8 +50,8 @@ Deno.test("messages are a table of what became of each", async () => {
     await service.admin("PATCH", `${path}/${webhookId}`, { disabled: true });
     await service.store.database.query(
       `insert into webhook_messages (id, webhook_id, realm, type, body, created_at_ms, status, attempts,
-         next_attempt_at_ms, last_status, last_error)
-       values ('whm_1', $1, 1, 'ping', $2, 0, 'failed', 8, 0, 503, $3)`,
+         next_attempt_at_ms, last_status, last_error, ended_at_ms)
+       values ('whm_1', $1, 1, 'ping', $2, 0, 'failed', 8, 0, 503, $3, 0)`,
       [webhookId, JSON.stringify({ data: { appId: app.appId, mode: "live" } }), "It answered\u001b[31m 503"],
     );
     const { out } = await admin(service, [
@@ -80,6 +80,42 @@ Deno.test("messages are a table of what became of each", async () => {
     ]);
     assert.deepEqual(JSON.parse(none), { messages: [] });
   });
+});
+
+Deno.test("a ping is sent at once, and redelivering sends it again", async () => {
+  const got: (string | null)[] = [];
+  const receiver = serve(({ headers }) => {
+    got.push(headers.get("webhook-id"));
+    return new Response("thanks");
+  });
+  try {
+    await withService(async (service) => {
+      await service.newApp();
+      const args = [
+        "webhooks",
+        "create",
+        receiver.url,
+        "--mode",
+        "test",
+        "--events",
+        "user.merged",
+        "--json",
+      ];
+      const { webhookId } = JSON.parse((await admin(service, args)).out);
+      const { out } = await admin(service, ["webhooks", "ping", webhookId]);
+      const [messageId = ""] = out.match(/^Sent (whm_\w+)$/)?.slice(1) ?? [];
+      const isDelivered = async () => {
+        const { out } = await admin(service, ["webhooks", "messages", webhookId, "--status", "delivered"]);
+        return out.includes(messageId);
+      };
+      while (!await isDelivered()) await new Promise((resolve) => setTimeout(resolve, 5));
+      const again = await admin(service, ["webhooks", "redeliver", webhookId, messageId]);
+      assert.match(again.out, new RegExp(`\n${messageId} +ping +delivered +2 +- +200 +- +2026-`));
+      assert.deepEqual(got, [messageId, messageId]);
+    }, { allowsPrivateWebhooks: true });
+  } finally {
+    await receiver.close();
+  }
 });
 
 Deno.test("wrong usage of the webhook commands is told before anything is sent", async () => {

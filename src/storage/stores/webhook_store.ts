@@ -73,3 +73,16 @@ export function listMessages(reader: Reader, page: MessagePage): Promise<Message
     params,
   );
 }
+
+/** One message of a webhook, or null. */
+export async function findMessage(
+  reader: Reader,
+  webhookId: string,
+  messageId: string,
+): Promise<MessageRecord | null> {
+  const [row] = await reader.query<MessageRecord>(
+    `select ${COLUMNS} from webhook_messages where id = $1 and webhook_id = $2`,
+    [messageId, webhookId],
+  );
+  return row ?? null;
+}

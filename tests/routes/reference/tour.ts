@@ -7,6 +7,7 @@ import type { RefusalCode } from "../../../src/domain/refusal.ts";
 import type { IdSource } from "../../../src/domain/ids.ts";
 import type { Example, Recorded } from "../../../routes/reference/examples.ts";
 import { makeIdSource } from "../../../src/process/id_source.ts";
+import { serve } from "../../tasks/support.ts";
 import { endUserToken } from "../support.ts";
 import { DOCUMENTED } from "../../support/documented.ts";
 import { ModelServer } from "../../support/model_server.ts";
@@ -40,6 +41,8 @@ export interface Tour {
   /** Calls an operation that must refuse with a code, and keeps the answer. */
   refuse(id: string, code: RefusalCode, call?: CallOf): Promise<void>;
   token(userId: string): string;
+  /** Where webhooks may point: it takes every message. */
+  readonly receiverUrl: string;
 }
 
 const UNIQUE_LENGTH = 6;
@@ -59,17 +62,20 @@ export async function makeTour(start = startTestService): Promise<Record<string,
   const clock = new ManualClock();
   const models = new ModelServer();
   const modelServer = { apiKey: "sk-model-example", baseUrl: models.baseUrl };
-  const service = await start(clock, { modelServer }, countedIds(clock));
+  const receiver = serve(() => new Response(null, { status: 204 }));
+  const service = await start(clock, { modelServer, allowsPrivateWebhooks: true }, countedIds(clock));
   try {
     const recorded = new Map<string, { success?: Example; refusals?: Record<string, unknown> }>();
     const app = await service.newApp();
-    const tour = tourOf(service, app, recorded);
+    const tour = tourOf(service, app, receiver.url, recorded);
     await walkProduct(tour);
     await walkPrivacy(tour);
     await walkAdministration(tour);
-    return JSON.parse(withoutSecrets(JSON.stringify(inOrder(recorded)), app));
+    const text = JSON.stringify(inOrder(recorded)).replaceAll(receiver.url, "https://example.com");
+    return JSON.parse(withoutSecrets(text, app));
   } finally {
     await service.close();
+    await receiver.close();
     await models.close();
   }
 }
@@ -77,6 +83,7 @@ export async function makeTour(start = startTestService): Promise<Record<string,
 function tourOf(
   service: TestService,
   app: TestApp,
+  receiverUrl: string,
   recorded: Map<string, { success?: Example; refusals?: Record<string, unknown> }>,
 ): Tour {
   const kept = (id: string) => {
@@ -87,6 +94,7 @@ function tourOf(
   return {
     service,
     app,
+    receiverUrl,
     async record(id, call = {}) {
       const { status, body } = await sendTo(service, app, id, call);
       assert.equal(status, 200, `${id}: ${JSON.stringify(body)}`);

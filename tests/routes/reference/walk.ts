@@ -198,18 +198,26 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("getReadiness", { key: null });
 }
 
-async function walkWebhooks({ record, refuse }: Tour, appId: string): Promise<void> {
-  const body = { url: "https://example.com/holdfast", mode: "live", events: ["usage.*", "credits.low"] };
+async function walkWebhooks({ record, refuse, service, receiverUrl }: Tour, appId: string): Promise<void> {
+  const body = { url: `${receiverUrl}/holdfast`, mode: "live", events: ["usage.*", "credits.low"] };
   await refuse("createWebhook", "invalid_request", {
     parameters: { appId },
-    body: { ...body, url: "http://10.0.0.1/" },
+    body: { ...body, events: ["credit.low"] },
   });
   const { webhookId } = await record("createWebhook", { parameters: { appId }, body });
   const parameters = { appId, webhookId };
   await record("changeWebhook", { parameters, body: { description: "Mails who is about to run out" } });
   await record("rotateWebhookSecret", { parameters });
+  const { messageId } = await record("pingWebhook", { parameters });
+  const path = `/apps/${appId}/webhooks/${webhookId}/messages`;
+  while ((await service.admin("GET", path)).body.data.messages[0].status === "pending") {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await record("redeliverMessage", { parameters: { ...parameters, messageId } });
   await record("listWebhooks", { parameters: { appId } });
-  await record("listMessages", { parameters: { ...parameters, status: "failed", limit: "2" } });
+  await record("listMessages", { parameters: { ...parameters, status: "delivered", limit: "2" } });
   await refuse("listMessages", "not_found", { parameters: { appId, webhookId: "whk_unknown" } });
+  await service.admin("PATCH", `/apps/${appId}/webhooks/${webhookId}`, { disabled: true });
+  await refuse("pingWebhook", "invalid_request", { parameters });
   await record("deleteWebhook", { parameters });
 }

@@ -1,0 +1,158 @@
+// The `openai` package, metered: `holdfast-client/openai`. Every call of a model is reserved before it is sent and
+// settled when its answer has been read. It is done where requests are sent, so everything built on them is metered too:
+// streams, parsed answers, runs with tools.
+
+import { invalidInput } from "./errors.ts";
+import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
+import { type AnswerShape, meteredAnswer } from "./openai_answers.ts";
+
+/** A client of the `openai` package, from version 5 on. */
+export interface OpenAIClient {
+  readonly baseURL: string;
+  readonly chat: object;
+  readonly responses: object;
+  // deno-lint-ignore no-explicit-any -- the options of every version and subclass
+  withOptions(options: any): unknown;
+}
+
+/** The body of a call, as its caller gave it. */
+export type OpenAICall = Readonly<Record<string, unknown>>;
+
+/** What calls are metered as. */
+export interface MeterOpenAIOptions extends Omit<ModelMetering<OpenAICall>, "event"> {
+  /** By default `openai.chat`, `openai.responses` or `openai.embeddings`, by the call. */
+  readonly event?: string | undefined;
+}
+
+type Fetch = (url: string | URL | Request, init?: RequestInit & { [CALL]?: Meter }) => Promise<Response>;
+
+/** What is used of a client beyond its public types. */
+interface Sender {
+  readonly fetch?: Fetch;
+  post(path: string, options?: unknown): { asResponse(): Promise<Response> };
+  withOptions(options: unknown): OpenAIClient;
+}
+
+/** The options of a request, as the package hands them on. */
+interface RequestOptions {
+  readonly body?: OpenAICall;
+  readonly signal?: AbortSignal | null;
+  readonly fetchOptions?: object;
+}
+
+interface CallKind {
+  readonly event: string;
+  readonly shape: AnswerShape;
+}
+
+/** The calls of models, by their paths. */
+const KINDS: ReadonlyMap<string, CallKind> = new Map([
+  ["/chat/completions", { event: "openai.chat", shape: "chat" }],
+  ["/responses", { event: "openai.responses", shape: "responses" }],
+  ["/embeddings", { event: "openai.embeddings", shape: "none" }],
+]);
+
+/** Carries a call from its request to `fetch`. */
+const CALL = Symbol("metered call");
+
+/**
+ * A client like the given one that meters chat completions, responses and embeddings. A refused call rejects with a
+ * `HoldfastError` of status 429, with the first reason as code, and nothing is sent to the model. Retries of one call
+ * share its reservation. All other calls pass as they are.
+ *
+ * @example
+ * ```tsx
+ * const openai = meterOpenAI(new OpenAI(), { client, userId: "user_1", event: "chat.reply" });
+ * const reply = await openai.chat.completions.create({
+ *   model: "gpt-4o-mini",
+ *   messages: [{ role: "user", content: "Write a haiku." }],
+ *   max_completion_tokens: 100,
+ * });
+ * console.log(reply.choices[0]?.message.content); // "Old pond..."
+ * ```
+ */
+export function meterOpenAI<Client extends OpenAIClient>(
+  openai: Client,
+  options: MeterOpenAIOptions,
+): Client {
+  const send: Fetch = (openai as unknown as Sender).fetch ?? globalThis.fetch;
+  const metered = openai.withOptions({ fetch: meteredFetch(send) }) as Client;
+  const sender = metered as unknown as { -readonly [Member in keyof Sender]: Sender[Member] };
+  const post = sender.post.bind(sender);
+  sender.post = (path, given) => {
+    const kind = KINDS.get(path);
+    if (kind === undefined) return post(path, given);
+    const begun = begin(kind, given as RequestOptions | Promise<RequestOptions>, options);
+    const answer = post(path, begun.then(({ request }) => request));
+    // Where no answer comes, nobody reads one to its end.
+    answer.asResponse().catch(async (error) => {
+      const { call, request } = await begun;
+      await (request.signal?.aborted === true ? call.leave() : call.fail(error));
+    }).catch(() => {});
+    return answer;
+  };
+  sender.withOptions = (more) => meterOpenAI(openai.withOptions(more) as OpenAIClient, options);
+  return metered;
+}
+
+/** Reserves for a call and makes its request. */
+async function begin(
+  { event, shape }: CallKind,
+  given: RequestOptions | Promise<RequestOptions>,
+  options: MeterOpenAIOptions,
+): Promise<{ readonly call: OpenCall; readonly request: RequestOptions }> {
+  const request = await given;
+  const { body = {}, signal } = request;
+  if (body.background === true) {
+    throw invalidInput("background: must not be true, since nobody would be there to meter the answer");
+  }
+  const model = typeof body.model === "string" ? body.model : undefined;
+  const metering = { ...options, event: options.event ?? event };
+  const call = await openCall(metering, body, model, estimateOf(body, shape), signal);
+  return {
+    call,
+    request: {
+      ...request,
+      body: shape === "chat" ? askingForUsage(body) : body,
+      fetchOptions: { ...request.fetchOptions, [CALL]: meter(call, shape, body) },
+    },
+  };
+}
+
+/** What `fetch` does with the answer to a call. */
+type Meter = (answer: Response, signal: AbortSignal | null | undefined) => Response;
+
+function meter(call: OpenCall, shape: AnswerShape, body: OpenAICall): Meter {
+  const hidesUsage = shape === "chat" && optionsOf(body).include_usage !== true;
+  return (answer, signal) => meteredAnswer(answer, call, { shape, hidesUsage, signal });
+}
+
+function meteredFetch(send: Fetch): Fetch {
+  return async (url, init = {}) => {
+    const { [CALL]: meter, ...rest } = init;
+    const answer = await send(url, rest);
+    return meter === undefined || !answer.ok ? answer : meter(answer, rest.signal);
+  };
+}
+
+/** The most that a call may use, as the gateway estimates it. */
+function estimateOf(body: OpenAICall, shape: AnswerShape) {
+  const { messages, input, instructions, tools, functions, response_format, text } = body;
+  const format = (text as OpenAICall | undefined)?.format;
+  const inputTokens = estimateInput(messages, input, instructions, tools, functions, response_format, format);
+  if (shape === "none") return { inputTokens };
+  const limits = [body.max_completion_tokens, body.max_tokens, body.max_output_tokens]
+    .filter((limit) => typeof limit === "number");
+  const longest = limits.length === 0 ? ANSWER_TOKENS : Math.max(...limits);
+  return { inputTokens, maxOutputTokens: longest * (typeof body.n === "number" ? body.n : 1) };
+}
+
+/** A stream of a chat reports its usage only where it is asked to. */
+function askingForUsage(body: OpenAICall): OpenAICall {
+  if (body.stream !== true) return body;
+  return { ...body, stream_options: { ...optionsOf(body), include_usage: true } };
+}
+
+function optionsOf({ stream_options: options }: OpenAICall): OpenAICall {
+  return typeof options === "object" && options !== null ? options as OpenAICall : {};
+}

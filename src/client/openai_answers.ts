@@ -1,0 +1,163 @@
+// Answers in OpenAI's shapes on their way to whoever reads them: their text is counted, and the report of the usage kept.
+
+import type { OpenCall } from "./model_calls.ts";
+import { type PieceReader, settlingStream } from "./settling_stream.ts";
+
+/** The two shapes of answers with text; embeddings have none. */
+export type AnswerShape = "chat" | "responses" | "none";
+
+/** How an answer is read. */
+export interface Reading {
+  readonly shape: AnswerShape;
+  /** Whether the event that has the usage alone is left out, since its caller did not ask for it. */
+  readonly hidesUsage: boolean;
+  /** Ends the request. */
+  readonly signal: AbortSignal | null | undefined;
+}
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** The same answer, settling its call. */
+export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading): Response {
+  const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  const reader = isStream ? new EventReader(call, reading) : new WholeReader(call, reading);
+  const source = answer.body ?? new Blob([]).stream();
+  const body = settlingStream(source, call, reader, reading.signal);
+  const { status, statusText, headers, url } = answer;
+  return Object.defineProperty(new Response(body, { status, statusText, headers }), "url", { value: url });
+}
+
+/** Reads an answer that comes as one value of JSON. */
+class WholeReader implements PieceReader<Uint8Array> {
+  hasEnded = false;
+  readonly #call: OpenCall;
+  readonly #shape: AnswerShape;
+  readonly #decoder = new TextDecoder();
+  #text = "";
+
+  constructor(call: OpenCall, { shape }: Reading) {
+    this.#call = call;
+    this.#shape = shape;
+  }
+
+  take(piece: Uint8Array): Uint8Array[] {
+    this.#text += this.#decoder.decode(piece, { stream: true });
+    return [piece];
+  }
+
+  rest(): Uint8Array[] {
+    const answer = parsed(this.#text + this.#decoder.decode());
+    if (answer === undefined) return [];
+    const { usage, choices, output } = looseOf(answer);
+    this.#call.addText(this.#shape === "chat" ? textOfChoices(choices, "message") : textOfOutput(output));
+    reportTo(this.#call, usage);
+    this.hasEnded = true;
+    return [];
+  }
+}
+
+const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
+const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/;
+
+/** Reads an answer that comes as server-sent events. */
+class EventReader implements PieceReader<Uint8Array> {
+  hasEnded = false;
+  readonly #call: OpenCall;
+  readonly #reading: Reading;
+  readonly #decoder = new TextDecoder();
+  readonly #encoder = new TextEncoder();
+  /** The begin of an event. */
+  #held = "";
+
+  constructor(call: OpenCall, reading: Reading) {
+    this.#call = call;
+    this.#reading = reading;
+  }
+
+  take(piece: Uint8Array): Uint8Array[] {
+    this.#held += this.#decoder.decode(piece, { stream: true });
+    let passed = "";
+    for (let end = END_OF_EVENT.exec(this.#held); end !== null; end = END_OF_EVENT.exec(this.#held)) {
+      const event = this.#held.slice(0, end.index + end[0].length);
+      this.#held = this.#held.slice(event.length);
+      if (!this.#isHidden(event)) passed += event;
+    }
+    return passed === "" ? [] : [this.#encoder.encode(passed)];
+  }
+
+  rest(): Uint8Array[] {
+    const last = this.#held + this.#decoder.decode();
+    return last === "" || this.#isHidden(last) ? [] : [this.#encoder.encode(last)];
+  }
+
+  /** Reads an event; whether its caller is not to see it. */
+  #isHidden(event: string): boolean {
+    const data = dataOf(event);
+    if (data === "[DONE]") this.hasEnded = true;
+    const { type, delta, usage, choices, response } = looseOf(parsed(data));
+    if (this.#reading.shape === "responses") {
+      if (typeof type === "string" && type.endsWith(".delta")) this.#call.addText(textOf(delta));
+      if (!ENDS.has(type)) return false;
+      reportTo(this.#call, looseOf(response).usage);
+      this.hasEnded = true;
+      return false;
+    }
+    this.#call.addText(textOfChoices(choices, "delta"));
+    const isReport = reportTo(this.#call, usage);
+    return isReport && this.#reading.hidesUsage && listOf(choices).length === 0;
+  }
+}
+
+/** Hands on a report; false where there is none. */
+function reportTo(call: OpenCall, usage: unknown): boolean {
+  if (typeof usage !== "object" || usage === null) return false;
+  call.report({ providerUsage: usage });
+  return true;
+}
+
+/** What the model wrote in a chat; thoughts and the arguments of tools are text too. */
+function textOfChoices(choices: unknown, member: "message" | "delta"): string {
+  return listOf(choices).map((choice) => {
+    const written = looseOf(looseOf(choice)[member]);
+    const calls = listOf(written.tool_calls).map((call) => {
+      const { name, arguments: given } = looseOf(looseOf(call).function);
+      return textOf(name) + textOf(given);
+    });
+    const thoughts = written.reasoning_content ?? written.reasoning;
+    return [written.content, thoughts, written.refusal].map(textOf).join("") + calls.join("");
+  }).join("");
+}
+
+/** What the model wrote in a complete answer of responses. */
+function textOfOutput(output: unknown): string {
+  return listOf(output).map((item) => {
+    const { content, arguments: given } = looseOf(item);
+    return textOf(given) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+  }).join("");
+}
+
+/** The data of an event; "" for a comment. */
+function dataOf(event: string): string {
+  const lines = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data:"));
+  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function looseOf(value: unknown): Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
