@@ -18,7 +18,13 @@ const CATALOG = {
 };
 
 // deno-lint-ignore no-explicit-any -- tests look at whatever came back
-async function call(origin: string, bearer: string, method: string, path: string, body?: unknown): Promise<any> {
+async function call(
+  origin: string,
+  bearer: string,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<any> {
   const response = await fetch(`${origin}/api${path}`, {
     method,
     headers: { authorization: `Bearer ${bearer}` },

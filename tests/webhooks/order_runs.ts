@@ -13,7 +13,6 @@ import {
   ScriptedTransport,
   type SendingService,
   startSending,
-  until,
 } from "./support.ts";
 
 // Nothing in a run depends on how long it is.
