@@ -247,7 +247,7 @@ Deno.test("a stop ends open streams and charges them by estimate before the term
   const modelServer = { apiKey: MODEL_KEY, baseUrl: model.baseUrl };
   const other = await startTestService(undefined, { modelServer });
   const app = await gatewayApp(other);
-  openStream();
+  const { finish } = openStream();
   const request = new Request("http://service.test/openai/v1/chat/completions", {
     method: "POST",
     headers: { authorization: `Bearer ${app.secretLive}` },
@@ -260,9 +260,11 @@ Deno.test("a stop ends open streams and charges them by estimate before the term
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
   });
-  const rows = await other.store.database.query("select * from events");
-  assert.deepEqual(rows.map(({ metadata }) => JSON.parse(metadata as string)), [
+  const events = () => other.store.database.query("select metadata from events");
+  await until(async () => (await events()).length > 0);
+  assert.deepEqual((await events()).map(({ metadata }) => JSON.parse(metadata as string)), [
     { model: "mini", estimated: true },
   ]);
   await other.close();
+  finish();
 });
