@@ -164,7 +164,8 @@ function countTokens(value: unknown): number | null {
 function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: string): boolean {
   if (text.startsWith("data:")) return name === "data" || name === "url" || name.includes("_");
   if (name === "file_data") return true;
-  return name === "data" && (typeof part.format === "string" || typeof part.mediaType === "string");
+  if (name !== "data") return false;
+  return part.type === "data" || typeof part.format === "string" || typeof part.mediaType === "string";
 }
 
 function tokensOf(bytes: number): number {

@@ -1,7 +1,7 @@
-// Answers in OpenAI's shapes on their way to whoever reads them: the text is counted, the report of the usage is kept,
-// and the last piece waits until the call is settled. A piece is read only when the one before was taken.
+// Answers in OpenAI's shapes on their way to whoever reads them: their text is counted, and the report of the usage kept.
 
 import type { OpenCall } from "./model_calls.ts";
+import { type PieceReader, settlingStream } from "./settling_stream.ts";
 
 /** The two shapes of answers with text; embeddings have none. */
 export type AnswerShape = "chat" | "responses" | "none";
@@ -17,59 +17,18 @@ export interface Reading {
 
 type Loose = Readonly<Record<string, unknown>>;
 
-/** Looks at the pieces of an answer, and says which go on. */
-interface Reader {
-  /** Whether the last piece that counts has come. */
-  readonly hasEnded: boolean;
-  take(piece: Uint8Array): Uint8Array;
-  /** What is left when the server has ended. */
-  rest(): Uint8Array;
-}
-
 /** The same answer, settling its call. */
 export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading): Response {
   const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
   const reader = isStream ? new EventReader(call, reading) : new WholeReader(call, reading);
-  const from = (answer.body ?? new Blob([]).stream()).getReader();
-  const { signal } = reading;
-  // Whoever stops reading may only abort, and then nothing is asked of this body any more.
-  const leave = () => void call.leave();
-  signal?.addEventListener("abort", leave, { once: true });
-  const settle = async (end: () => Promise<void>) => {
-    signal?.removeEventListener("abort", leave);
-    await end();
-  };
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      for (;;) {
-        let read: ReadableStreamReadResult<Uint8Array>;
-        try {
-          read = await from.read();
-        } catch (error) {
-          await settle(() => signal?.aborted === true ? call.leave() : call.fail(error));
-          throw error;
-        }
-        const piece = read.done ? reader.rest() : reader.take(read.value);
-        if (reader.hasEnded || (read.done && call.hasBegun)) await settle(() => call.finish());
-        else if (read.done) await settle(() => call.fail(new Error("The answer is empty")));
-        if (piece.byteLength > 0) controller.enqueue(piece);
-        if (read.done) return controller.close();
-        if (piece.byteLength > 0) return;
-      }
-    },
-    async cancel(reason) {
-      await settle(() => call.leave());
-      await from.cancel(reason);
-    },
-  }, { highWaterMark: 0 });
+  const source = answer.body ?? new Blob([]).stream();
+  const body = settlingStream(source, call, reader, reading.signal);
   const { status, statusText, headers, url } = answer;
   return Object.defineProperty(new Response(body, { status, statusText, headers }), "url", { value: url });
 }
 
-const NOTHING = new Uint8Array();
-
 /** Reads an answer that comes as one value of JSON. */
-class WholeReader implements Reader {
+class WholeReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #shape: AnswerShape;
@@ -81,19 +40,19 @@ class WholeReader implements Reader {
     this.#shape = shape;
   }
 
-  take(piece: Uint8Array): Uint8Array {
+  take(piece: Uint8Array): Uint8Array[] {
     this.#text += this.#decoder.decode(piece, { stream: true });
-    return piece;
+    return [piece];
   }
 
-  rest(): Uint8Array {
+  rest(): Uint8Array[] {
     const answer = parsed(this.#text + this.#decoder.decode());
-    if (answer === undefined) return NOTHING;
+    if (answer === undefined) return [];
     const { usage, choices, output } = looseOf(answer);
     this.#call.addText(this.#shape === "chat" ? textOfChoices(choices, "message") : textOfOutput(output));
     reportTo(this.#call, usage);
     this.hasEnded = true;
-    return NOTHING;
+    return [];
   }
 }
 
@@ -101,7 +60,7 @@ const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.inco
 const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/;
 
 /** Reads an answer that comes as server-sent events. */
-class EventReader implements Reader {
+class EventReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #reading: Reading;
@@ -115,7 +74,7 @@ class EventReader implements Reader {
     this.#reading = reading;
   }
 
-  take(piece: Uint8Array): Uint8Array {
+  take(piece: Uint8Array): Uint8Array[] {
     this.#held += this.#decoder.decode(piece, { stream: true });
     let passed = "";
     for (let end = END_OF_EVENT.exec(this.#held); end !== null; end = END_OF_EVENT.exec(this.#held)) {
@@ -123,12 +82,12 @@ class EventReader implements Reader {
       this.#held = this.#held.slice(event.length);
       if (!this.#isHidden(event)) passed += event;
     }
-    return this.#encoder.encode(passed);
+    return passed === "" ? [] : [this.#encoder.encode(passed)];
   }
 
-  rest(): Uint8Array {
+  rest(): Uint8Array[] {
     const last = this.#held + this.#decoder.decode();
-    return last === "" || this.#isHidden(last) ? NOTHING : this.#encoder.encode(last);
+    return last === "" || this.#isHidden(last) ? [] : [this.#encoder.encode(last)];
   }
 
   /** Reads an event; whether its caller is not to see it. */

@@ -1,0 +1,214 @@
+// A middleware for the language models of the AI SDK (package `ai`, from version 5 on): `holdfast-client/ai`. Each call
+// of a model, so each step of a run with tools, is reserved before it is made and settled when it has ended.
+
+import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
+import { type ModelUsage } from "./metering_shapes.ts";
+import { type PieceReader, settlingStream } from "./settling_stream.ts";
+
+/** What is read of a call's parameters; the same in every version of the SDK. */
+export interface ModelParams {
+  readonly prompt: unknown;
+  readonly maxOutputTokens?: number | undefined;
+  readonly tools?: unknown;
+  readonly responseFormat?: unknown;
+  readonly abortSignal?: AbortSignal | undefined;
+  readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
+}
+
+/** What is read of a model. */
+export interface Model {
+  readonly modelId: string;
+  readonly provider: string;
+}
+
+/** Middleware for `wrapLanguageModel` of every version from 5 on. */
+export interface HoldfastMiddleware {
+  // deno-lint-ignore no-explicit-any -- each version wants its own number here, and reads none
+  readonly specificationVersion: any;
+  wrapGenerate<Result>(
+    options: { doGenerate: () => PromiseLike<Result>; params: ModelParams; model: Model },
+  ): Promise<Result>;
+  wrapStream<Result>(
+    options: { doStream: () => PromiseLike<Result>; params: ModelParams; model: Model },
+  ): Promise<Result>;
+}
+
+/**
+ * Meters every call of a model. A refused call rejects with a `HoldfastError` of status 429, with the first reason as
+ * code, and the model is not asked.
+ *
+ * @example The user of each call stands in its provider options
+ * ```tsx
+ * const userId = ({ providerOptions }: ModelParams) => String(providerOptions?.holdfast?.userId);
+ * const middleware = holdfastMiddleware({ client, userId, event: "chat.reply" });
+ * const model = wrapLanguageModel({ model: openai("gpt-4o-mini"), middleware });
+ * await generateText({ model, prompt: "Write a haiku.", providerOptions: { holdfast: { userId: "user_1" } } });
+ * ```
+ */
+export function holdfastMiddleware(metering: ModelMetering<ModelParams>): HoldfastMiddleware {
+  const begin = (params: ModelParams, { modelId }: Model) => {
+    const { prompt, tools, responseFormat, maxOutputTokens = ANSWER_TOKENS, abortSignal } = params;
+    const inputTokens = estimateInput(prompt, tools, responseFormat);
+    return openCall(metering, params, modelId, { inputTokens, maxOutputTokens }, abortSignal);
+  };
+  return {
+    specificationVersion: "v4",
+    async wrapGenerate({ doGenerate, params, model }) {
+      const call = await begin(params, model);
+      const result = await orFail(call, params, doGenerate);
+      const { content, usage, providerMetadata } = result as Generated;
+      for (const part of content ?? []) {
+        call.addText(part.text ?? (part.toolCallId ? part.input : null) ?? "");
+      }
+      reportTo(call, usage, providerMetadata, model);
+      await call.finish();
+      return result;
+    },
+    async wrapStream<Result>(
+      { doStream, params, model }: {
+        doStream: () => PromiseLike<Result>;
+        params: ModelParams;
+        model: Model;
+      },
+    ) {
+      const call = await begin(params, model);
+      const result = await orFail(call, params, doStream);
+      const { stream } = result as { readonly stream: ReadableStream<StreamPart> };
+      const reader = new PartReader(call, model);
+      return { ...result, stream: settlingStream(stream, call, reader, params.abortSignal) };
+    },
+  };
+}
+
+/** Asks the model; settles the call where that fails. */
+async function orFail<Result>(
+  call: OpenCall,
+  { abortSignal }: ModelParams,
+  ask: () => PromiseLike<Result>,
+): Promise<Result> {
+  try {
+    return await ask();
+  } catch (error) {
+    await (abortSignal?.aborted === true ? call.leave() : call.fail(error));
+    throw error;
+  }
+}
+
+type Loose = Readonly<Record<string, unknown>>;
+type ProviderMetadata = Readonly<Record<string, Loose | undefined>>;
+
+/** What is read of a complete answer. */
+interface Generated {
+  readonly content?: readonly {
+    readonly text?: string;
+    readonly toolCallId?: string;
+    readonly input?: string;
+  }[];
+  readonly usage?: SdkUsage | undefined;
+  readonly providerMetadata?: ProviderMetadata | undefined;
+}
+
+/** What is read of a part of a stream. */
+interface StreamPart extends Pick<Generated, "usage" | "providerMetadata"> {
+  readonly type: string;
+  readonly id?: string;
+  readonly delta?: unknown;
+  readonly toolCallId?: string;
+  readonly input?: unknown;
+}
+
+/** A usage as the SDK has it: flat in version 5, with parts from version 6 on. */
+interface SdkUsage {
+  readonly inputTokens?: number | undefined | {
+    readonly total?: number | undefined;
+    readonly cacheRead?: number | undefined;
+    readonly cacheWrite?: number | undefined;
+  };
+  readonly outputTokens?: number | undefined | {
+    readonly total?: number | undefined;
+    readonly reasoning?: number | undefined;
+  };
+  readonly cachedInputTokens?: number | undefined;
+  readonly reasoningTokens?: number | undefined;
+}
+
+const DELTAS: ReadonlySet<string> = new Set(["text-delta", "reasoning-delta", "tool-input-delta"]);
+
+/** Reads the parts of a stream; all of them go on. */
+class PartReader implements PieceReader<StreamPart> {
+  hasEnded = false;
+  readonly #call: OpenCall;
+  readonly #model: Model;
+  /** Calls of tools whose input has come in pieces, so that it counts once. */
+  readonly #streamed = new Set<string | undefined>();
+  #hasFailed = false;
+
+  constructor(call: OpenCall, model: Model) {
+    this.#call = call;
+    this.#model = model;
+  }
+
+  take(part: StreamPart): readonly StreamPart[] {
+    if (DELTAS.has(part.type)) {
+      if (part.type === "tool-input-delta") this.#streamed.add(part.id);
+      this.#call.addText(String(part.delta));
+    } else if (part.type === "tool-call" && !this.#streamed.has(part.toolCallId)) {
+      if (typeof part.input === "string") this.#call.addText(part.input);
+    } else if (part.type === "error") {
+      this.#hasFailed = true;
+    } else if (part.type === "finish") {
+      reportTo(this.#call, part.usage, part.providerMetadata, this.#model);
+      // Providers finish a stream that has failed too.
+      this.hasEnded = !this.#hasFailed || this.#call.hasBegun;
+    }
+    return [part];
+  }
+
+  rest(): readonly StreamPart[] {
+    return [];
+  }
+}
+
+/** Hands on what the model reports; what is missing in it is estimated. */
+function reportTo(
+  call: OpenCall,
+  usage: SdkUsage | undefined,
+  metadata: ProviderMetadata | undefined,
+  model: Model,
+): void {
+  if (usage === undefined) return;
+  const found = typeof usage.inputTokens === "object" || typeof usage.outputTokens === "object"
+    ? usageOfParts(usage)
+    : flatUsage(usage, metadata, model);
+  if (found.inputTokens === undefined && found.outputTokens === undefined) return;
+  const { inputTokens, outputTokens } = call.estimate();
+  const { inputTokens: input = inputTokens, outputTokens: output = outputTokens, ...parts } = found;
+  call.report({ usage: { ...parts, inputTokens: input, outputTokens: output } });
+}
+
+function usageOfParts({ inputTokens, outputTokens }: SdkUsage): ModelUsage {
+  const input = typeof inputTokens === "object" ? inputTokens : { total: inputTokens };
+  const output = typeof outputTokens === "object" ? outputTokens : { total: outputTokens };
+  return {
+    inputTokens: input.total,
+    cachedInputTokens: "cacheRead" in input ? input.cacheRead : undefined,
+    cacheWriteTokens: "cacheWrite" in input ? input.cacheWrite : undefined,
+    outputTokens: output.total,
+    reasoningTokens: "reasoning" in output ? output.reasoning : undefined,
+  };
+}
+
+/** Version 5 hands on the input as the provider counts it: without the cache where Anthropic's models run. */
+function flatUsage(usage: SdkUsage, metadata: ProviderMetadata | undefined, { provider }: Model): ModelUsage {
+  const input = usage.inputTokens as number | undefined;
+  const outputTokens = usage.outputTokens as number | undefined;
+  const { cachedInputTokens, reasoningTokens } = usage;
+  if (!/anthropic|bedrock/.test(provider)) {
+    return { inputTokens: input, cachedInputTokens, outputTokens, reasoningTokens };
+  }
+  const bedrock = metadata?.bedrock?.usage as Loose | undefined;
+  const written = metadata?.anthropic?.cacheCreationInputTokens ?? bedrock?.cacheWriteInputTokens;
+  const cacheWriteTokens = typeof written === "number" ? written : 0;
+  const inputTokens = input === undefined ? undefined : input + (cachedInputTokens ?? 0) + cacheWriteTokens;
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens };
+}

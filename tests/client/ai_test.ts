@@ -1,0 +1,203 @@
+// The middleware on the real AI SDK, in each version that it is for, with a model server in place of `fetch` and the
+// real service.
+
+import assert from "node:assert/strict";
+import { createOpenAICompatible as provider5 } from "npm:@ai-sdk/openai-compatible@1.0.61";
+import { createOpenAICompatible as provider6 } from "npm:@ai-sdk/openai-compatible@2.0.91";
+import { createOpenAICompatible as provider7 } from "npm:@ai-sdk/openai-compatible@3.0.92";
+import * as ai5 from "npm:ai@5.0.277";
+import { MockLanguageModelV2 } from "npm:ai@5.0.277/test";
+import * as ai6 from "npm:ai@6.0.326";
+import * as ai7 from "npm:ai@7.0.173";
+import { type HoldfastMiddleware, holdfastMiddleware, type ModelParams } from "../../src/client/ai.ts";
+import { HoldfastError } from "../../src/client/client.ts";
+import {
+  answerWell,
+  chatChunks,
+  hangingStream,
+  meteredUser,
+  Model,
+  MODEL_URL,
+  NOTHING,
+  PIECES,
+  REPORTED,
+  TEXT,
+  untilShown,
+} from "./model.ts";
+
+/** What a test asks of a version of the SDK. */
+interface Sdk {
+  generate(asked: Asked): Promise<string>;
+  /** Hands each piece of text to `onText`; rejects with what the stream reports. */
+  stream(asked: Asked, onText?: (text: string) => void): Promise<string>;
+}
+
+interface Asked {
+  readonly prompt: string;
+  readonly maxOutputTokens?: number;
+  readonly abortSignal?: AbortSignal;
+  readonly maxRetries?: number;
+  readonly providerOptions?: Record<string, Record<string, string>>;
+}
+
+const SETTINGS = { name: "test", baseURL: MODEL_URL, includeUsage: true };
+
+/** Compiled against the real types: the middleware fits `wrapLanguageModel` of each version as it is. */
+const SDKS: Record<string, (fetch: typeof globalThis.fetch, middleware: HoldfastMiddleware) => Sdk> = {
+  "ai 5": (fetch, middleware) => {
+    const model = ai5.wrapLanguageModel({ model: provider5({ ...SETTINGS, fetch })("mini"), middleware });
+    return sdkOf(
+      (asked) => ai5.generateText({ model, ...asked }),
+      (asked) => ai5.streamText({ model, ...asked }),
+    );
+  },
+  "ai 6": (fetch, middleware) => {
+    const model = ai6.wrapLanguageModel({ model: provider6({ ...SETTINGS, fetch })("mini"), middleware });
+    return sdkOf(
+      (asked) => ai6.generateText({ model, ...asked }),
+      (asked) => ai6.streamText({ model, ...asked }),
+    );
+  },
+  "ai 7": (fetch, middleware) => {
+    const model = ai7.wrapLanguageModel({ model: provider7({ ...SETTINGS, fetch })("mini"), middleware });
+    return sdkOf(
+      (asked) => ai7.generateText({ model, ...asked }),
+      (asked) => ai7.streamText({ model, ...asked }),
+    );
+  },
+};
+
+type Handlers = { onError: (event: { error: unknown }) => void };
+
+function sdkOf(
+  generate: (asked: Asked) => Promise<{ readonly text: string }>,
+  stream: (asked: Asked & Handlers) => { readonly textStream: AsyncIterable<string> },
+): Sdk {
+  return {
+    generate: async (asked) => (await generate({ maxRetries: 0, ...asked })).text,
+    async stream(asked, onText = () => {}) {
+      const errors: unknown[] = [];
+      const onError = ({ error }: { error: unknown }) => void errors.push(error);
+      let text = "";
+      for await (const piece of stream({ maxRetries: 0, ...asked, onError }).textStream) {
+        text += piece;
+        onText(text);
+      }
+      if (errors.length > 0) throw errors[0];
+      return text;
+    },
+  };
+}
+
+async function setUp(version: string, metering: Partial<Parameters<typeof holdfastMiddleware>[0]> = {}) {
+  const { client, shown } = await meteredUser();
+  const model = new Model();
+  const middleware = holdfastMiddleware({ client, userId: "u", event: "chat.reply", ...metering });
+  const sdk = SDKS[version]?.(model.fetch as typeof fetch, middleware) as Sdk;
+  return { client, shown, model, sdk };
+}
+
+const prompt = "Write a text.";
+const asked = { prompt, maxOutputTokens: 100 };
+/** The tokens of the input, by the size of what the SDK makes of the prompt. */
+const ASKED_TOKENS = Math.ceil(
+  JSON.stringify([{ role: "user", content: [{ type: "text", text: prompt }] }]).length / 4,
+);
+
+for (const version of Object.keys(SDKS)) {
+  Deno.test(`${version}: an answer and a stream are charged what the model reports, cached tokens too`, async () => {
+    for (const way of ["generate", "stream"] as const) {
+      const { sdk, shown, client } = await setUp(version, { metadata: { feature: "chat" } });
+      assert.equal(await sdk[way](asked), TEXT, way);
+      assert.deepEqual(await shown(), REPORTED, way);
+      const [first] = (await client.events.list({ userId: "u" })).events;
+      const { eventType, metadata } = await client.events.get(first?.id ?? "");
+      assert.deepEqual([eventType, metadata], ["chat.reply", { feature: "chat", model: "mini" }]);
+    }
+  });
+
+  Deno.test(`${version}: the hold has the input and the longest answer; the user is told from the call`, async () => {
+    const userId = ({ providerOptions }: ModelParams) => String(providerOptions?.holdfast?.user);
+    const { sdk, shown, model } = await setUp(version, { userId });
+    let held = NOTHING;
+    model.reply = async (request) => {
+      held = await shown();
+      return answerWell(request);
+    };
+    const providerOptions = { holdfast: { user: "u" } };
+    await sdk.generate({ ...asked, providerOptions });
+    assert.ok(held.tokens >= ASKED_TOKENS + 100 && held.tokens < ASKED_TOKENS + 110, String(held.tokens));
+    await sdk.stream({ prompt, providerOptions });
+    const answer = held.tokens - REPORTED.tokens - ASKED_TOKENS;
+    assert.ok(answer >= 1024 && answer < 1034, String(answer));
+  });
+
+  Deno.test(`${version}: a refused call rejects with its first reason, and the model is not asked`, async () => {
+    for (const way of ["generate", "stream"] as const) {
+      const { sdk, shown, model } = await setUp(version);
+      await assert.rejects(
+        sdk[way]({ prompt, maxOutputTokens: 20_000, maxRetries: 2 }),
+        (error) => error instanceof HoldfastError && error.status === 429 && error.code === "limit_reached",
+      );
+      assert.deepEqual([model.requests.length, await shown()], [0, NOTHING], way);
+    }
+  });
+
+  Deno.test(`${version}: a call that fails is released`, async () => {
+    for (const way of ["generate", "stream"] as const) {
+      const { sdk, shown, model } = await setUp(version);
+      model.reply = () => Response.json({ error: { message: "overloaded" } }, { status: 503 });
+      await assert.rejects(sdk[way](asked), way);
+      assert.deepEqual(await shown(), NOTHING, way);
+    }
+  });
+
+  Deno.test(`${version}: a stream that is aborted or breaks is charged what came of it`, async () => {
+    const estimated = ASKED_TOKENS + TEXT.length / 4;
+    const ends: Record<string, (sdk: Sdk, model: Model) => Promise<unknown>> = {
+      "the reader aborts": (sdk) => {
+        const stop = new AbortController();
+        const onText = (text: string) => text === TEXT && stop.abort();
+        return sdk.stream({ ...asked, abortSignal: stop.signal }, onText).catch(() => {});
+      },
+      "the server breaks off": (sdk, model) => {
+        model.reply = ({ body }) =>
+          hangingStream(chatChunks(body, PIECES).slice(0, PIECES.length), AbortSignal.timeout(50));
+        return assert.rejects(sdk.stream(asked));
+      },
+    };
+    for (const [name, end] of Object.entries(ends)) {
+      const { sdk, model, shown } = await setUp(version);
+      model.reply = ({ body, signal }) =>
+        hangingStream(chatChunks(body, PIECES).slice(0, PIECES.length), signal);
+      await end(sdk, model);
+      const { tokens, calls } = await untilShown(shown, ({ tokens }) => tokens > 0 && tokens < 100);
+      assert.ok(tokens >= estimated && tokens < estimated + 10, `${name}: ${tokens}`);
+      assert.equal(calls, 1, name);
+    }
+  });
+}
+
+Deno.test("ai 5: an input that its provider counts without the cache is charged whole", async () => {
+  const usages = [
+    ["anthropic.messages", { anthropic: { cacheCreationInputTokens: 100 } }],
+    ["amazon-bedrock", { bedrock: { usage: { cacheWriteInputTokens: 100 } } }],
+  ] as const;
+  for (const [provider, providerMetadata] of usages) {
+    const { client, shown } = await meteredUser();
+    const model = new MockLanguageModelV2({
+      provider,
+      modelId: "mini",
+      doGenerate: {
+        content: [{ type: "text", text: TEXT }],
+        finishReason: "stop",
+        usage: { inputTokens: 500, outputTokens: 500, totalTokens: 1000, cachedInputTokens: 400 },
+        providerMetadata,
+        warnings: [],
+      },
+    });
+    const middleware = holdfastMiddleware({ client, userId: "u", event: "chat.reply" });
+    await ai5.generateText({ model: ai5.wrapLanguageModel({ model, middleware }), prompt });
+    assert.equal((await shown()).tokens, 1500, provider);
+  }
+});
