@@ -57,7 +57,8 @@ export class Sender {
   #isClosed = false;
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   #retryTimer: ReturnType<typeof setTimeout> | null = null;
-  #backlog: { readonly at: number; readonly facts: Promise<SenderBacklog> } | null = null;
+  #backlog: SenderBacklog | null = null;
+  #countedAt = -Infinity;
 
   constructor(world: SenderWorld) {
     this.#world = world;
@@ -139,13 +140,14 @@ export class Sender {
     await (this.#flights.of(messageId) ?? this.#flights.send(delivery, message, isScheduled));
   }
 
-  /** What waits for delivery. Answers the same for a few seconds. */
-  backlog(): Promise<SenderBacklog> {
+  /** What waits for delivery, as it was counted last; null before the first time. Whoever asks has it counted anew. */
+  get backlog(): SenderBacklog | null {
     const now = performance.now();
-    if (this.#backlog === null || now - this.#backlog.at >= SENDER_LIMITS.countEveryMs) {
-      this.#backlog = { at: now, facts: this.#readBacklog() };
+    if (now - this.#countedAt >= SENDER_LIMITS.countEveryMs) {
+      this.#countedAt = now;
+      this.#readBacklog().then((backlog) => this.#backlog = backlog, () => {});
     }
-    return this.#backlog.facts;
+    return this.#backlog;
   }
 
   /** Ends with the term: what is on its way is ended, and sent again by whoever owns its cell next. */
@@ -293,9 +295,11 @@ export class Sender {
     if (delivery.isDisabled || this.#deliveries.get(delivery.webhookId) !== delivery) return;
     for (const message of messages) {
       const { id, status, userKey, nextAttemptAt, failures } = message;
-      const isAway = this.#flights.of(id) !== null || delivery.endedMeanwhile?.has(id) === true;
-      if (status !== "pending" || isAway) continue;
-      if (!this.#isDue(message)) delivery.nextRetryAt = Math.min(delivery.nextRetryAt, nextAttemptAt);
+      // On its way: its landing leads here again.
+      if (status !== "pending" || this.#flights.of(id) !== null) continue;
+      // Read before or after its outcome was written, nobody knows: the next look reads it again.
+      if (delivery.endedMeanwhile?.has(id) === true) delivery.remember(userKey, id);
+      else if (!this.#isDue(message)) delivery.nextRetryAt = Math.min(delivery.nextRetryAt, nextAttemptAt);
       else if (this.#flights.roomOf(delivery) > 0) {
         this.#flights.send(delivery, message, true).catch(() => {});
       } else if (failures > 0) delivery.nextRetryAt = Math.min(delivery.nextRetryAt, nextAttemptAt);
@@ -308,10 +312,12 @@ export class Sender {
   }
 
   /** Looks at the lane of a message that has landed: the next one may go, or the same one in time. */
-  #landed(delivery: Delivery, { id, userKey }: StoredMessage, isWritten: boolean): void {
+  #landed({ webhookId }: Delivery, { id, userKey }: StoredMessage, isWritten: boolean): void {
+    // Its cell may have gone and come back meanwhile: whoever delivers now has waited for it.
+    const delivery = this.#deliveries.get(webhookId);
+    if (delivery === undefined) return;
     delivery.endedMeanwhile?.add(id);
     delivery.remember(userKey, id);
-    if (this.#deliveries.get(delivery.webhookId) !== delivery) return;
     if (isWritten) this.#want(delivery);
     else this.#wantLater(delivery);
   }

@@ -211,9 +211,14 @@ export function stopQueued(service: TestService): Stop {
   return stopAt(service, /from erasure_jobs where status in/, 1);
 }
 
-/** A new app with the catalog above. */
-export function newApp(service: TestService): Promise<TestApp> {
-  return service.newApp(catalogWith());
+/** A new app with the catalog above, and a webhook in each mode that is told everything. */
+export async function newApp(service: TestService): Promise<TestApp> {
+  const app = await service.newApp(catalogWith());
+  for (const mode of ["live", "test"]) {
+    const webhook = { url: "https://webhook.test/", mode, events: ["*"] };
+    await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, webhook));
+  }
+  return app;
 }
 
 /** A part of every id, note and text of the user that is erased: nothing else says it. */
@@ -232,7 +237,7 @@ export interface Zebra {
 
 /**
  * A user of the app's test mode with rows in every table: usage, credits, logs, a subscription, aliases in metering
- * and people, captured events, opt-outs. MARK is the canonical id; `-old`, `-older` and `-batch` are aliases of it,
+ * and people, captured events, opt-outs, messages of webhooks. MARK is the canonical id; `-old`, `-older` and `-batch` are aliases of it,
  * `-device` is another id of its person with usage of its own.
  */
 export async function makeZebra(app: TestApp): Promise<Zebra> {
@@ -301,6 +306,7 @@ const KEPT_TABLES = [
   "realms",
   "registry",
   "schema_migrations",
+  "webhooks",
   "workspaces",
 ];
 

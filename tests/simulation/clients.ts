@@ -35,6 +35,7 @@ const READS: ReadonlySet<string> = new Set([
   "setCap",
   "createKey",
   "revokeKey",
+  "setWebhook",
 ]);
 
 const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);

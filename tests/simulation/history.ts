@@ -17,7 +17,7 @@ const POSTS = {
   testClock: "/test-clock",
 } as const;
 
-const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey"] as const;
+const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
 
 type UnmodelledOp = keyof typeof POSTS | (typeof REGISTRY_OPS)[number];
 
@@ -54,6 +54,8 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenan
       return admin("POST", `/apps/${appId}/keys`, input);
     case "revokeKey":
       return admin("DELETE", `/apps/${appId}/keys/${input["keyId"]}`);
+    case "setWebhook":
+      return admin("PATCH", `/apps/${appId}/webhooks/${input["webhookId"]}`, { disabled: input["disabled"] });
     default:
       return { method: "POST", path: `/api/v1${POSTS[op]}`, body: input };
   }

@@ -16,6 +16,7 @@ import { replyFromWire } from "../model/document.ts";
 import { type Line, SimDatabase } from "./database/connection.ts";
 import type { Attempt, Reply, SimWireRequest } from "./history.ts";
 import type { Wire } from "./network.ts";
+import type { Receiver } from "./receiver.ts";
 import { nameSending, observedRegistry, type Recorder } from "./recorder.ts";
 import { newOwner, type Owner, WORLD } from "./time.ts";
 
@@ -35,6 +36,7 @@ export interface ProcessWorld {
   readonly line: Omit<Line, "owner">;
   readonly wire: Wire;
   readonly recorder: Recorder;
+  readonly receiver: Receiver;
   readonly random: Random;
 }
 
@@ -71,7 +73,7 @@ export class SimProcess {
   /** Starts a life, unless one is under way. */
   start(): void {
     if (this.isAlive) return;
-    const { random, line, wire } = this.#world;
+    const { random, line, wire, receiver } = this.#world;
     const { time, faults } = line;
     const { share, port } = this.#options;
     faults.setDark(this.name, false);
@@ -85,6 +87,7 @@ export class SimProcess {
         network: wire.networkOf(owner, port),
         share,
         adminToken: ADMIN_TOKEN,
+        transport: receiver.transportOf(owner),
       });
       this.#services.push(this.service);
       this.#http = makeApp(this.#viewOf(this.service), ADMIN_TOKEN);

@@ -13,6 +13,7 @@ import { grantsChecker } from "./checks/grants.ts";
 import { holdsChecker } from "./checks/holds.ts";
 import { linearChecker } from "./checks/linear.ts";
 import { livenessChecker } from "./checks/liveness.ts";
+import { messagesChecker } from "./checks/messages.ts";
 import { refusalsChecker } from "./checks/refusals.ts";
 import { registryChecker } from "./checks/registry.ts";
 import { tablesChecker } from "./checks/tables.ts";
@@ -22,6 +23,7 @@ import { Faults } from "./faults.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
 import { Wire } from "./network.ts";
 import { SimProcess } from "./process.ts";
+import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
@@ -96,6 +98,7 @@ class Simulation {
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
+  readonly #startMoods: () => void;
   #events = 0;
   #arrived = 0;
   #open = 0;
@@ -114,16 +117,19 @@ class Simulation {
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
+    const receiver = new Receiver({ time, random, faults });
+    const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
+    this.#startMoods = () => receiver.scheduleMoods(endpoints);
     const line = { time, server, faults, onSend };
     const processes = ["a", "b", "c"].slice(0, members).map((name, place) => {
       // Now and then the last one is a front.
       const share = place === 2 && random.chance(0.2) ? 0 : 1;
       const port = random.chance(0.5) ? 0 : 900;
-      return new SimProcess({ line, wire, recorder, random }, { name, share, port });
+      return new SimProcess({ line, wire, recorder, receiver, random }, { name, share, port });
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls };
-    this.#watch = new Watch(everyChecker(), tenants, server, calls);
+    this.#watch = new Watch(everyChecker(), tenants, server, calls, receiver);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
       const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
@@ -138,6 +144,7 @@ class Simulation {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
       scheduleTrouble(this.#world, this.#plan.troubleMs);
+      this.#startMoods();
       await this.#until(() => this.#arrived >= this.#options.steps || this.#watch.violation !== null);
       if (this.#watch.violation === null) await this.#calmDown();
       return this.#outcome();
@@ -183,10 +190,19 @@ class Simulation {
   #arrive(isBurst: boolean): void {
     const visited = this.#whoIsNext();
     if (!isBurst) this.#leap(visited);
+    if (this.#random.chance(0.03)) this.#setWebhook(visited);
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then somebody names what another workspace has.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
     this.#ask(isStray ? this.#random.pick(this.#visited) : visited, request);
+  }
+
+  /** Disables a webhook or enables it again; the first of a workspace listens all the time. */
+  #setWebhook(visited: Visited): void {
+    const webhooks = visited.tenant.webhooks.slice(1);
+    if (webhooks.length === 0) return;
+    const { webhookId } = this.#random.pick(webhooks);
+    this.#ask(visited, { op: "setWebhook", input: { webhookId, disabled: this.#random.chance(0.4) } });
   }
 
   /** Whose users are being merged, else mostly one of the first, so that calls meet. */
@@ -243,6 +259,7 @@ class Simulation {
     if (!await this.#until(() => this.#open === 0, 300_000)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
+    if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
     if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
     for (const visited of this.#visited) {
@@ -250,10 +267,41 @@ class Simulation {
     }
     // A call that its client had given up may have arrived since: what it holds lapses as well.
     this.#time.jump(2 * DAY_MS);
+    this.#watch.scene.sweptAtMs = this.#time.calendar();
     if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    if (!await this.#deliverAll()) return this.#fail("messages of webhooks wait for ever");
     // Whoever waits on a connection that is silent hears of it in the end.
     await this.#until(() => this.#hasAnswered(), 60_000);
     this.#watch.end();
+  }
+
+  /** Enables every webhook that anybody has disabled: what is pending for it goes out. */
+  async #enableWebhooks(): Promise<boolean> {
+    const { tables } = this.#world.server;
+    for (const visited of this.#visited) {
+      for (const { webhookId } of visited.tenant.webhooks) {
+        const [row] = tables.list("webhooks", (each) => each.webhookId === webhookId);
+        if (row?.changedIn === 0) continue;
+        this.#ask(visited, { op: "setWebhook", input: { webhookId, disabled: false } });
+      }
+    }
+    return await this.#until(() => this.#open === 0, 60_000);
+  }
+
+  /** Lets everything pending go out. What failed lately is tried again in hours, which pass in leaps. */
+  async #deliverAll(): Promise<boolean> {
+    for (let day = 0; day < 7; day++) {
+      // A sender may have disabled some for what failed long ago.
+      if (!await this.#enableWebhooks()) return false;
+      if (await this.#until(() => !this.#hasPendingMessages(), 60_000)) return true;
+      this.#time.jump(DAY_MS);
+    }
+    return false;
+  }
+
+  #hasPendingMessages(): boolean {
+    const { tables } = this.#world.server;
+    return tables.list("webhook_messages", (row) => (row.status ?? "pending") === "pending").length > 0;
   }
 
   #hasAnswered(): boolean {
@@ -349,6 +397,7 @@ function everyChecker() {
     answersChecker(),
     tablesChecker(),
     livenessChecker(),
+    messagesChecker(),
     capsChecker(),
     clockChecker(),
     registryChecker(),

@@ -16,6 +16,14 @@ export interface Caps {
   readonly testCreditBalanceCap: number | null;
 }
 
+/** An address that is told what happens. */
+export interface SimWebhook {
+  readonly webhookId: string;
+  readonly url: string;
+  readonly events: readonly string[];
+  wants(type: string): boolean;
+}
+
 /** A workspace with its app and key. */
 export interface Tenant {
   readonly no: number;
@@ -28,6 +36,8 @@ export interface Tenant {
   readonly realm: number;
   readonly catalog: CatalogDocument;
   readonly caps: Caps;
+  /** Of the mode; the first one, where there is any, wants everything. */
+  readonly webhooks: readonly SimWebhook[];
   readonly isCanary: boolean;
 }
 
@@ -59,8 +69,19 @@ export function tenantsOf(seed: number, random: Random, count: number, canaries:
       realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
       catalog: catalogs[isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)],
       caps,
+      webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
     };
+  });
+}
+
+function webhooksOf(no: number, random: Random): SimWebhook[] {
+  const lists = [["*"], ["usage.*", "credits.*", "user.merged"], ["subscription.*", "reservation.expired"]];
+  return lists.slice(0, random.whole(0, 3)).map((events, place) => {
+    const webhookId = `whk_${no}${"abc"[place]}`;
+    const wants = (type: string) =>
+      events.some((each) => each === "*" || each === type || each === `${type.split(".")[0]}.*`);
+    return { webhookId, url: `https://${webhookId}.test/`, events, wants };
   });
 }
 
@@ -73,7 +94,7 @@ export function seedTenants(tables: SimTables, tenants: readonly Tenant[], creat
 }
 
 function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
-  const { no, workspaceId, appId, keyId, key, catalog, caps } = tenant;
+  const { no, workspaceId, appId, keyId, key, catalog, caps, webhooks } = tenant;
   const { mode, operationCap, testCreditBalanceCap } = caps;
   const row = { createdAt, changedIn: 0 };
   tables.put("workspaces", workspaceId, {
@@ -104,6 +125,14 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
     priceRows: JSON.stringify(catalog.models ?? []),
   });
+  for (const { webhookId, url, events } of webhooks) {
+    tables.put("webhooks", webhookId, {
+      ...row,
+      ...{ webhookId, appId, mode, url, events: JSON.stringify(events), description: null, disabled: false },
+      secrets: JSON.stringify([{ secret: "whsec_c2ltdWxhdGVk", validUntil: null }]),
+      ...{ removed: false, lastSuccessAt: null, failingSince: null },
+    });
+  }
   for (const [index, each] of ["live", "test"].entries()) {
     const realm = 2 * no - 1 + index;
     tables.put("realms", String(realm), { realm, appId, mode: each, clockOffsetMs: 0 });

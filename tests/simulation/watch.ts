@@ -6,6 +6,7 @@ import type { User } from "../../src/domain/user.ts";
 import { SimTables } from "./database/tables.ts";
 import type { Server } from "./database/server.ts";
 import type { Call } from "./history.ts";
+import type { Receipt, Receiver } from "./receiver.ts";
 import type { NotedBatch, Turn } from "./recorder.ts";
 import type { Tenant } from "./tenants.ts";
 import { isGone } from "./traffic.ts";
@@ -23,6 +24,9 @@ export interface Scene {
   /** The tables if every durable batch had been written at once. */
   readonly expected: SimTables;
   readonly calls: readonly Call[];
+  readonly receiver: Receiver;
+  /** The calendar when the last sweep of all began. */
+  sweptAtMs: number;
   /** Whether a user's number is of somebody who gets erased. */
   isGone(userKey: number): boolean;
   /** The tenant that a user belongs to. */
@@ -34,6 +38,8 @@ export interface Checker {
   readonly name: string;
   /** Sees each turn as it becomes durable. */
   onTurn?(turn: Turn, scene: Scene): void;
+  /** Sees each message of a webhook as it comes to its endpoint. */
+  onReceipt?(receipt: Receipt, scene: Scene): void;
   /** Looks at the end of a run. */
   atEnd?(scene: Scene): void;
 }
@@ -53,6 +59,7 @@ export class Watch {
     tenants: readonly Tenant[],
     server: Server,
     calls: readonly Call[],
+    receiver: Receiver,
   ) {
     this.#checkers = checkers;
     const expected = new SimTables();
@@ -61,8 +68,15 @@ export class Watch {
       server,
       expected,
       calls,
+      receiver,
+      sweptAtMs: 0,
       isGone: (key) => this.#gone.get(key) === true,
       tenantOf: (key) => this.#tenants.get(key),
+    };
+    receiver.onReceipt = (receipt) => {
+      for (const checker of checkers) {
+        this.#try(checker.name, () => checker.onReceipt?.(receipt, this.scene));
+      }
     };
     server.tables.onForgotten = (keys) => expected.forget(keys);
   }

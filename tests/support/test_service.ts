@@ -1,6 +1,7 @@
 // A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
 
 import type { Hono } from "hono";
+import { Unavailable } from "../../actors/port.ts";
 import { makeApp } from "../../routes/app.ts";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import type { Network } from "../../src/channel/line.ts";
@@ -99,8 +100,18 @@ function isThroughFront(store: TestStore): boolean {
   return store.database.kind === "postgres" && (Deno.env.get("HOLDFAST_TEST_FRONT") ?? "") !== "";
 }
 
+/** Attempts that lead nowhere and are never answered: messages stay pending, and no test calls a customer's address. */
+const NOWHERE: Transport = {
+  attempt: (_attempt, signal) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(new Unavailable("The attempt was ended")));
+    }),
+  close() {},
+};
+
 /**
- * Starts a service on a fresh store. With HOLDFAST_TEST_FRONT set, on a server, it is two processes: one that owns every
+ * Starts a service on a fresh store. Its webhooks reach nobody, unless they may reach this machine: then real attempts
+ * are made. With HOLDFAST_TEST_FRONT set, on a server, it is two processes: one that owns every
  * cell, and a front that takes the requests.
  */
 export async function startTestService(
@@ -109,7 +120,8 @@ export async function startTestService(
   ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
-  const parts = { store, clock, ids, features: { ...TEST_FEATURES, ...features } };
+  const transport = features.allowsPrivateWebhooks === true ? {} : { transport: NOWHERE };
+  const parts = { store, clock, ids, features: { ...TEST_FEATURES, ...features }, ...transport };
   const owner = await startProcess(parts);
   const front = isThroughFront(store) ? await startProcess({ ...parts, share: 0 }) : null;
   const { service, http } = front ?? owner;

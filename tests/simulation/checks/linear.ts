@@ -1,17 +1,19 @@
 // Linearizability: there is one order of all calls, in which each takes effect between its sending and its answer, and
 // in which the independent model gives every answer that was given. The order in which turns decided is tried first;
 // where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
-// changes are not durable did not happen; one whose answer nobody heard happened all the same.
+// changes are not durable did not happen; one whose answer nobody heard happened all the same. In the order of turns the
+// model also says what webhooks were told: what was recorded for whoever wants everything is that, and nothing else.
 
 import type { IdempotencyRow } from "../../../actors/port.ts";
 import { compare } from "../../model/compare.ts";
 import { type ModelReply, type ModelRequest, replyFromWire } from "../../model/document.ts";
+import type { Recorded } from "../../model/messages.ts";
 import { Model } from "../../model/model.ts";
 import { isAtCap } from "./caps.ts";
 import { type Attempt, type Call, isFinal, isOfModel } from "../history.ts";
 import type { Tenant } from "../tenants.ts";
 import { isGone } from "../traffic.ts";
-import type { Checker } from "../watch.ts";
+import type { Checker, Scene } from "../watch.ts";
 
 /** Something that happened: a call's execution, with the moments between which it did. */
 interface Entry {
@@ -37,21 +39,50 @@ const ORDERS_MAX = 60;
 export function linearChecker(): Checker {
   return {
     name: "linear",
-    atEnd({ calls, tenants }) {
+    atEnd(scene) {
+      const { calls, tenants } = scene;
       const byTenant = Map.groupBy(calls.filter(isModelled), ({ tenant }) => tenant);
-      for (const tenant of tenants) explain(tenant, byTenant.get(tenant) ?? []);
+      for (const tenant of tenants) explain(tenant, byTenant.get(tenant) ?? [], scene);
     },
   };
 }
 
 /** Workspaces share nothing, so each has an order of its own. */
-function explain({ catalog, caps }: Tenant, calls: readonly Call[]): void {
+function explain(tenant: Tenant, calls: readonly Call[], scene: Scene): void {
+  const { catalog, caps, webhooks } = tenant;
   const entries = calls.flatMap(entriesOf).sort(byDecision);
-  const found = search(entries, () => new Model(catalog, { ...caps, operationCap: null }));
+  const newModel = () => new Model(catalog, { ...caps, operationCap: null });
+  const model = newModel();
+  model.listen(webhooks.slice(0, 1).map(({ webhookId, events }) => ({ webhookId, events: [...events] })));
+  if (replay(entries, model) === null) return checkTold(tenant, model, scene);
+  const found = search(entries, newModel);
   if (found === null) return;
   const { call } = found;
   const { op, input } = call.request;
   throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
+}
+
+/** What was recorded is what the model has told, unless the webhook was disabled for a while. */
+function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, scene: Scene): void {
+  if (first === undefined) return;
+  const { server: { tables }, expected, sweptAtMs } = scene;
+  const [row] = tables.list("webhooks", ({ webhookId }) => webhookId === first.webhookId);
+  if (row?.changedIn !== 0) return;
+  const recorded = expected.list(
+    "webhook_messages",
+    (each) => each.webhook_id === first.webhookId && !scene.isGone(each.user_key as number),
+  );
+  const differences = model.take(recorded.map(({ webhook_id: webhookId, body }): Recorded => ({
+    webhookId: webhookId as string,
+    ...JSON.parse(body as string),
+  })));
+  const [{ clockOffsetMs = 0 } = {}] = tables.list("realms", (each) => each.realm === realm);
+  differences.push(...model.missing(sweptAtMs + Number(clockOffsetMs)));
+  if (differences.length > 0) {
+    throw new Error(
+      `what ${first.webhookId} was told, mode ${caps.mode}:\n${differences.slice(0, 5).join("\n")}`,
+    );
+  }
 }
 
 /** Whether the model can be asked about a call. */
@@ -106,7 +137,7 @@ function firstAnswer(call: Call, { reply, turns }: Attempt): ModelReply | undefi
 
 /** Null when some order explains every answer; else where the order of turns stops to. */
 function search(entries: Entry[], newModel: () => Model): Difference | null {
-  const first = replay(entries, newModel);
+  const first = replay(entries, newModel());
   let best = first;
   for (let tried = 0; best !== null && tried < ORDERS_MAX;) {
     const failed = best.place;
@@ -115,7 +146,7 @@ function search(entries: Entry[], newModel: () => Model): Difference | null {
       const moved = entries.slice();
       const [entry] = moved.splice(failed, 1);
       moved.splice(place, 0, entry as Entry);
-      better = replay(moved, newModel);
+      better = replay(moved, newModel());
       if (++tried >= ORDERS_MAX || better === null || better.place > failed) {
         if (better === null || better.place > failed) entries = moved;
         break;
@@ -138,8 +169,7 @@ function otherPlaces(entries: readonly Entry[], place: number): number[] {
   return places.sort((a, b) => Math.abs(a - place) - Math.abs(b - place));
 }
 
-function replay(entries: readonly Entry[], newModel: () => Model): Difference | null {
-  const model = newModel();
+function replay(entries: readonly Entry[], model: Model): Difference | null {
   let now = 0;
   for (const [place, entry] of entries.entries()) {
     now = Math.max(now, entry.now);

@@ -11,7 +11,12 @@ import { WORLD } from "../time.ts";
 import type { Scene } from "../watch.ts";
 
 const CATALOG = { ...catalogOf({ id: "plan", limits: [limit("lg", 10)] }), packs: [pack("wallet")] };
-const TENANT = { catalog: CATALOG, caps: { mode: "live" }, isCanary: false } as unknown as Tenant;
+const TENANT = {
+  catalog: CATALOG,
+  caps: { mode: "live" },
+  webhooks: [],
+  isCanary: false,
+} as unknown as Tenant;
 const NOW = Date.parse("2026-03-10T12:00:00.000Z");
 
 /** A call, and its places in the order of all that was noted. */

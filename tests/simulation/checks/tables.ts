@@ -29,6 +29,7 @@ const OWNED = [
   "credit_ledger",
   "idempotency",
   "history_moves",
+  "webhook_messages",
 ];
 
 /** Compares tables with what they should be. */

@@ -68,7 +68,7 @@ export const READS: readonly Entry[] = [
       return tables.list("credit_balances", (row) =>
         wanted.includes(row.user_key as number) &&
         (Number(row.held) > 0 || row.revoked_at_ms === null &&
-            (row.expires_at_ms === null || (row.expires_at_ms as number) > Number(from)))).sort(by("id"));
+            (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)))).sort(by("id"));
     },
   ),
   read(

@@ -46,7 +46,6 @@ const ROWS: readonly Entry[] = [
   changed('select id as "appId"', "apps"),
   changed('select id as "keyId"', "keys"),
   changed('select app_id as "appId", version', "catalogs"),
-  changed('select id as "webhookId"', "webhooks"),
   read('select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
     const apps = new Set(
       tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
@@ -79,15 +78,6 @@ const ROWS: readonly Entry[] = [
     "catalogs",
     ["appId", "version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
     ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
-  ),
-  put(
-    "insert into webhooks (id, app_id",
-    "webhooks",
-    [
-      ...["webhookId", "appId", "mode", "url", "events", "description", "disabled", "secrets", "createdAt"],
-      ...["removed", "changedIn"],
-    ],
-    ["url", "events", "description", "disabled", "secrets", "removed", "changedIn"],
   ),
   read(
     'select realm, clock_offset_ms as "offsetMs" from realms where realm = any',

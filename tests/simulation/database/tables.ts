@@ -13,7 +13,6 @@ const OTHERS = [
   "apps",
   "keys",
   "catalogs",
-  "webhooks",
   "realms",
   "erasure_jobs",
   "members",
