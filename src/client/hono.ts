@@ -8,7 +8,8 @@ import type { Metadata } from "./shapes.ts";
 import type { SettlingCalls } from "./with_reservation.ts";
 
 /** What a route is metered as. */
-export interface MeterOptions<E extends Env = Env> extends ReserveOptions {
+// deno-lint-ignore no-explicit-any -- as Hono's own types have it, so that a context has every variable
+export interface MeterOptions<E extends Env = any> extends ReserveOptions {
   /** A client with a secret key. */
   readonly client: SettlingCalls;
   /** The user's id, or what tells it from a request. */
@@ -30,7 +31,8 @@ export interface MeterOptions<E extends Env = Env> extends ReserveOptions {
  * app.post("/images", meter({ client, userId, event: "image.render" }), (context) => context.json({ url: "..." }));
  * ```
  */
-export function meter<E extends Env = Env>(options: MeterOptions<E>): MiddlewareHandler<E> {
+// deno-lint-ignore no-explicit-any -- as above
+export function meter<E extends Env = any>(options: MeterOptions<E>): MiddlewareHandler<E> {
   const { client, userId, event, quantity, metadata, commit, ...size } = options;
   return async (context, next) => {
     const user = typeof userId === "function" ? await userId(context) : userId;
