@@ -17,13 +17,13 @@ const CATALOG = {
   }],
 };
 
-// deno-lint-ignore no-explicit-any -- tests look at whatever came back
 async function call(
   origin: string,
   bearer: string,
   method: string,
   path: string,
   body?: unknown,
+  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
 ): Promise<any> {
   const response = await fetch(`${origin}/api${path}`, {
     method,
