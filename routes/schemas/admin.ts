@@ -130,6 +130,7 @@ export const sweepAnswer = z.strictObject({
   historyRows: rowCount,
   promptLogs: rowCount,
   refusals: rowCount,
+  messages: rowCount,
   erasures: rowCount,
 });
 

@@ -1,7 +1,7 @@
 // The doctor's verdicts: pure functions from facts to checks. Each check says what it found, and what to do about it where
 // something is to be done.
 
-import type { BacklogFacts, OldPrice } from "../read/store_facts.ts";
+import type { BacklogFacts, OldPrice, WebhookFacts } from "../read/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../process/limits.ts";
@@ -37,7 +37,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
-  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices } = facts;
+  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, webhooks } = facts;
   const isServed = term !== null || cluster !== null && cluster.members.some(isLiving);
   return [
     checkDatabase(database),
@@ -47,6 +47,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
     drift === null ? unread("drift") : checkDrift(drift),
     oldPrices === null ? unread("prices") : checkPrices(oldPrices),
+    webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
   ];
 }
 
@@ -198,21 +199,51 @@ function counted(count: number): string {
   return count >= DOCTOR_LIMITS.countMax ? `${count} or more` : String(count);
 }
 
-const OLD_PRICES_NAMED_MAX = 20;
+/** Prices or webhooks that are named. */
+const NAMED_MAX = 20;
 
 /** Budgets in cents are as right as the prices are. */
 function checkPrices(old: readonly OldPrice[]): Check {
   const name = "prices";
   const days = DOCTOR_LIMITS.pricesOldMs / 86_400_000;
   if (old.length === 0) return ok(name, `none was checked more than ${days} days ago`);
-  const named = Map.groupBy(old.slice(0, OLD_PRICES_NAMED_MAX), ({ appId }) => appId);
+  const named = Map.groupBy(old.slice(0, NAMED_MAX), ({ appId }) => appId);
   const apps = [...named].map(([appId, rows]) => `${appId}: ${rows.map(({ model }) => model).join(", ")}`);
-  if (old.length > OLD_PRICES_NAMED_MAX) apps.push("and others");
+  if (old.length > NAMED_MAX) apps.push("and others");
   return warn(
     name,
     `${counted(old.length)} last checked more than ${days} days ago: ${apps.join("; ")}`,
     "Compare them with a new price file: deno task admin models import FILE --app APP --dry-run",
   );
+}
+
+function checkWebhooks({ enabled, failing, oldestMs }: WebhookFacts): Check {
+  const name = "webhooks";
+  const hours = DOCTOR_LIMITS.webhookLateMs / 3_600_000;
+  const oldest = oldestMs === null
+    ? "no message waits"
+    : `the oldest message waits for ${minutesText(oldestMs)}`;
+  const found = `enabled ${enabled}, ${oldest}`;
+  const advice = "See what their endpoints answer: deno task admin webhooks messages WEBHOOK --app APP";
+  if (failing.length > 0) {
+    const named = failing.slice(0, NAMED_MAX).map(({ appId, webhookId, isDisabled }) =>
+      `${webhookId} of ${appId}${isDisabled ? " (disabled)" : ""}`
+    );
+    if (failing.length > NAMED_MAX) named.push("and others");
+    return warn(
+      name,
+      `${found}; endpoints that fail for over ${hours} h or were given up: ${named.join(", ")}`,
+      advice,
+    );
+  }
+  return oldestMs === null || oldestMs < DOCTOR_LIMITS.webhookLateMs
+    ? ok(name, found)
+    : warn(name, found, advice);
+}
+
+function minutesText(ms: number): string {
+  const minutes = Math.floor(ms / 60_000);
+  return minutes === 1 ? "1 minute" : `${minutes} minutes`;
 }
 
 function checkDrift(facts: DriftFacts): Check {

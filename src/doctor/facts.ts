@@ -12,7 +12,9 @@ import {
   readClock,
   readOldPrices,
   readServer,
+  readWebhookFacts,
   type ServerFacts,
+  type WebhookFacts,
 } from "../read/store_facts.ts";
 import type { Database } from "../storage/database.ts";
 import { type ClusterFacts, readCluster } from "./cluster.ts";
@@ -40,6 +42,7 @@ export interface StoreFacts {
   readonly drift: DriftFacts | null;
   /** Prices that nobody compared with their source for long. */
   readonly oldPrices: readonly OldPrice[] | null;
+  readonly webhooks: WebhookFacts | null;
 }
 
 /**
@@ -61,6 +64,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
     oldPrices: isReadable
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
+    webhooks: isReadable ? await webhookFacts(database, now()) : null,
   };
 }
 
@@ -81,6 +85,10 @@ async function clockFacts(database: Database, now: () => number) {
 function backlogFacts(database: Database, now: number): Promise<BacklogFacts> {
   const { overdueMs, erasureWarnMs, countMax } = DOCTOR_LIMITS;
   return readBacklog(database, now - overdueMs, now - erasureWarnMs, countMax);
+}
+
+function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
+  return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
 }
 
 /** Each call samples another place, so that calls over time see all of the users. */

@@ -13,6 +13,7 @@ export function registerSweeps(service: Service): void {
   Deno.cron("erase people", "* * * * *", () => run(service, "erasures"));
   Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt_logs"));
   Deno.cron("remove old counts of refused calls", "29 * * * *", () => run(service, "refusals"));
+  Deno.cron("remove old messages of webhooks", "41 * * * *", () => run(service, "messages"));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
 }
 

@@ -14,6 +14,7 @@ import { SWEEP_LIMITS } from "../process/limits.ts";
 import { deleteOldAnswers } from "../storage/stores/retention_store.ts";
 import { moveAllHistory } from "./history_move.ts";
 import { sweepLogs } from "./log_retention.ts";
+import { sweepMessages } from "./message_retention.ts";
 import { sweepRefusals } from "./refusal_retention.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
 
@@ -37,6 +38,7 @@ export interface SweepCounts {
   readonly historyRows: number;
   readonly promptLogs: number;
   readonly refusals: number;
+  readonly messages: number;
   readonly erasures: number;
 }
 
@@ -47,8 +49,9 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const historyRows = await runSweep(world, "history");
   const promptLogs = await runSweep(world, "prompt_logs");
   const refusals = await runSweep(world, "refusals");
+  const messages = await runSweep(world, "messages");
   const erasures = await runSweep(world, "erasures");
-  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, erasures };
+  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, erasures };
 }
 
 const SWEEPS = {
@@ -58,6 +61,7 @@ const SWEEPS = {
   erasures: runErasures,
   prompt_logs: sweepLogs,
   refusals: sweepRefusals,
+  messages: sweepMessages,
   idempotency: sweepIdempotency,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 

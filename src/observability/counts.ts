@@ -16,6 +16,7 @@ export const SWEEP_NAMES = [
   "erasures",
   "prompt_logs",
   "refusals",
+  "messages",
   "idempotency",
 ] as const;
 

@@ -3,11 +3,13 @@
 // metric means and which are worth an alert; a test compares the two.
 
 import { cpuUsage } from "node:process";
-import { Counter, Gauge, Registry } from "prom-client";
+import { Gauge, Registry } from "prom-client";
 import type { Service, ServiceState } from "../service/service.ts";
 import { GATEWAY_OUTCOMES } from "./gateway_counts.ts";
+import { addCounter, addCounters, addGauge } from "./metric_forms.ts";
 import { ANSWER_CODES } from "./request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "./runtime_counts.ts";
+import { addWebhooks } from "./webhook_metrics.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
@@ -26,56 +28,10 @@ export function makeMetrics(service: Service): Registry {
   addJournal(registry, service);
   addActors(registry, service);
   addSweeps(registry, service);
+  addWebhooks(registry, service);
   addGateway(registry, service);
   addProcess(registry);
   return registry;
-}
-
-/** A value that goes up and down; null for no sample. */
-function addGauge(registry: Registry, name: string, help: string, read: () => number | null): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      const value = read();
-      if (value === null) this.remove();
-      else this.set(value);
-    },
-  });
-}
-
-/** A value that only grows while the process lives. */
-function addCounter(registry: Registry, name: string, help: string, read: () => number): void {
-  new Counter({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
-}
-
-/** A counter with a value for each set of labels. */
-function addCounters<Label extends string>(
-  registry: Registry,
-  name: string,
-  help: string,
-  labelNames: Label[],
-  read: () => Iterable<readonly [Record<Label, string>, number]>,
-): void {
-  new Counter({
-    name,
-    help,
-    labelNames,
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [labels, value] of read()) this.inc(labels, value);
-    },
-  });
 }
 
 function addTerm(registry: Registry, service: Service): void {

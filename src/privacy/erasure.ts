@@ -17,6 +17,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import { realmsHere, stay } from "../../actors/visit.ts";
 import type { UserKey } from "../domain/ids.ts";
+import { addressed, type Message, type WebhookMessage } from "../domain/messages/message.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { SWEEP_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
@@ -44,6 +45,7 @@ import {
   startJob,
 } from "../storage/stores/erasure_store.ts";
 import { deleteRefusals } from "../storage/stores/refusal_store.ts";
+import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
 import type { PeopleWorld } from "./world.ts";
 
@@ -51,6 +53,8 @@ import type { PeopleWorld } from "./world.ts";
 export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
   readonly term: Term;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
+  /** Is told of messages that were recorded. */
+  readonly sender: { note(messages: readonly WebhookMessage[]): void };
 }
 
 /** History rows that one statement removes. */
@@ -158,7 +162,7 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
     }
     if (!mayGoOn()) return false;
     await inOwn((session) => eraseTraces(session, realm.realm, ids, secret));
-    await inOwn((session) => finishJob(session, job.id, realm.now(), null));
+    await complete(world, realm, job.id);
     return true;
   } catch (error) {
     // The term ended: the next one finds the job open.
@@ -167,6 +171,23 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
     await inOwn((session) => finishJob(session, job.id, realm.now(), "The erasure could not be finished"));
     return false;
   }
+}
+
+/**
+ * Completes a job and records that a person was erased, in one transaction: a job that is run again after a crash tells it
+ * once.
+ */
+async function complete({ inCell, ids, sender }: ErasureWorld, realm: Realm, jobId: string): Promise<void> {
+  const messages = await inCell(realm.cell, async (session) => {
+    const now = realm.now();
+    const { outbox } = realm;
+    if (!await finishJob(session, jobId, now, null) || outbox === null) return [];
+    const message: Message = { type: "person.erased", at: now, data: { jobId } };
+    const recorded = addressed([message], outbox, { userKey: null, realm: realm.realm, now }, ids);
+    await insertMessages(session, recorded);
+    return recorded;
+  });
+  sender.note(messages);
 }
 
 /** Removes rows in steps, since there may be many, until a step finds none. */

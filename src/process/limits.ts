@@ -266,6 +266,8 @@ export const DOCTOR_LIMITS = {
   erasureWarnMs: 3_600_000,
   /** Model servers change their prices a few times a year. */
   pricesOldMs: 90 * 86_400_000,
+  /** An endpoint that fails for longer, or a message that waits for longer, is worth a look. */
+  webhookLateMs: 3_600_000,
   /** Rows counted at most where there should be none. */
   countMax: 1_000,
 } as const;
@@ -362,6 +364,10 @@ export const SENDER_LIMITS = {
   hurryRows: 500,
   /** Outcomes written by one transaction. */
   outcomesMax: 500,
+  /** How long delivered messages are kept, by the realm's clock ... */
+  deliveredKeptMs: 7 * 24 * 3_600_000,
+  /** ... and those that were given up. */
+  failedKeptMs: 30 * 24 * 3_600_000,
   /** How long a count of what is pending is good enough. */
   countEveryMs: 5_000,
 } as const;

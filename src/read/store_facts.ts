@@ -101,3 +101,52 @@ export async function readOldPrices(
     [new Date(checkedBefore).toISOString(), limit],
   );
 }
+
+/** A webhook whose last attempts failed. */
+export interface FailingWebhook {
+  readonly appId: string;
+  readonly webhookId: string;
+  /** Real time. */
+  readonly since: Millis;
+  readonly isDisabled: boolean;
+}
+
+/** How deliveries to webhooks go. */
+export interface WebhookFacts {
+  readonly enabled: number;
+  /** Those that fail for long, and those that were disabled while they failed; up to a bound. */
+  readonly failing: readonly FailingWebhook[];
+  /** The age of the oldest message that an enabled webhook waits for, on its realm's clock; null for none. */
+  readonly oldestMs: number | null;
+}
+
+/**
+ * Reads how deliveries go.
+ *
+ * @param failingBefore what fails since a moment of real time up to here fails for long
+ * @param now real time
+ * @param limit the most that are named
+ */
+export async function readWebhookFacts(
+  reader: Reader,
+  failingBefore: Millis,
+  now: Millis,
+  limit: number,
+): Promise<WebhookFacts> {
+  const failing = await reader.query<FailingWebhook>(
+    `select app_id as "appId", id as "webhookId", failing_since_ms as since, disabled as "isDisabled"
+     from webhooks where not removed and failing_since_ms is not null and (disabled or failing_since_ms <= $1::bigint)
+     order by app_id, id limit $2::int`,
+    [failingBefore, limit],
+  );
+  const [row] = await reader.query<{ enabled: number; oldest: number | null }>(
+    `select count(*) as enabled, max($1::bigint + r.clock_offset_ms - first.created_at_ms) as oldest
+     from webhooks w left join realms r on r.app_id = w.app_id and r.mode = w.mode
+     left join lateral (
+       select created_at_ms from webhook_messages m
+       where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1
+     ) as first on true where not w.removed and not w.disabled`,
+    [now],
+  );
+  return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
+}

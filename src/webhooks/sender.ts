@@ -57,7 +57,8 @@ export class Sender {
   #isClosed = false;
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   #retryTimer: ReturnType<typeof setTimeout> | null = null;
-  #backlog: { readonly at: number; readonly facts: Promise<SenderBacklog> } | null = null;
+  #backlog: SenderBacklog | null = null;
+  #countedAt = -Infinity;
 
   constructor(world: SenderWorld) {
     this.#world = world;
@@ -139,13 +140,14 @@ export class Sender {
     await (this.#flights.of(messageId) ?? this.#flights.send(delivery, message, isScheduled));
   }
 
-  /** What waits for delivery. Answers the same for a few seconds. */
-  backlog(): Promise<SenderBacklog> {
+  /** What waits for delivery, as it was counted last; null before the first time. Whoever asks has it counted anew. */
+  get backlog(): SenderBacklog | null {
     const now = performance.now();
-    if (this.#backlog === null || now - this.#backlog.at >= SENDER_LIMITS.countEveryMs) {
-      this.#backlog = { at: now, facts: this.#readBacklog() };
+    if (now - this.#countedAt >= SENDER_LIMITS.countEveryMs) {
+      this.#countedAt = now;
+      this.#readBacklog().then((backlog) => this.#backlog = backlog, () => {});
     }
-    return this.#backlog.facts;
+    return this.#backlog;
   }
 
   /** Ends with the term: what is on its way is ended, and sent again by whoever owns its cell next. */

@@ -45,7 +45,9 @@ const SOUND: StoreFacts = {
   backlog: { journalBatches: 2, overdueUsers: 0, historyMoves: 0, openErasures: 1, lateErasures: 0 },
   drift: { summary: SUMMARY, first: null },
   oldPrices: [],
+  webhooks: { enabled: 2, failing: [], oldestMs: 61_000 },
 };
+const FAILING = { appId: "app_1", webhookId: "whk_1", since: 0, isDisabled: false };
 const OLD_PRICES = Array.from(
   { length: 21 },
   (_, at) => ({ appId: at < 2 ? "app_1" : "app_2", model: `m${at}` }),
@@ -59,7 +61,16 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
     const checks = checkStore(SOUND, term);
     assert.deepEqual(
       checks.map(({ name, verdict }) => `${verdict} ${name}`),
-      ["ok database", "ok migrations", "ok members", "ok clock", "ok backlog", "ok drift", "ok prices"],
+      [
+        "ok database",
+        "ok migrations",
+        "ok members",
+        "ok clock",
+        "ok backlog",
+        "ok drift",
+        "ok prices",
+        "ok webhooks",
+      ],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
     assert.equal(worstOf(checks), "ok");
@@ -137,6 +148,19 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ oldPrices: null }, false, "warn prices", /not looked at/],
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
+  [{ webhooks: null }, false, "warn webhooks", /not looked at/],
+  [
+    { webhooks: { enabled: 2, failing: [FAILING, { ...FAILING, isDisabled: true }], oldestMs: null } },
+    true,
+    "warn webhooks",
+    /^enabled 2, no message waits; .*: whk_1 of app_1, whk_1 of app_1 \(disabled\)$/,
+  ],
+  [
+    { webhooks: { enabled: 2, failing: [], oldestMs: DOCTOR_LIMITS.webhookLateMs } },
+    false,
+    "warn webhooks",
+    /the oldest message waits for 60 minutes$/,
+  ],
 ];
 
 Deno.test("each trouble changes its own verdict and no other, and comes with advice", () => {

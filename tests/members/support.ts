@@ -7,6 +7,7 @@ import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { wantedOwners } from "../../src/cluster/rendezvous.ts";
 import type { IdSource } from "../../src/domain/ids.ts";
 import type { Features } from "../../src/process/features.ts";
+import type { Transport } from "../../src/webhooks/transport.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 import type { Service, Serving } from "../../src/service/service.ts";
@@ -132,6 +133,8 @@ export interface MembersOptions {
   readonly features?: Partial<Features>;
   readonly clock?: ManualClock;
   readonly ids?: IdSource;
+  /** What makes a member's attempts to deliver messages; by default a thread. */
+  readonly transportOf?: (name: string) => Transport;
 }
 
 /** Members of one store. */
@@ -143,13 +146,16 @@ export class Members implements AsyncDisposable {
   readonly all: TestMember[] = [];
   readonly #ids: IdSource;
   readonly #features: Features;
+  readonly #transportOf: ((name: string) => Transport) | undefined;
   #joined = 0;
 
-  private constructor(store: TestStore, { clock = new ManualClock(), ids, features }: MembersOptions) {
+  private constructor(store: TestStore, options: MembersOptions) {
+    const { clock = new ManualClock(), ids, features, transportOf } = options;
     this.store = store;
     this.clock = clock;
     this.#ids = ids ?? makeIdSource(clock);
     this.#features = { ...TEST_FEATURES, ...features };
+    this.#transportOf = transportOf;
   }
 
   /** Starts members on a fresh store, and waits until each has the cells that it should have. */
@@ -166,7 +172,11 @@ export class Members implements AsyncDisposable {
     const name = `m${++this.#joined}`;
     const { store, clock } = this;
     const network = this.cables.networkOf(name);
-    const parts = { store, clock, ids: this.#ids, features: this.#features, share, network };
+    const transport = this.#transportOf?.(name);
+    const parts = {
+      ...{ store, clock, ids: this.#ids, features: this.#features, share, network },
+      ...transport === undefined ? {} : { transport },
+    };
     const member = new TestMember(name, share, await startProcess(parts));
     this.all.push(member);
     return member;

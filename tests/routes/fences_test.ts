@@ -32,6 +32,7 @@ const TABLES = [
   "realms",
   "refusals",
   "reservations",
+  "webhook_messages",
 ];
 
 async function rowsOfAll(): Promise<Record<string, unknown>> {
@@ -142,6 +143,7 @@ const WRITES: readonly Write[] = [
     prepare: (app) => dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x" })),
     write: (app) => app.call("GET", "/refusals"),
   },
+  { name: "the retention of messages", prepare: (app) => keepOldMessage(app), write: sweep },
   { name: "the retention of first answers", prepare: (app) => keepOldAnswer(app), write: sweep },
   {
     name: "a history move",
@@ -174,6 +176,14 @@ function keepOldRefusal(app: TestApp): Promise<unknown> {
     `insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
      values ($1, 'u', 'old', '["limit_reached"]', 0, '[]', 1, 0, 0)`,
     [partsOf(app).live],
+  );
+}
+
+function keepOldMessage(app: TestApp): Promise<unknown> {
+  return sql(
+    `insert into webhook_messages (id, webhook_id, realm, type, body, created_at_ms, status, ended_at_ms)
+     values ($1, 'whk_1', $2::int, 'ping', '{}', 0, 'delivered', 0)`,
+    [`whm_${app.appId}`, partsOf(app).live],
   );
 }
 
@@ -214,6 +224,7 @@ const STEPS: readonly [SweepName, (app: TestApp) => Promise<unknown>][] = [
   }],
   ["idempotency", keepOldAnswer],
   ["refusals", keepOldRefusal],
+  ["messages", keepOldMessage],
   ["history", leaveHistory],
   ["erasures", queueJob],
   ["prompt_logs", WRITES.find(({ name }) => name.endsWith("prompt logs"))?.prepare ?? queueJob],

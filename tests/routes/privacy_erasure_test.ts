@@ -30,7 +30,7 @@ import {
 const withService = emptiedServiceOfFile();
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
-const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells"];
+const NOT_OF_USERS = ["operations", "credit_issues", "realms", "lease", "members", "cells", "webhooks"];
 /** Tables of which something of an erased user is kept. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events", "webhook_messages"];
 
@@ -58,10 +58,14 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
   Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
     await withService(async (service) => {
       const app = await newApp(service);
+      // A name of this machine, which no attempt connects to.
+      const webhook = { url: "https://localhost/", mode: "test", events: ["*"] };
+      await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, webhook));
       await bystanders(app);
       await sweep(service);
       await service.serving().term.refusals.write();
-      const before = await dumpOf(service);
+      const before = await dumpOf(service, ["webhook_messages"]);
+      const messages = await rowsOf<{ id: string }>(service, "select id from webhook_messages order by id");
       const zebra = await makeZebra(app);
       await service.serving().term.flush();
       await service.serving().term.refusals.write();
@@ -97,6 +101,15 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
         if (!KEPT.includes(table)) assert.deepEqual(after[table], rows, table);
         else assert.deepEqual(rows.filter((row) => !after[table]?.includes(row)), [], `${table} lost rows`);
       }
+      const kept = await rowsOf<{ id: string; body: string }>(
+        service,
+        "select id, body from webhook_messages order by id",
+      );
+      assert.deepEqual(kept.slice(0, -1).map(({ id }) => id), messages.map(({ id }) => id));
+      const erased = JSON.parse(kept.at(-1)?.body ?? "");
+      assert.equal(erased.type, "person.erased");
+      const [job] = await rowsOf<{ id: string }>(service, "select id from erasure_jobs");
+      assert.deepEqual(erased.data, { appId: app.appId, mode: "test", jobId: job?.id });
       const drifts: string[] = [];
       await reconcile(service.store.database, ({ text }) => drifts.push(text));
       assert.deepEqual(drifts, []);

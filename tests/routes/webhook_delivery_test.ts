@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { verifyWebhook, type WebhookMessage } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
+import { linesOf } from "../observability/log_lines.ts";
 import { serve } from "../tasks/support.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
@@ -164,6 +165,31 @@ Deno.test("a ping goes to a webhook that wants other types, and not to a disable
   // Whoever asks for it wants to know whether the address works, before enabling it.
   await dataOf(call("POST", `/messages/${messageId}/redeliver`));
   assert.equal(receiver.countOf(messageId), 2);
+});
+
+Deno.test("an answer of 410 disables the webhook, and no log line holds its secret or what it was told", async () => {
+  await using receiver = new Receiver();
+  receiver.status = 410;
+  const app = await service.newApp(ALERTING);
+  let secret = "";
+  const lines = await linesOf(async () => {
+    const webhook = await webhookOf(app, receiver);
+    secret = webhook.secret;
+    await dataOf(webhook.call("POST", "/rotate"));
+    await dataOf(webhook.call("POST", "/ping"));
+    while ((await webhook.show()).disabled === false) await pause();
+    const { pending, failingSince } = await webhook.show();
+    assert.deepEqual([pending, typeof failingSince], [1, "string"]);
+    const [waiting] = await webhook.messages();
+    assert.deepEqual([waiting.status, waiting.lastStatus, waiting.nextAttemptAt], ["pending", 410, null]);
+    receiver.status = 200;
+    await dataOf(webhook.call("PATCH", "", { disabled: false }));
+    await webhook.quiet();
+    assert.equal((await webhook.messages())[0].status, "delivered");
+  });
+  const text = JSON.stringify(lines);
+  assert.ok(lines.length > 0, "that a webhook was disabled is logged");
+  for (const told of ["whsec_", secret.slice(-20), receiver.url]) assert.ok(!text.includes(told), told);
 });
 
 Deno.test("for a day after a rotation a message has a signature of both secrets", async () => {

@@ -175,6 +175,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/members/",
   ],
   "src/privacy/": [
+    "src/domain/messages/",
     "src/domain/",
     "src/domain/plans/",
     "actors/",

@@ -26,7 +26,11 @@ export type ModelReply =
   /** Any answer as JSON. */
   | { readonly answer: unknown }
   /** Server-sent events, each as a whole; written when its reader has taken those before. */
-  | { readonly events: AsyncIterable<string> | Iterable<string> }
+  | {
+    readonly events: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+    /** Whether the last one is cut off by the end of the connection. */
+    readonly cutsOff?: boolean;
+  }
   /** Ends the connection before an answer, or within one. */
   | { readonly drop: "before" | "within" }
   /** Begins an answer and waits before it ends the connection. */
@@ -94,6 +98,23 @@ export class ModelServer {
     await Promise.all(calls);
   }
 
+  async #stream(
+    connection: Deno.Conn,
+    { events, cutsOff = false }: Extract<ModelReply, { readonly events: unknown }>,
+  ): Promise<void> {
+    const headers = { "content-type": "text/event-stream", "transfer-encoding": "chunked" };
+    await write(connection, head(200, null, headers));
+    let last: Uint8Array | null = null;
+    for await (const event of events) {
+      if (last !== null) await write(connection, last);
+      last = chunkOf(event);
+      if (cutsOff) continue;
+      await write(connection, last);
+      last = null;
+    }
+    await write(connection, last === null ? "0\r\n\r\n" : last.subarray(0, -3));
+  }
+
   #end(connection: Deno.Conn): void {
     if (this.#open.delete(connection)) connection.close();
   }
@@ -105,8 +126,7 @@ export class ModelServer {
     const place = this.requests.push(request) - 1;
     const reply = await this.reply(request, place);
     if ("events" in reply) {
-      await write(connection, `${head(200, null, { "content-type": "text/event-stream" })}`);
-      for await (const event of reply.events) await write(connection, event);
+      await this.#stream(connection, reply);
       return;
     }
     if ("drop" in reply || "stall" in reply) {
@@ -124,6 +144,11 @@ export class ModelServer {
     const headers = "status" in reply ? reply.headers : {};
     await write(connection, head(status, new TextEncoder().encode(body).byteLength, headers) + body);
   }
+}
+
+function chunkOf(event: string | Uint8Array): Uint8Array {
+  const bytes = Buffer.from(event);
+  return Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
 }
 
 async function readRequest(connection: Deno.Conn): Promise<Omit<ModelRequest, "left">> {
@@ -168,8 +193,8 @@ function head(status: number, length: number | null, headers: Readonly<Record<st
   return [`HTTP/1.1 ${status} Status`, ...lines, "\r\n"].join("\r\n");
 }
 
-async function write(connection: Deno.Conn, text: string): Promise<void> {
-  let left = new TextEncoder().encode(text);
+async function write(connection: Deno.Conn, text: string | Uint8Array): Promise<void> {
+  let left: Uint8Array = Buffer.from(text);
   while (left.length > 0) left = left.subarray(await connection.write(left));
 }
 

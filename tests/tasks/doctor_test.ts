@@ -43,6 +43,7 @@ Deno.test("a running service examines itself, and all is well", async () => {
         "backlog",
         "drift",
         "prices",
+        "webhooks",
         "features",
       ],
     );
@@ -95,6 +96,31 @@ Deno.test("prices that nobody compared with their source for 90 days are named w
     const { found, advice } = checks.find(({ name }) => name === "prices") as Check;
     assert.equal(found, `2 last checked more than 90 days ago: ${appId}: old, older`);
     assert.match(advice ?? "", /deno task admin models import FILE/);
+  });
+});
+
+Deno.test("an endpoint that fails for over an hour is named with its app, and the oldest message told", async () => {
+  await withService(async (service) => {
+    service.clock.now = Date.now;
+    const { appId } = await service.newApp();
+    const webhook = { url: "https://localhost/", mode: "live", events: ["*"] };
+    const made = await service.admin("POST", `/apps/${appId}/webhooks`, webhook);
+    const { webhookId } = made.body.data;
+    const ago = (minutes: number) => Date.now() - minutes * 60_000;
+    const { database } = service.store;
+    await database.query("update webhooks set failing_since_ms = $1::bigint", [ago(59)]);
+    assert.deepEqual((await doctor(operatorOf(service))).troubles, NOT_SYNCED);
+    await database.query("update webhooks set failing_since_ms = $1::bigint", [ago(61)]);
+    await database.query(
+      `insert into webhook_messages (id, webhook_id, realm, type, body, created_at_ms, next_attempt_at_ms)
+       select 'whm_1', $1, realm, 'ping', '{}', $2::bigint, 9e15 from realms where app_id = $3 and mode = 'live'`,
+      [webhookId, ago(7), appId],
+    );
+    const { troubles, checks } = await doctor(operatorOf(service));
+    assert.deepEqual(troubles, [...NOT_SYNCED, "warn webhooks"]);
+    const { found } = checks.find(({ name }) => name === "webhooks") as Check;
+    assert.match(found, /^enabled 1, the oldest message waits for 7 minutes; /);
+    assert.ok(found.endsWith(`: ${webhookId} of ${appId}`), found);
   });
 });
 

@@ -66,18 +66,19 @@ export async function startJob(
   );
 }
 
-/** Finishes a job, which then forgets whom it was about. */
+/** Finishes a job, which then forgets whom it was about; false where it was finished before. */
 export async function finishJob(
   session: Session,
   id: string,
   at: Millis,
   fault: string | null,
-): Promise<void> {
-  await session.query(
+): Promise<boolean> {
+  const finished = await session.query(
     `update erasure_jobs set status = $2, distinct_ids = null, completed_at_ms = $3::bigint, error_message = $4
-     where id = $1 and completed_at_ms is null`,
+     where id = $1 and completed_at_ms is null returning 1`,
     [id, fault === null ? "completed" : "failed", at, fault],
   );
+  return finished.length > 0;
 }
 
 /** A job of a realm; null for an unknown one. */

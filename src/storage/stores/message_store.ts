@@ -107,16 +107,14 @@ export function listLoose(
   );
 }
 
-/** Messages that failed before and go first in their lanes, by the times of their next attempts. */
+/**
+ * Messages that failed before, by the times of their next attempts. Each went first in its lane when it was tried, and
+ * still does: whatever was recorded since goes behind it.
+ */
 export function listRetries(reader: Reader, webhookId: string, limit: number): Promise<StoredMessage[]> {
   return reader.query<StoredMessage>(
-    `select ${COLUMNS} from webhook_messages m left join users u on u.key = m.user_key
-     where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0 and not exists (
-       select 1 from (
-         select coalesce(u.merged_into, u.key)
-         union all select a.key from users a where a.merged_into = coalesce(u.merged_into, u.key)
-       ) as owner(key) join webhook_messages e
-         on e.webhook_id = m.webhook_id and e.user_key = owner.key and e.status = 'pending' and e.id < m.id)
+    `select ${COLUMNS} from webhook_messages m
+     where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0
      order by m.next_attempt_at_ms limit $2::int`,
     [webhookId, limit],
   );

@@ -75,19 +75,19 @@ export async function deleteEndedMessages(
   return removed;
 }
 
-/** Removes messages of webhooks of some apps that were removed. */
+/** Removes messages of webhooks of some realms that were removed. */
 export async function deleteMessagesOfRemoved(
   session: Session,
-  appIds: readonly string[],
+  realms: readonly number[],
   limit: number,
 ): Promise<number> {
   const rows = await session.query(
     `delete from webhook_messages where id = any(array(
-       select m.id from webhooks w cross join lateral (
+       select m.id from webhooks w join realms r on r.app_id = w.app_id and r.mode = w.mode cross join lateral (
          select id from webhook_messages where webhook_id = w.id order by id desc limit $2::int
          for update skip locked
-       ) as m where w.removed and w.app_id = any($1::text::text[]) limit $2::int)) returning 1`,
-    [arrayText(appIds), limit],
+       ) as m where w.removed and r.realm = any($1::text::int[]) limit $2::int)) returning 1`,
+    [arrayText(realms), limit],
   );
   return rows.length;
 }

@@ -19,6 +19,9 @@ interface Recorded extends WebhookMessage {
   readonly place: number;
 }
 
+/** What an endpoint has to be sent. */
+type Sent = Pick<WebhookMessage, "id" | "webhookId" | "body">;
+
 /** What was recorded of one user for one webhook, in the order of the turns. */
 interface Lane {
   readonly messages: Recorded[];
@@ -30,6 +33,8 @@ interface Lane {
 export function messagesChecker(): Checker {
   const recorded = new Map<string, Recorded>();
   const lanes = new Map<string, Lane>();
+  /** Messages of erasures that have come, which no turn records. */
+  const erasures = new Map<string, Sent>();
   const laneOf = (webhookId: string, userKey: number): Lane => {
     const key = `${webhookId} ${userKey}`;
     const lane = lanes.get(key) ?? { messages: [], over: 0 };
@@ -52,7 +57,10 @@ export function messagesChecker(): Checker {
     onReceipt(receipt, scene) {
       const message = recorded.get(receipt.messageId);
       if (message === undefined) {
-        throw new Error(`message ${receipt.messageId} came, and no turn has recorded it`);
+        const { messageId: id } = receipt;
+        const ofErasure = erasures.get(id) ?? erasureMessage(id, scene);
+        erasures.set(id, ofErasure);
+        return checkSame(ofErasure, receipt, scene);
       }
       checkSame(message, receipt, scene);
       if (!scene.isGone(message.userKey as number)) checkOrder(message, scene, laneOf);
@@ -68,7 +76,27 @@ export function messagesChecker(): Checker {
   };
 }
 
-function checkSame({ id, webhookId, body }: Recorded, receipt: Receipt, { tenants }: Scene): void {
+/** A message that says that somebody was erased: there is one for each webhook and finished job. */
+function erasureMessage(id: string, scene: Scene): Sent {
+  const row = rowOf(id, scene);
+  if (row?.type !== "person.erased" || row.user_key !== null) {
+    throw new Error(`message ${id} came, and no turn has recorded it`);
+  }
+  const { tables } = scene.server;
+  const { data: { jobId } } = JSON.parse(row.body as string) as { data: { jobId: string } };
+  const [job] = tables.list("erasure_jobs", (each) => each.id === jobId);
+  if (job?.status !== "completed") throw new Error(`message ${id} tells of ${jobId}, which is not completed`);
+  const alike = tables.list(
+    "webhook_messages",
+    (other) =>
+      other.type === "person.erased" && other.webhook_id === row.webhook_id &&
+      (other.body as string).includes(jobId),
+  );
+  if (alike.length !== 1) throw new Error(`${row.webhook_id} is told ${alike.length} times of ${jobId}`);
+  return { id, webhookId: row.webhook_id as string, body: row.body as string };
+}
+
+function checkSame({ id, webhookId, body }: Sent, receipt: Receipt, { tenants }: Scene): void {
   const webhook = tenants.flatMap(({ webhooks }) => webhooks).find((each) => each.webhookId === webhookId);
   if (webhook?.url !== receipt.url) throw new Error(`message ${id} for ${webhookId} came to ${receipt.url}`);
   if (body !== receipt.body) throw new Error(`message ${id} came as ${receipt.body}, and was ${body}`);

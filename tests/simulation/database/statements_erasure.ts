@@ -105,7 +105,7 @@ export const ERASURE: readonly Entry[] = [
       completed_at_ms: at as number,
       error_message: message as string | null,
     };
-    tables.update("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null, values);
+    return tables.update("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null, values);
   }),
   read(
     "select * from erasure_jobs where id = $1",

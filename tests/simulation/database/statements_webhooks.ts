@@ -151,14 +151,12 @@ const LOOKS: readonly Entry[] = [
       )
         .slice(0, Number(limit)).map(shown),
   ),
-  read(`${COLUMNS} left join users u on u.key = m.user_key`, (tables, [webhookId, limit]) => {
-    const heads = new Set([...headsIn(tables, webhookId).values()].map(({ id }) => id));
-    return pendingOf(tables, webhookId)
-      .filter(({ id, user_key: key, failures }) =>
-        Number(failures) > 0 && (key === null || heads.has(id as string))
-      )
-      .sort(by("next_attempt_at_ms")).slice(0, Number(limit)).map(shown);
-  }),
+  read(
+    `${COLUMNS} where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0`,
+    (tables, [webhookId, limit]) =>
+      pendingOf(tables, webhookId).filter(({ failures }) => Number(failures) > 0)
+        .sort(by("next_attempt_at_ms")).slice(0, Number(limit)).map(shown),
+  ),
   read(
     `${COLUMNS} where m.id = any`,
     (tables, [ids]) => messagesIn(tables).filter(({ id }) => textsOf(ids).includes(id as string)).map(shown),
@@ -220,9 +218,11 @@ const REMOVALS: readonly Entry[] = [
   ),
   write(
     "delete from webhook_messages where id = any(array( select m.id from webhooks w",
-    (tables, [apps, limit]) => {
+    (tables, [realms, limit]) => {
+      const mine = tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number));
       const removed = tables.list("webhooks", (row) => row.removed === true)
-        .filter(({ appId }) => textsOf(apps).includes(appId as string)).map(({ webhookId }) => webhookId);
+        .filter((row) => mine.some(({ appId, mode }) => appId === row.appId && mode === row.mode))
+        .map(({ webhookId }) => webhookId);
       const isGone = (row: Fields) => removed.includes(row.webhook_id as string);
       return touched(tables.remove("webhook_messages", isGone, Number(limit)));
     },

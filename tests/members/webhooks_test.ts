@@ -1,0 +1,92 @@
+// Messages of webhooks while cells change hands: the owner sends, a customer's server that hangs holds no hand-over up,
+// and what was on its way is sent again by the next owner. On a server only.
+
+import assert from "node:assert/strict";
+import { testServerUrl } from "../support/test_store.ts";
+import { CATALOG, grant, OK, ScriptedTransport, until } from "../webhooks/support.ts";
+import { Members, type TestMember } from "./support.ts";
+
+const ignore = testServerUrl() === null;
+
+/** Two members with an app whose webhook wants to know of credits. */
+async function open() {
+  const transports = new Map<string, ScriptedTransport>();
+  const members = await Members.open({
+    members: 2,
+    transportOf: (name) => {
+      const transport = new ScriptedTransport();
+      transports.set(name, transport);
+      return transport;
+    },
+  });
+  const app = await (members.all[0] as TestMember).newApp(CATALOG);
+  const owner = members.ownerOf(app);
+  const other = members.strangerTo(app);
+  const webhook = { url: "https://hooks.test/", mode: "live", events: ["credits.granted"] };
+  assert.equal((await other.admin("POST", `/apps/${app.appId}/webhooks`, webhook)).status, 200);
+  const [ofOwner, ofOther] = [owner, other].map(({ name }) => transports.get(name)) as [
+    ScriptedTransport,
+    ScriptedTransport,
+  ];
+  const rows = () =>
+    members.store.database.query("select id, status, attempts from webhook_messages order by id");
+  return { members, app, owner, other, ofOwner, ofOther, rows };
+}
+
+for (
+  const [name, lose] of [
+    ["hands its cell over", (members: Members, owner: TestMember) => members.leave(owner)],
+    ["loses its term", (members: Members, owner: TestMember) => members.break(owner)],
+  ] as const
+) {
+  Deno.test({
+    name:
+      `what was on its way when the owner ${name} is ended there, and delivered by whoever owns the cell next`,
+    ignore,
+    fn: async () => {
+      const { members, app, owner, ofOwner, ofOther, rows } = await open();
+      await using _ = members;
+      const ended = Promise.withResolvers<void>();
+      ofOwner.answer = (_, signal) => {
+        signal.addEventListener("abort", () => ended.resolve());
+        return new Promise(() => {});
+      };
+      await grant(app, "u1", "one");
+      await grant(app, "u1", "two");
+      await until(() => ofOwner.attempts.length === 1);
+      ofOwner.answer = () => OK;
+      await lose(members, owner);
+      await ended.promise;
+      await until(async () => (await rows()).every(({ status }) => status === "delivered"));
+      assert.deepEqual((await rows()).map(({ attempts }) => attempts), [1, 1]);
+      const [hanging, ...later] = [...ofOwner.attempts, ...ofOther.attempts];
+      assert.deepEqual(later.map(({ messageId }) => messageId), (await rows()).map(({ id }) => id));
+      assert.deepEqual([hanging?.messageId, hanging?.body], [later[0]?.messageId, later[0]?.body]);
+    },
+  });
+}
+
+Deno.test({
+  name: "an owner that has lost its cell and does not know it writes nothing of an attempt",
+  ignore,
+  fn: async () => {
+    const { members, app, owner, ofOwner, rows } = await open();
+    await using _ = members;
+    const answer = Promise.withResolvers<typeof OK>();
+    ofOwner.answer = () => answer.promise;
+    await grant(app, "u1", "one");
+    await until(() => ofOwner.attempts.length === 1);
+    const { database } = members.store;
+    const cell = owner.serving.registry.apps.get(app.appId)?.cell as number;
+    const setTerm = (term: number) =>
+      database.query("update cells set term = $2::bigint where cell = $1::int", [cell, term]);
+    await setTerm(1_000_000);
+    ofOwner.answer = () => OK;
+    answer.resolve(OK);
+    await until(() => owner.serving.sender.inFlight === 0);
+    assert.deepEqual((await rows()).map(({ status, attempts }) => [status, attempts]), [["pending", 0]]);
+    await setTerm(owner.term);
+    await until(async () => (await rows())[0]?.status === "delivered");
+    assert.equal(ofOwner.attempts.length, 2);
+  },
+});

@@ -1,0 +1,268 @@
+// Streams through the gateway: how they end, how slow readers hold the server back, and what holds do meanwhile.
+
+import assert from "node:assert/strict";
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { chatChunk, eventOf, responseEvents, SAMPLE } from "../support/model_server.ts";
+import { startTestService } from "../support/test_service.ts";
+import { countsOf, MODEL_KEY } from "./compose_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { dataOf } from "./support.ts";
+
+const { service, model, client, baseUrl } = gatewayOfFile();
+
+const MESSAGES = [{ role: "user" as const, content: "Hello" }];
+const CHAT = { model: "mini", messages: MESSAGES, stream: true as const };
+const INPUT = Math.ceil(JSON.stringify(MESSAGES).length / 4);
+
+/** A stream of chunks that goes on until a test says so, and says where it is. */
+function openStream(piece = "four") {
+  const goOn = Promise.withResolvers<void>();
+  const done = Promise.withResolvers<void>();
+  const sent = { chunks: 0, left: Promise.resolve() };
+  const events = async function* () {
+    try {
+      yield eventOf(chatChunk(piece));
+      sent.chunks += 1;
+      await goOn.promise;
+      yield eventOf(chatChunk({}, { choices: [], usage: { prompt_tokens: INPUT, completion_tokens: 10 } }));
+      yield eventOf("[DONE]");
+    } finally {
+      done.resolve();
+    }
+  };
+  model.reply = (request) => {
+    sent.left = request.left;
+    return { events: events() };
+  };
+  return { sent, finish: () => goOn.resolve(), done: done.promise };
+}
+
+Deno.test("a caller who leaves a stream is charged what was streamed, by estimate, and the server is left", async () => {
+  const app = await gatewayApp(service);
+  const { sent, finish } = openStream("four and more");
+  const stream = await client(app).chat.completions.create(CHAT);
+  for await (const chunk of stream) {
+    assert.equal(chunk.choices[0]?.delta.content, "four and more");
+    break;
+  }
+  await sent.left;
+  finish();
+  await until(async () => (await eventsOf(app)).length === 1);
+  const [event] = await eventsOf(app);
+  assert.deepEqual(event.metadata, { model: "mini", estimated: true });
+  assert.equal((await countsOf(app)).lg_tokens, INPUT + Math.ceil("four and more".length / 4));
+});
+
+Deno.test("a server that fails within a stream: charged by estimate, and released where nothing had come", async () => {
+  const rows: [events: string[], tokens: number, status: string][] = [
+    [[], 0, "released"],
+    [[eventOf(chatChunk({ role: "assistant" }))], INPUT, "matched"],
+    [[eventOf(chatChunk("12345"))], INPUT + 2, "matched"],
+  ];
+  for (const [events, tokens, status] of rows) {
+    const app = await gatewayApp(service);
+    model.reply = () => ({
+      // A server that fails ends its connection within a chunk of HTTP.
+      events: events.concat("cut"),
+      cutsOff: true,
+    });
+    const response = await fetch(`${baseUrl()}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${app.secretLive}` },
+      body: JSON.stringify({ ...CHAT, user: "u" }),
+    });
+    await assert.rejects(response.text());
+    await until(async () => (await eventsOf(app)).length === 1);
+    const [event] = await eventsOf(app);
+    assert.equal(event.matchStatus, status);
+    assert.equal((await countsOf(app)).lg_tokens, tokens);
+  }
+});
+
+Deno.test("a stream that ends without a report is charged by estimate", async () => {
+  const app = await gatewayApp(service);
+  model.reply = () => ({ events: [eventOf(chatChunk("12345678")), eventOf("[DONE]")] });
+  for await (const _ of await client(app).chat.completions.create(CHAT));
+  assert.deepEqual((await eventsOf(app))[0].metadata, { model: "mini", estimated: true });
+  assert.equal((await countsOf(app)).lg_tokens, INPUT + 2);
+});
+
+Deno.test("every end of responses has its report; one that failed without any is charged by estimate", async () => {
+  for (
+    const [end, usage, tokens] of [
+      ["response.incomplete", {}, 1500],
+      ["response.failed", {}, 1500],
+      ["response.failed", { usage: null }, 2 + Math.ceil(SAMPLE.join("").length / 4)],
+    ] as const
+  ) {
+    const app = await gatewayApp(service);
+    const sent = [...responseEvents(SAMPLE, end, usage)].join("");
+    model.reply = () => ({ events: [sent] });
+    const response = await fetch(`${baseUrl()}/responses`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${app.secretLive}` },
+      body: JSON.stringify({ model: "mini", input: "Hello", stream: true, user: "u" }),
+    });
+    assert.equal(await response.text(), sent);
+    assert.equal((await countsOf(app)).lg_tokens, tokens);
+  }
+});
+
+Deno.test("events that come in any pieces come out the same, with the report alone left out", async () => {
+  const app = await gatewayApp(service);
+  const events = [
+    ": a comment\r\n\r\n",
+    eventOf(chatChunk("Grüße 👋")),
+    eventOf(chatChunk({}, { choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } })).replaceAll(
+      "\n",
+      "\r\n",
+    ),
+    eventOf(chatChunk("more")),
+    eventOf("[DONE]"),
+  ];
+  const expected = events.filter((_, index) => index !== 2).join("");
+  const bytes = new TextEncoder().encode(events.join(""));
+  for (const size of [1, 2, 3, 7, 64, bytes.length]) {
+    model.reply = () => ({
+      events: Array.from(
+        { length: Math.ceil(bytes.length / size) },
+        (_, index) => bytes.subarray(index * size, (index + 1) * size),
+      ),
+    });
+    const response = await fetch(`${baseUrl()}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${app.secretLive}` },
+      body: JSON.stringify({ ...CHAT, user: "u" }),
+    });
+    assert.equal(await response.text(), expected, `pieces of ${size}`);
+  }
+  assert.equal((await countsOf(app)).lg_tokens, 6 * 7);
+});
+
+Deno.test("parallel streams of one user never pass the quota, also while they are open", async () => {
+  const app = await gatewayApp(service);
+  const answered = Promise.withResolvers<void>();
+  let asked = 0;
+  model.reply = () => {
+    asked += 1;
+    return {
+      events: (async function* () {
+        yield eventOf(chatChunk("x"));
+        await answered.promise;
+        yield eventOf(
+          chatChunk({}, { choices: [], usage: { prompt_tokens: INPUT, completion_tokens: 1_500 } }),
+        );
+        yield eventOf("[DONE]");
+      })(),
+    };
+  };
+  // 10,000 tokens have room for six of them.
+  const calls = Array.from({ length: 30 }, async () => {
+    const stream = await client(app).chat.completions.create({ ...CHAT, max_completion_tokens: 1_500 });
+    for await (const _ of stream);
+  });
+  const settled = Promise.allSettled(calls);
+  const refusals = () => dataOf(app.call("GET", "/refusals")).then(({ refusals: [row] }) => row?.count ?? 0);
+  await until(async () => asked === 6 && await refusals() === 24);
+  assert.equal((await countsOf(app)).lg_tokens, 6 * (INPUT + 1_500));
+  answered.resolve();
+  const results = await settled;
+  assert.equal(results.filter(({ status }) => status === "fulfilled").length, 6);
+  assert.equal((await countsOf(app)).lg_tokens, 6 * (INPUT + 1_500));
+  assert.equal(asked, 6);
+});
+
+Deno.test("the hold of an open stream is prolonged, and its commit is no recharge", async () => {
+  (GATEWAY_LIMITS as { prolongEveryMs: number }).prolongEveryMs = 20;
+  const app = await gatewayApp(service, { ...CATALOG, settings: { reservationTtlSeconds: 60 } });
+  const { finish } = openStream();
+  const { data, response } = await client(app).chat.completions.create(CHAT).withResponse();
+  const id = response.headers.get("x-holdfast-reservation");
+  const expiry = async () => {
+    await service.serving().term.flush();
+    const rows = await service.store.database.query("select * from reservations where id = $1", [id]);
+    return (rows[0] as { expires_at_ms: number }).expires_at_ms;
+  };
+  for (let round = 0; round < 3; round++) {
+    service.clock.advance(50_000);
+    await until(async () => await expiry() === service.clock.now() + 60_000);
+  }
+  assert.ok(((await countsOf(app)).lg_tokens ?? 0) > 1_000);
+  finish();
+  for await (const _ of data);
+  const [row] = await service.store.database.query("select settled_at_ms from reservations where id = $1", [
+    id,
+  ]);
+  assert.ok(row !== undefined);
+  assert.equal((await countsOf(app)).lg_tokens, INPUT + 10);
+  const { deliveries: _, ...events } = { events: await eventsOf(app), deliveries: null };
+  assert.deepEqual(events.events.map(({ matchStatus }) => matchStatus), ["matched"]);
+  (GATEWAY_LIMITS as { prolongEveryMs: number }).prolongEveryMs = 60_000;
+});
+
+Deno.test("a stream outlives the term that it began in and is committed in the next, once", async () => {
+  const app = await gatewayApp(service);
+  const { finish } = openStream();
+  const stream = await client(app).chat.completions.create(CHAT);
+  await service.restart();
+  finish();
+  for await (const _ of stream);
+  await until(async () => (await eventsOf(app)).length === 1);
+  assert.equal((await countsOf(app)).lg_tokens, INPUT + 10);
+});
+
+Deno.test("a reader who takes nothing holds the server back, and gets everything in the end", async () => {
+  const app = await gatewayApp(service);
+  const piece = "x".repeat(16 * 1024);
+  const chunk = eventOf(chatChunk(piece));
+  const pieces = 4_000;
+  let sent = 0;
+  model.reply = () => ({
+    events: (function* () {
+      for (; sent < pieces; sent++) yield chunk;
+      yield eventOf("[DONE]");
+    })(),
+  });
+  const response = await fetch(`${baseUrl()}/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${app.secretLive}` },
+    body: JSON.stringify({ ...CHAT, user: "u" }),
+  });
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  let bytes = (await reader.read()).value?.byteLength ?? 0;
+  let before = -1;
+  // It stands still once the buffers of the connections are full.
+  await until(async () => {
+    const stood = sent === before && sent > 0;
+    before = sent;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return stood && sent === before;
+  });
+  assert.ok(sent < pieces / 2, `${sent} of ${pieces} were sent`);
+  for (let read = await reader.read(); !read.done; read = await reader.read()) bytes += read.value.byteLength;
+  assert.equal(bytes, pieces * chunk.length + eventOf("[DONE]").length);
+});
+
+Deno.test("a stop ends open streams and charges them by estimate before the term ends", async () => {
+  const modelServer = { apiKey: MODEL_KEY, baseUrl: model.baseUrl };
+  const other = await startTestService(undefined, { modelServer });
+  const app = await gatewayApp(other);
+  openStream();
+  const request = new Request("http://service.test/openai/v1/chat/completions", {
+    method: "POST",
+    headers: { authorization: `Bearer ${app.secretLive}` },
+    body: JSON.stringify({ ...CHAT, user: "u" }),
+  });
+  const response = await other.http.fetch(request);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  await other.service.stop();
+  await assert.rejects(async () => {
+    while (!(await reader.read()).done);
+  });
+  const rows = await other.store.database.query("select * from events");
+  assert.deepEqual(rows.map(({ metadata }) => JSON.parse(metadata as string)), [
+    { model: "mini", estimated: true },
+  ]);
+  await other.close();
+});
