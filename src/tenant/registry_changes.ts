@@ -74,7 +74,7 @@ export class RegistryChanges {
    * Makes a change and puts it in force in every member.
    *
    * @param cell of the workspace that it is about, which this member owns; null for none
-   * @param decide sees the registry as it is now, and answers null where there is nothing to change
+   * @param decide sees the registry as it is now; where it answers no rows there is no new version
    * @throws Unconfirmed when some member does not confirm in time
    */
   async change<T>(
@@ -87,6 +87,8 @@ export class RegistryChanges {
       if (cell !== null) await holdCell(session, term, cell);
       if (before > registry.version) registry.admit(await readRegistry(session, registry.version), before);
       const { rows, answer } = await decide(session);
+      const isChanged = Object.values(rows).some((each) => each.length > 0);
+      if (!isChanged) return { rows, answer, version: before };
       await saveRegistry(session, rows, before + 1, clock.now());
       return { rows, answer, version: before + 1 };
     });

@@ -16,6 +16,11 @@ interface Standing {
 /** Does a turn, and fires what it brings about. */
 export function inTurn<T>(world: World, at: number, act: () => T): T {
   world.messages.nextTurn();
+  return withAlerts(world, at, act);
+}
+
+/** Does something, and fires what it brings about. */
+export function withAlerts<T>(world: World, at: number, act: () => T): T {
   const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
   const result = act();
   for (const user of world.users.values()) fire(world, user, before.get(user), at);

@@ -3,7 +3,7 @@
 // Everything due is settled one at a time, in the order of its due time and AT its due time.
 // (interface.md: States; decisions.md 4: Primary.)
 
-import { inTurn } from "./alerts.ts";
+import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { pairGroups } from "./rules.ts";
@@ -13,10 +13,13 @@ import { creditsData, giveBack } from "./wallet.ts";
 /** Settles everything that is due at `now` or before. */
 export function settle(world: World, now: number): void {
   world.isSettling = true;
-  for (;;) {
+  for (let last = -Infinity;;) {
     const next = nextDue(world);
     if (!next || next.at > now) break;
-    inTurn(world, next.at, next.settle);
+    // Messages of what falls due at one moment have no order of their own.
+    if (next.at > last) world.messages.nextTurn();
+    last = next.at;
+    withAlerts(world, next.at, next.settle);
   }
   world.isSettling = false;
 }

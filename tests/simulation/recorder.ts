@@ -128,7 +128,9 @@ export class Recorder {
     const isAsking = ({ call: { request: { op, input }, tenant }, turns, reply }: Attempt) =>
       op === "alias" && input["from"] === from?.id && tenant.realm === from?.realm &&
       turns.at(-1)?.process === this.#time.current && (reply === null || !isFinal(reply));
-    const attempt = [...this.attempts.values()].findLast(isAsking);
+    // An earlier sending may have looked at the clock and lost its merge since.
+    const lookedAt = ({ turns }: Attempt) => turns.at(-1)?.order ?? 0;
+    const [attempt] = [...this.attempts.values()].filter(isAsking).sort((a, b) => lookedAt(b) - lookedAt(a));
     if (attempt === undefined) throw new Error("A merge that nobody asked for");
     return attempt;
   }

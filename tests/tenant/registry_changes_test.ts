@@ -117,6 +117,10 @@ Deno.test("a change that its decision refuses changes nothing and makes no versi
     const { registry, changes } = confirming(database, 1);
     const refusal = new Error("refused");
     await assert.rejects(changes.change(null, () => Promise.reject(refusal)), refusal);
+    assert.equal(
+      await changes.change(null, () => ({ rows: { workspaces: [] }, answer: "refused" })),
+      "refused",
+    );
     await changes.catchUp();
     assert.equal(registry.version, 0);
   }));
