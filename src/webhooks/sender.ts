@@ -145,7 +145,11 @@ export class Sender {
     const now = performance.now();
     if (now - this.#countedAt >= SENDER_LIMITS.countEveryMs) {
       this.#countedAt = now;
-      this.#readBacklog().then((backlog) => this.#backlog = backlog, () => {});
+      this.#readBacklog().then((backlog) => this.#backlog = backlog, (error) => {
+        if (!this.#isClosed) {
+          log("warn", "What waits for webhooks was not counted", { error: messageOf(error) });
+        }
+      });
     }
     return this.#backlog;
   }

@@ -2,10 +2,14 @@
 // survives a restart.
 
 import assert from "node:assert/strict";
+import { SENDER_LIMITS } from "../../src/process/limits.ts";
 import { BROKEN, grant, OK, ScriptedTransport, startSending, until } from "./support.ts";
 import type { AttemptResult } from "../../src/webhooks/transport.ts";
 
 const MINUTE = 60_000;
+
+// Counts are made whenever somebody asks.
+Object.assign(SENDER_LIMITS, { countEveryMs: 0 });
 
 Deno.test("what a turn records is sent soon, once, and is then delivered", async () => {
   const transport = new ScriptedTransport();
@@ -213,6 +217,26 @@ Deno.test("a message that was given up is delivered when somebody asks for it", 
   await sending.store.database.query("update webhook_messages set status = 'failed'");
   await sending.serving().sender.attemptNow(message?.id as string);
   assert.equal((await sending.messages())[0]?.status, "delivered");
+  await sending.close();
+});
+
+Deno.test("what waits is counted with its age, and nothing of it once it is delivered", async () => {
+  const transport = new ScriptedTransport();
+  transport.answer = () => BROKEN;
+  const sending = await startSending(transport);
+  await sending.put("whk_1", { events: ["credits.*"] });
+  await sending.put("whk_2", { events: ["credits.*"] });
+  await grant(sending.app, "u1", "one");
+  await until(async () => (await sending.messages()).every(({ attempts }) => attempts === 1));
+  sending.clock.advance(4_000);
+  const counted = () => sending.serving().sender.backlog;
+  await until(() => counted()?.oldestSeconds === 4);
+  assert.deepEqual(counted(), { pending: 2, oldestSeconds: 4 });
+  transport.answer = () => OK;
+  sending.clock.advance(4_000);
+  sending.serving().sender.wake();
+  await until(() => counted()?.pending === 0);
+  assert.deepEqual(counted(), { pending: 0, oldestSeconds: 0 });
   await sending.close();
 });
 

@@ -250,7 +250,7 @@ export function readBacklogs(
     `select w.id as "webhookId",
        (select count(*)::int from (
           select 1 from webhook_messages m where m.webhook_id = w.id and m.status = 'pending' limit $2::int
-        ) as some) as pending,
+        ) as counted) as pending,
        (select m.created_at_ms from webhook_messages m
         where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1) as "oldestAt"
      from unnest($1::text::text[]) as w(id)`,
