@@ -130,6 +130,8 @@ Deno.test({
     try {
       await makeProject(folder, recipes);
       await test.step("they compile", () => compile(folder, [...recipes.keys()]));
+      // The compiler holds the thread for seconds, in which the service may have lost its term.
+      await service.service.ready();
       for (const [name, { run: program, prints, charges }] of Object.entries(RECIPES)) {
         await test.step(name, async () => {
           const app = await service.newApp();

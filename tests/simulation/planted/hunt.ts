@@ -18,7 +18,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a version of the registry is confirmed before it is in force": 78,
   "calls that wait at a door are forgotten at a hand-over": 7,
   "calls that wait at a door run here although the cell has gone": 7,
-  "a member's cells are served while it may still answer": 103,
+  "a member's cells are served while it may still answer": 1051,
   "a user is loaded by key alone": 7,
 };
 
