@@ -296,7 +296,7 @@ async function showPreview<Subject>(
             >
               {preview.verb}
             </button>
-            {asks ? <button type="submit" name="step" value="form" formnovalidate>Change it</button> : null}
+            {asks ? <button type="submit" name="step" value="form" formnovalidate>Back</button> : null}
             <a class="button" href={back}>Cancel</a>
           </div>
         </form>

@@ -180,7 +180,7 @@ function Acts(
             {link("grant", "Grant credits")}
             {link("plan", "Change plan")}
             {user.subscription === null ? null : link("limits", "Custom limits")}
-            {user.subscription === null ? null : link("cancel", "Cancel")}
+            {user.subscription === null ? null : link("cancel", "Cancel plan")}
             <details class="menu">
               <summary class="button">More</summary>
               <div class="items">
