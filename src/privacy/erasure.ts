@@ -180,16 +180,20 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
  * once.
  */
 async function complete({ inCell, ids, sender }: ErasureWorld, realm: Realm, jobId: string): Promise<void> {
-  const messages = await inCell(realm.cell, async (session) => {
-    const now = realm.now();
-    const { outbox } = realm;
-    if (!await finishJob(session, jobId, now, null) || outbox === null) return [];
-    const message: Message = { type: "person.erased", at: now, data: { jobId } };
-    const recorded = addressed([message], outbox, { userKey: null, realm: realm.realm, now }, ids);
-    await insertMessages(session, recorded);
-    return recorded;
-  });
-  sender.note(messages);
+  let messages: readonly WebhookMessage[] = [];
+  try {
+    await inCell(realm.cell, async (session) => {
+      const now = realm.now();
+      const { outbox } = realm;
+      if (!await finishJob(session, jobId, now, null) || outbox === null) return;
+      const message: Message = { type: "person.erased", at: now, data: { jobId } };
+      messages = addressed([message], outbox, { userKey: null, realm: realm.realm, now }, ids);
+      await insertMessages(session, messages);
+    });
+  } finally {
+    // Also where the answer of the commit was lost: they may be there.
+    sender.note(messages);
+  }
 }
 
 /** Removes rows in steps, since there may be many, until a step finds none. */

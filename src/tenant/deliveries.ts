@@ -29,6 +29,8 @@ export interface DeliveriesWorld {
   readonly sender: {
     /** One attempt at once, outside of the user's order; resolves when its outcome is in the table. */
     attemptNow(messageId: string): Promise<void>;
+    /** Takes messages that may be in the table by now. */
+    note(messages: readonly WebhookMessage[]): void;
   };
 }
 
@@ -61,7 +63,13 @@ export async function ping(world: DeliveriesWorld, app: App, webhook: Webhook): 
     return refused(refusal("invalid_request", "The webhook is disabled: enable it before a ping"));
   }
   const message = pingFor(app, webhook, world.ids);
-  await world.inCell(app.cell, (session) => insertMessages(session, [message]));
+  try {
+    await world.inCell(app.cell, (session) => insertMessages(session, [message]));
+  } catch (error) {
+    // Where the answer of the commit was lost it is there, and nobody else would send it.
+    world.sender.note([message]);
+    throw error;
+  }
   // Its outcome is in the message, whoever asks for it.
   void world.sender.attemptNow(message.id).catch(() => {});
   return answered(message.id);
