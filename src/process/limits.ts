@@ -370,8 +370,10 @@ export const SENDER_LIMITS = {
   answerMs: 15_000,
   /** How much of an answer is read. */
   answerBytesMax: 16 * 1024,
-  /** Connections kept to one address while nothing is sent. */
+  /** Connections kept to one address while nothing is sent ... */
   idleConnectionsMax: 8,
+  /** ... for this long. */
+  idleConnectionMs: 30_000,
   /** Messages on their way to one webhook. */
   inFlightMax: 8,
   /** Messages on their way to all of them; above this each webhook may still have one. */

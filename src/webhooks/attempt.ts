@@ -51,7 +51,8 @@ export class Caller {
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
     const { ca } = surroundings;
-    const options = { keepAlive: true, maxFreeSockets: SENDER_LIMITS.idleConnectionsMax };
+    const { idleConnectionsMax: maxFreeSockets, idleConnectionMs: timeout } = SENDER_LIMITS;
+    const options = { keepAlive: true, maxFreeSockets, timeout };
     this.#http = new HttpAgent(options);
     this.#https = new HttpsAgent(ca === undefined ? options : { ...options, ca });
   }

@@ -105,7 +105,7 @@ export class Sender {
     } else known.isDisabled = disabled;
   }
 
-  /** Takes cells that came here, before or after their doors open. */
+  /** Takes cells that came here. */
   taken(cells: readonly number[]): void {
     const mine = new Set(cells);
     for (const { cell, webhooks } of this.#world.registry.apps.values()) {

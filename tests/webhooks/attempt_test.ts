@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Webhook } from "npm:standardwebhooks@1.1.1";
+import { SENDER_LIMITS } from "../../src/process/limits.ts";
 import { Caller, realSurroundings, type Surroundings } from "../../src/webhooks/attempt.ts";
 import type { Attempt, AttemptResult } from "../../src/webhooks/transport.ts";
 import { CERTIFICATE, PRIVATE_KEY } from "./certificate.ts";
@@ -205,6 +206,21 @@ Deno.test("a kept connection that the endpoint closes under an attempt is no fau
     assert.deepEqual(await caller.attempt(attemptAt(server.url), NEVER), { status: 200, fault: null });
     assert.equal(connections, times);
   }
+  caller.close();
+});
+
+Deno.test("a connection on which nothing is sent for long is closed", async () => {
+  const closed = Promise.withResolvers<number | null>();
+  await using server = rawReceiver(async (connection) => {
+    await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    closed.resolve(await connection.read(new Uint8Array(4096)));
+  });
+  const { idleConnectionMs } = SENDER_LIMITS;
+  Object.assign(SENDER_LIMITS, { idleConnectionMs: 20 });
+  const caller = new Caller(realSurroundings(true));
+  Object.assign(SENDER_LIMITS, { idleConnectionMs });
+  assert.deepEqual(await caller.attempt(attemptAt(server.url), NEVER), { status: 200, fault: null });
+  assert.equal(await closed.promise, null);
   caller.close();
 });
 
