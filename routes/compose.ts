@@ -22,7 +22,11 @@ const vars = z.custom<Record<string, unknown>>(
   "must be an object",
 ).transform((members) =>
   new Map(Object.entries(members).map(([name, value]) => [name, JSON.stringify(value)]))
-).register(SHOWN_AS, { type: "object", description: "A value for each place of the prompt" });
+).register(SHOWN_AS, {
+  type: "object",
+  additionalProperties: true,
+  description: "A value for each place of the prompt",
+});
 
 /** `POST /v1/compose`: a generation of a compose type. */
 const generate = endpoint({

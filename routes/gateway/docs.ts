@@ -15,7 +15,10 @@ const error = z.strictObject({
       `The reason why a reserve is not allowed, or one of ${REFUSAL_CODES.join(", ")}`,
     ),
   }),
-}).describe("What the model server refuses comes as it answered it; its 401 and 403 become a 502.");
+}).meta({
+  id: "GatewayError",
+  description: "What the model server refuses comes as it answered it; its 401 and 403 become a 502.",
+});
 
 const answer = z.looseObject({}).describe("What the model server answered");
 

@@ -13,10 +13,29 @@ export class SchemaWriter {
   /** A schema as a caller sees it: what may be sent, or what is answered. */
   write(schema: z.ZodType): JsonSchema {
     const { $defs, ...written } = convert(schema);
-    const named = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-    for (const [name, record] of Object.entries($defs)) this.components[name] = withRefs(record, named);
-    return withRefs(written, named);
+    for (const [name, record] of Object.entries($defs)) this.components[name] = withRefs(record, refToRecord);
+    return withRefs(written, refToRecord);
   }
+
+  /**
+   * Makes an object with members a record of this name, and answers the reference to it: generators of clients name
+   * their classes by it. Any other schema is answered as it is.
+   */
+  named(name: string, schema: JsonSchema): JsonSchema {
+    if (Object.keys((schema.properties ?? {}) as JsonSchema).length === 0) return schema;
+    if (this.components[name] !== undefined) throw new Error(`Two records are named ${name}`);
+    this.components[name] = schema;
+    return refToRecord(name);
+  }
+}
+
+/** A name of ours as records are named: "reserve" is Reserve, "user.merged" is UserMerged. */
+export function recordName(name: string): string {
+  return name.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function refToRecord(name: string): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
 }
 
 /** A schema that stands alone: the records that it refers to are written out in it. */
@@ -45,6 +64,8 @@ function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
   }
   // Unknown members are ignored, and members may be added to answers: no object is closed.
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  // A time has its format. The pattern beside it says the same, and generators of clients stumble over it.
+  if (jsonSchema.format === "date-time" || jsonSchema.format === "date") delete jsonSchema.pattern;
   // A record of texts needs no schema of its names, and a whole number no bound where JSON loses precision.
   delete jsonSchema.propertyNames;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

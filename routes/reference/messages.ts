@@ -3,7 +3,7 @@
 
 import { MESSAGE_TYPES } from "../../src/domain/messages/message.ts";
 import { messageBody, MESSAGES } from "../schemas/webhooks.ts";
-import type { JsonSchema, SchemaWriter } from "./json_schema.ts";
+import { type JsonSchema, recordName, type SchemaWriter } from "./json_schema.ts";
 
 const HEADERS: readonly (readonly [name: string, description: string])[] = [
   ["webhook-id", "The message's id, the same at every attempt: drop what you have handled before"],
@@ -42,7 +42,11 @@ export function messageItems(writer: SchemaWriter): Record<string, JsonSchema> {
       })),
       requestBody: {
         required: true,
-        content: { "application/json": { schema: writer.write(messageBody(type)) } },
+        content: {
+          "application/json": {
+            schema: writer.named(`${recordName(type)}Message`, writer.write(messageBody(type))),
+          },
+        },
       },
       responses: RESPONSES,
       security: [],

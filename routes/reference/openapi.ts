@@ -12,7 +12,7 @@ import { type EndpointDoc, TAGS } from "./doc.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { messageItems } from "./messages.ts";
-import { type JsonSchema, SchemaWriter, withoutNull } from "./json_schema.ts";
+import { type JsonSchema, recordName, SchemaWriter, withoutNull } from "./json_schema.ts";
 import type { ForeignCall, Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
@@ -144,7 +144,7 @@ function operationObject(writer: SchemaWriter, shown: Shown): JsonSchema {
     required: true,
     content: {
       "application/json": {
-        schema: body,
+        schema: writer.named(`${recordName(doc.id)}Request`, body),
         ...example?.body === undefined ? {} : { examples: { example: { value: example.body } } },
       },
     },
@@ -170,13 +170,15 @@ function parametersOf({ path, doc, parameters, isKeyed, foreign }: Shown): JsonS
   const own = Object.entries(properties).map(([name, member]) => {
     const isPath = path.includes(`:${name}`);
     const { description, ...schema } = withoutNull(member);
+    const shown = example[name];
     return {
       name,
       in: isPath ? "path" : "query",
       required: isPath || required.includes(name),
       ...description === undefined ? {} : { description },
       schema,
-      ...example[name] === undefined ? {} : { example: example[name] },
+      // The address has the digits of a number.
+      ...shown === undefined ? {} : { example: schema.type === "integer" ? Number(shown) : shown },
     };
   });
   const keyed = isKeyed ? [refTo("parameters", "IdempotencyKey")] : [];
@@ -191,12 +193,16 @@ function parametersOf({ path, doc, parameters, isKeyed, foreign }: Shown): JsonS
 }
 
 function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Shown): JsonSchema {
-  const data = writer.write(doc.answer as z.ZodType);
-  const schema = rawType !== null ? data : {
-    type: "object",
-    properties: { ok: { type: "boolean", const: true }, data },
-    required: ["ok", "data"],
-  };
+  const name = `${recordName(doc.id)}Response`;
+  const answer = writer.write(doc.answer as z.ZodType);
+  const schema = writer.named(
+    name,
+    rawType !== null ? answer : {
+      type: "object",
+      properties: { ok: { type: "boolean", const: true }, data: writer.named(`${name}Data`, answer) },
+      required: ["ok", "data"],
+    },
+  );
   const example = examplesOf(doc.id).success;
   return {
     description: doc.summary,

@@ -68,12 +68,12 @@ export const trackAnswer = z.strictObject({
 export const trackBatchAnswer = z.strictObject({
   results: z.array(
     z.union([
-      z.strictObject({ ok: z.literal(true), data: trackAnswer }),
+      z.strictObject({ ok: z.literal(true), data: trackAnswer }).meta({ id: "TrackedEvent" }),
       z.strictObject({
         ok: z.literal(false),
         error: z.strictObject({ code: z.string(), message: z.string(), details: z.unknown().optional() })
           .describe("What the event alone would have been refused with"),
-      }),
+      }).meta({ id: "RefusedEvent" }),
     ]),
   ).describe("In the order of the events: what `POST /v1/track` would have answered to each"),
 });
@@ -278,7 +278,7 @@ export const aliasBatchAnswer = z.strictObject({
       ok: z.literal(true),
       report: aliasReport,
       billableOperations: rowCount,
-    }),
+    }).meta({ id: "MergedPair" }),
     z.strictObject({
       from: asSent,
       to: asSent,
@@ -297,7 +297,7 @@ export const aliasBatchAnswer = z.strictObject({
         message: z.string(),
       }),
       billableOperations: z.literal(0),
-    }),
+    }).meta({ id: "RefusedPair" }),
   ])).describe("In the order of the pairs"),
   billableOperations: rowCount,
 });
@@ -320,13 +320,13 @@ export const composeAnswer = z.union([
       costCents: z.number(),
       eventId: z.string(),
     }),
-  }),
+  }).meta({ id: "Generated" }),
   z.strictObject({
     status: z.literal("opted_out"),
     generationId: z.null(),
     output: z.null(),
     usage: z.null(),
-  }),
+  }).meta({ id: "OptedOut" }),
 ]);
 
 export const eventsAnswer = z.strictObject({

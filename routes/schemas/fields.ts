@@ -118,6 +118,7 @@ export const metadata = z.custom<Record<string, unknown>>(
   return { text: text ?? "{}", members };
 }).register(SHOWN_AS, {
   type: "object",
+  additionalProperties: true,
   description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
 });
 

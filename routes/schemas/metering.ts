@@ -55,6 +55,7 @@ export const trackBatchInput = z.object({
   events: z.array(
     z.unknown().meta({
       type: "object",
+      additionalProperties: true,
       description: "A body of `POST /v1/track`, with an `idempotencyKey` of 1 to 200 characters if you like.",
     }),
   ).min(1).max(REQUEST_LIMITS.batchEventsMax).describe("1 to 500 events."),

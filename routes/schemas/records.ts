@@ -111,15 +111,18 @@ const listedEvent = {
 /** An event as the feed lists it. */
 export const event = z.strictObject(listedEvent).meta({ id: "Event" });
 
+/** Amounts of limit groups and of credit balances. */
+export const amounts = z.array(z.union([
+  z.strictObject({ groupId: z.string(), unit, amount: z.number() }).meta({ id: "GroupAmount" }),
+  z.strictObject({ balanceId: z.string(), unit, amount: z.number() }).meta({ id: "BalanceAmount" }),
+]));
+
 /** An event with its details. */
 export const eventDetail = z.strictObject({
   ...listedEvent,
   metadata: z.record(z.string(), z.unknown()).nullable(),
   matchedGroupIds: z.array(z.string()),
-  amounts: z.array(z.union([
-    z.strictObject({ groupId: z.string(), unit, amount: z.number() }),
-    z.strictObject({ balanceId: z.string(), unit, amount: z.number() }),
-  ])).describe("What was charged: to limit groups, and to the credit balances that paid"),
+  amounts: amounts.describe("What was charged: to limit groups, and to the credit balances that paid"),
   prompt: z.string().nullable(),
   response: z.string().nullable(),
   errorCode: z.string().nullable(),

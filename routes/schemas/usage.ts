@@ -69,6 +69,7 @@ export const providerUsage = object.transform((sent, context): Usage => {
   return NO_USAGE;
 }).register(SHOWN_AS, {
   type: "object",
+  additionalProperties: true,
   description: "The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini " +
     "(usageMetadata) as it came, in place of usage",
 });

@@ -1,7 +1,7 @@
 // Answers of the admin lists of users, their holds, and of ids that are looked up, as schemas. beyond.md, section 8.
 
 import { z } from "zod";
-import { time, unit } from "./records.ts";
+import { amounts, time } from "./records.ts";
 
 export const usersAnswer = z.strictObject({
   users: z.array(z.strictObject({
@@ -12,17 +12,12 @@ export const usersAnswer = z.strictObject({
   nextCursor: z.string().nullable(),
 });
 
-const amounts = z.array(z.union([
-  z.strictObject({ groupId: z.string(), unit, amount: z.number() }),
-  z.strictObject({ balanceId: z.string(), unit, amount: z.number() }),
-])).describe("What is held of limit groups, and of credit balances");
-
 export const holdsAnswer = z.strictObject({
   holds: z.array(z.strictObject({
     reservationId: z.string(),
     event: z.string(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
-    amounts,
+    amounts: amounts.describe("What is held of limit groups, and of credit balances"),
     createdAt: time,
     expiresAt: time,
   })).describe("Newest first, at most 200"),

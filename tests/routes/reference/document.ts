@@ -1,6 +1,7 @@
 // The OpenAPI document as a reader gets it, and validators of the schemas in it.
 
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import Ajv04 from "npm:ajv-draft-04@1.0.0";
 import formats from "npm:ajv-formats@3.0.1";
 import { SURFACE } from "../../../routes/app.ts";
 import recorded from "../../../routes/reference/examples.json" with { type: "json" };
@@ -32,8 +33,36 @@ export function* operationObjects(): Iterable<{ path: string; method: string; op
   }
 }
 
+/** The members of the body that a POST to a path takes, by their names. */
+// deno-lint-ignore no-explicit-any -- any schema of the document
+export function bodyMembers(path: string): Record<string, any> {
+  const { schema } = document.paths[path].post.requestBody.content["application/json"];
+  return document.components.schemas[schema.$ref.split("/").at(-1)].properties;
+}
+
 /** The validator of the schema at a place of the document, of JSON or of whatever else stands there. */
 export function validatorAt(...place: string[]): ValidateFunction {
+  return compileAt(ajv, document, place);
+}
+
+/** The same for a document in the form of OpenAPI 3.0, whose schemas are those of an older draft. */
+export function validatorsOf30(form: unknown): (...place: string[]) => ValidateFunction {
+  // deno-lint-ignore no-explicit-any -- the package's types name no callable default
+  const ajv = new (Ajv04 as any)({ strict: false, allErrors: true });
+  // deno-lint-ignore no-explicit-any -- the package's types name no callable default
+  (formats as any)(ajv);
+  // Generators take null beside a reference; the validator wants it said in words of its own.
+  const plain = JSON.parse(JSON.stringify(form), (_, value) => {
+    return value?.nullable === true && value.allOf !== undefined
+      ? { anyOf: [{ enum: [null] }, ...value.allOf] }
+      : value;
+  });
+  ajv.addSchema(plain, "document");
+  return (...place) => compileAt(ajv, plain, place);
+}
+
+// deno-lint-ignore no-explicit-any -- any part of the document
+function compileAt(ajv: Ajv2020, document: any, place: readonly string[]): ValidateFunction {
   // deno-lint-ignore no-explicit-any -- any part of the document
   const { content } = place.reduce((part: any, step) => part[step], document);
   const steps = [...place, "content", Object.keys(content)[0] as string, "schema"];

@@ -2,16 +2,26 @@
 // calls and answers of a tour through every operation.
 
 import assert from "node:assert/strict";
+import type { ValidateFunction } from "ajv/dist/2020.js";
 import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
 import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/messages/message.ts";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
 import { makeApp, SURFACE } from "../../../routes/app.ts";
 import { STATUS } from "../../../routes/errors.ts";
+import { toOpenApi30 } from "../../../routes/reference/openapi_3_0.ts";
 import { TOOL_SERVER_PATH } from "../../../routes/mcp.ts";
 import { Counts } from "../../../src/observability/counts.ts";
 import type { Service } from "../../../src/service/service.ts";
 import { DOCUMENTED } from "../../support/documented.ts";
-import { ajv, document, examples, operationObjects, validatorAt } from "./document.ts";
+import {
+  ajv,
+  bodyMembers,
+  document,
+  examples,
+  operationObjects,
+  validatorAt,
+  validatorsOf30,
+} from "./document.ts";
 import { makeTour } from "./tour.ts";
 
 Deno.test("the document is valid OpenAPI 3.1", async () => {
@@ -62,7 +72,9 @@ Deno.test("every operation has a name of its own, every error code and every key
   const all = [...operationObjects()];
   const names = all.map(({ operation }) => operation.operationId);
   assert.equal(new Set(names).size, names.length);
-  const text = all.map(({ operation }) => JSON.stringify(operation.responses)).join();
+  // The record of errors lists every code; what counts are the answers and their own records.
+  const { Error: _, ...records } = document.components.schemas;
+  const text = JSON.stringify([all.map(({ operation }) => operation.responses), records]);
   // A path of an operation answers the operation; another method of it is none.
   const codes = REFUSAL_CODES.filter((code) => code !== "method_not_allowed");
   assert.deepEqual(codes.filter((code) => !text.includes(`"${code}"`)), []);
@@ -84,6 +96,34 @@ Deno.test("every operation that answers JSON has an example", () => {
 });
 
 Deno.test("calls and answers of the tour match the schemas of the document", () => {
+  checkTour(validatorAt);
+});
+
+Deno.test("the form of 3.0 is valid OpenAPI 3.0, and calls and answers of the tour match it too", async () => {
+  const form = JSON.parse(JSON.stringify(toOpenApi30(document)));
+  const { errors = [], valid } = await new Validator().validate(structuredClone(form));
+  assert.deepEqual(errors, []);
+  assert.equal(valid, true);
+  assert.match(form.openapi, /^3\.0\./);
+  checkTour(validatorsOf30(form));
+});
+
+Deno.test("a client that checks answers against the form of 3.0 takes a value that a later version adds", () => {
+  const validate = validatorsOf30(toOpenApi30(document))(
+    "paths",
+    "/api/v1/reserve",
+    "post",
+    "responses",
+    "200",
+  );
+  const answer = (reasons: unknown[]) => ({ ok: true, data: { allowed: false, matched: true, reasons } });
+  const takes = (value: unknown): boolean => validate(value);
+  assert.ok(takes(answer(["a_new_reason"])));
+  assert.equal(takes(answer([7])), false);
+});
+
+/** Holds every call and every answer that the tour recorded against the schema at its place. */
+function checkTour(validatorAt: (...place: string[]) => ValidateFunction): void {
   for (const { path, method, operation } of operationObjects()) {
     const { success, refusals = {} } = examples[operation.operationId] ?? {};
     const check = (value: unknown, ...place: string[]) => {
@@ -96,7 +136,7 @@ Deno.test("calls and answers of the tour match the schemas of the document", () 
       check(refusal, "responses", String(STATUS[code as RefusalCode]));
     }
   }
-});
+}
 
 const CREDITS: MessageData["credits.low"] = {
   userId: "u",
@@ -191,8 +231,8 @@ const BEYOND_SCHEMAS = new Set([
 Deno.test("a member that is told as a slip is no member of the document", () => {
   for (const { slips, doc, path } of SURFACE.endpoints) {
     if (slips === undefined) continue;
-    const { schema } = document.paths[`/api${path}`].post.requestBody.content["application/json"];
-    const shown = [...Object.keys(schema.properties), ...Object.keys(schema.properties.options.properties)];
+    const members = bodyMembers(`/api${path}`);
+    const shown = [...Object.keys(members), ...Object.keys(members.options.properties)];
     assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], doc.id);
   }
 });
@@ -204,8 +244,7 @@ Deno.test("the document takes and refuses the bodies that the service takes and 
     const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
     const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
-    const shown = document.paths[`/api${path}`].post.requestBody.content["application/json"];
-    for (const name of Object.keys(shown.schema.properties)) {
+    for (const name of Object.keys(bodyMembers(`/api${path}`))) {
       if (name === "options" || BEYOND_SCHEMAS.has(name)) continue;
       for (const value of [undefined, ...VALUES]) {
         const changed: Record<string, unknown> = { ...body, [name]: value };
