@@ -195,7 +195,7 @@ async function wholeAnswer(
     pieces.push(value);
     length += value.byteLength;
   }
-  const tail = new TailReader(joined(pieces, length));
+  const tail = new TailReader(joined(pieces, length), shape !== "none");
   call.progress = tail;
   return bodyOf(new MeteredBody(call, reader, tail, onFirst));
 }
@@ -226,25 +226,34 @@ class TailReader implements PieceReader, Progress {
   readonly text = "";
   textBytes = 0;
   report: unknown = undefined;
+  readonly #isText: boolean;
   #begin: Uint8Array | null;
   #tail: Uint8Array;
 
-  /** @param begin what has come already */
-  constructor(begin: Uint8Array) {
+  /**
+   * @param begin what has come already
+   * @param isText whether its bytes stand for text; an embedding has none
+   */
+  constructor(begin: Uint8Array, isText: boolean) {
+    this.#isText = isText;
     this.#begin = begin;
     this.#tail = tailOf(begin, new Uint8Array(), GATEWAY_LIMITS.tailBytes);
-    this.textBytes = begin.byteLength;
+    this.#count(begin);
   }
 
   take(piece: Uint8Array): readonly Uint8Array[] {
     this.#tail = tailOf(this.#tail, piece, GATEWAY_LIMITS.tailBytes);
-    this.textBytes += piece.byteLength;
+    this.#count(piece);
     return [this.#taken(), piece];
   }
 
   rest(): Uint8Array {
     this.report = reportInTail(this.#tail);
     return this.#taken();
+  }
+
+  #count({ byteLength }: Uint8Array): void {
+    if (this.#isText) this.textBytes += byteLength;
   }
 
   #taken(): Uint8Array {

@@ -34,6 +34,7 @@ export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
 export function textOfEvent(shape: AnswerShape, event: unknown): string {
   const { choices, type, delta } = looseOf(event);
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).delta)).join("");
+  if (shape === "none") return "";
   return typeof type === "string" && type.endsWith(".delta") ? textOf(delta) : "";
 }
 

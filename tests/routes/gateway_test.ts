@@ -121,21 +121,24 @@ Deno.test("embeddings hold their input alone and are metered by their report", a
   await client(app).embeddings.create({ model: "mini", input: tokens.slice(1) });
 });
 
-Deno.test("an answer too long to be kept passes through, and its report at the end counts", async () => {
-  const app = await gatewayApp(service);
+Deno.test("an answer too long to be kept passes through; its report at the end counts, or the input alone", async () => {
   const embedding = Array.from({ length: 200_000 }, (_, index) => index / 7);
-  const answer = {
-    object: "list",
-    data: [{ object: "embedding", index: 0, embedding }],
-    model: "mini",
-    usage: { prompt_tokens: 7, total_tokens: 7 },
-  };
-  assert.ok(JSON.stringify(answer).length > 2 * 1024 * 1024);
-  model.reply = () => ({ answer });
-  const body = JSON.stringify({ model: "mini", input: "x", user: "u" });
-  const response = await post(app.secretLive, body, "/embeddings");
-  assert.deepEqual(await response.json(), answer);
-  assert.equal((await countsOf(app)).lg_tokens, 7);
+  const data = [{ object: "embedding", index: 0, embedding }];
+  const rows: [usage: object, tokens: number, metadata: object][] = [
+    [{ usage: { prompt_tokens: 7, total_tokens: 7 } }, 7, { model: "mini" }],
+    [{}, 1, { model: "mini", estimated: true }],
+  ];
+  for (const [usage, tokens, metadata] of rows) {
+    const app = await gatewayApp(service);
+    const answer = { object: "list", data, model: "mini", ...usage };
+    assert.ok(JSON.stringify(answer).length > 2 * 1024 * 1024);
+    model.reply = () => ({ answer });
+    const body = JSON.stringify({ model: "mini", input: "x", user: "u" });
+    const response = await post(app.secretLive, body, "/embeddings");
+    assert.deepEqual(await response.json(), answer);
+    assert.equal((await countsOf(app)).lg_tokens, tokens);
+    assert.deepEqual((await eventsOf(app))[0].metadata, metadata);
+  }
 });
 
 Deno.test("an event too long to be kept passes through in pieces, and its report counts", async () => {
