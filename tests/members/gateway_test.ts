@@ -1,0 +1,170 @@
+// Streams of the gateway while the user's cell changes hands: a front passes them on to the end, holds are prolonged and
+// committed once wherever the cell is, and no quota is passed. On a server only.
+
+import assert from "node:assert/strict";
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { MODEL_KEY } from "../routes/compose_support.ts";
+import { CATALOG, until } from "../routes/gateway_support.ts";
+import { chatChunk, eventOf, ModelServer } from "../support/model_server.ts";
+import type { TestApp } from "../support/test_service.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { Members, type TestMember } from "./support.ts";
+
+const ignore = testServerUrl() === null;
+
+(GATEWAY_LIMITS as { prolongEveryMs: number }).prolongEveryMs = 20;
+
+const MESSAGES = [{ role: "user", content: "Hello" }];
+const INPUT = Math.ceil(JSON.stringify(MESSAGES).length / 4);
+const ANSWER = 1_500;
+const CALL_TOKENS = INPUT + ANSWER;
+const [QUOTA] = CATALOG.plans[0]?.limits.map(({ quota }) => quota) as [number];
+/** Calls that the quota has room for. */
+const ROOM = Math.floor(QUOTA / CALL_TOKENS);
+
+/** Two members and fronts, an app with a user "u", and a server whose streams go on until they are told to end. */
+async function open(fronts = 1) {
+  const model = new ModelServer();
+  const goOn = Promise.withResolvers<void>();
+  const usage = { prompt_tokens: INPUT, completion_tokens: ANSWER };
+  model.reply = () => ({
+    events: (async function* () {
+      yield eventOf(chatChunk("x"));
+      await goOn.promise;
+      yield eventOf(chatChunk({}, { choices: [], usage }));
+      yield eventOf("[DONE]");
+    })(),
+  });
+  const modelServer = { apiKey: MODEL_KEY, baseUrl: model.baseUrl };
+  const members = await Members.open({ members: 2, fronts, features: { modelServer } });
+  const app = await (members.all[0] as TestMember).newApp(CATALOG);
+  const subscription = { userId: "u", planId: "plan_pro" };
+  const front = members.fronts[0] as TestMember;
+  assert.equal((await front.ask(app.secretLive, "POST", "/subscriptions", subscription)).status, 200);
+  const close = async () => {
+    goOn.resolve();
+    await members[Symbol.asyncDispose]();
+    await model.close();
+  };
+  return { model, members, app, front, finish: () => goOn.resolve(), [Symbol.asyncDispose]: close };
+}
+
+async function call(at: TestMember, { secretLive }: TestApp): Promise<Response> {
+  const request = new Request("http://service.test/openai/v1/chat/completions", {
+    method: "POST",
+    headers: { authorization: `Bearer ${secretLive}` },
+    body: JSON.stringify({
+      model: "mini",
+      messages: MESSAGES,
+      user: "u",
+      stream: true,
+      max_completion_tokens: ANSWER,
+    }),
+  });
+  return await at.http.fetch(request);
+}
+
+async function tokensOf(by: TestMember, app: TestApp): Promise<number> {
+  const { status, body } = await by.ask(app.secretLive, "GET", "/usage?userId=u");
+  assert.equal(status, 200, JSON.stringify(body));
+  return body.data.counters.find(({ groupId }: { groupId: string }) => groupId === "lg_tokens").count;
+}
+
+async function eventsOf(by: TestMember, app: TestApp): Promise<{ matchStatus: string }[]> {
+  const { body } = await by.ask(app.secretLive, "GET", "/events?limit=100");
+  return body.data.events;
+}
+
+for (
+  const [name, lose] of [
+    ["is handed over", (members: Members, owner: TestMember) => members.leave(owner)],
+    ["is lost by its owner", (members: Members, owner: TestMember) => members.break(owner)],
+  ] as const
+) {
+  Deno.test({
+    name: `a stream through a front goes on when its cell ${name}, keeps its hold, and is committed once`,
+    ignore,
+    fn: async () => {
+      await using stage = await open();
+      const { members, app, front, finish } = stage;
+      const owner = members.ownerOf(app);
+      const { term } = owner;
+      const answer = await call(front, app);
+      assert.equal(answer.status, 200);
+      const id = answer.headers.get("x-holdfast-reservation");
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+      await reader.read();
+
+      await lose(members, owner);
+      await members.settled();
+      assert.notEqual(members.ownerOf(app).term, term);
+      assert.equal(await tokensOf(front, app), CALL_TOKENS);
+      // Longer than the hold would live: the next owner prolongs it.
+      const expiry = async () => {
+        await members.ownerOf(app).serving.term.flush();
+        const rows = await members.store.database.query("select * from reservations where id = $1", [id]);
+        return (rows[0] as { expires_at_ms: number } | undefined)?.expires_at_ms;
+      };
+      for (let round = 0; round < 2; round++) {
+        members.clock.advance(50_000);
+        await until(async () => await expiry() === members.clock.now() + 60_000);
+      }
+
+      finish();
+      let text = "";
+      for (let read = await reader.read(); !read.done; read = await reader.read()) {
+        text += new TextDecoder().decode(read.value);
+      }
+      assert.equal(text, eventOf("[DONE]"));
+      assert.equal(await tokensOf(front, app), CALL_TOKENS);
+      assert.deepEqual((await eventsOf(front, app)).map(({ matchStatus }) => matchStatus), ["matched"]);
+    },
+  });
+}
+
+Deno.test({
+  name:
+    "parallel streams through fronts never pass the quota together while cells move, and each counts once",
+  ignore,
+  fn: async () => {
+    await using stage = await open(2);
+    const { model, members, app, front } = stage;
+    let [streaming, most] = [0, 0];
+    // Each holds much and uses little, so that the quota is tight all the time and never used up.
+    const usage = { prompt_tokens: 1, completion_tokens: 1 };
+    model.reply = () => ({
+      events: (async function* () {
+        streaming += 1;
+        most = Math.max(most, streaming);
+        yield eventOf(chatChunk("x"));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        streaming -= 1;
+        yield eventOf(chatChunk({}, { choices: [], usage })) + eventOf("[DONE]");
+      })(),
+    });
+    const statuses = new Map<number, number>();
+    let isOver = false;
+    const callers = Array.from({ length: 2 * ROOM }, async (_, place) => {
+      while (!isOver) {
+        const answer = await call(members.fronts[place % 2] as TestMember, app);
+        const text = await answer.text();
+        if (answer.status === 200) assert.ok(text.endsWith(eventOf("[DONE]")), text);
+        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    });
+    const running = Promise.all(callers);
+    running.catch(() => isOver = true);
+    for (let change = 0; change < 2; change++) {
+      await members.join();
+      await members.settled();
+      await members.leave(members.ownerOf(app));
+      await members.settled();
+    }
+    isOver = true;
+    await running;
+    assert.deepEqual([...statuses.keys()].toSorted(), [200, 429]);
+    assert.equal(most, ROOM);
+    assert.equal(await tokensOf(front, app), 2 * (statuses.get(200) as number));
+  },
+});
