@@ -18,7 +18,7 @@ import type { RouteWatch } from "../watch.ts";
 import { QuotaRefused, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
 import { type HoldWorld, reserveAnywhere } from "./holds.ts";
-import { bodyOf, MeteredBody, type PieceReader } from "./metered_body.ts";
+import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.ts";
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
@@ -155,7 +155,12 @@ async function put(request: Request, begun: Begun, { calls }: Gateway): Promise<
     call.isStream = true;
     const events = new EventReader(kind.shape, read.dropsReport, read.isLogged);
     call.progress = events;
-    return passedOn(answer, bodyOf(new MeteredBody(call, readerOf(answer), events, onFirst)), id, headers);
+    return passedOn(
+      answer,
+      bodyOf(new MeteredBody(call, readerOf(answer, call.signal), events, onFirst)),
+      id,
+      headers,
+    );
   }
   const body = await wholeAnswer(answer, read, call, onFirst);
   return passedOn(answer, body, id, headers);
@@ -165,10 +170,6 @@ function isEventStream({ headers }: Response): boolean {
   return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
 }
 
-function readerOf({ body }: Response): ReadableStreamDefaultReader<Uint8Array> {
-  return (body ?? new Response("").body as ReadableStream<Uint8Array>).getReader();
-}
-
 /** An answer without a stream: settled before it leaves, or, where it is too long to be kept, before its end does. */
 async function wholeAnswer(
   answer: Response,
@@ -176,14 +177,15 @@ async function wholeAnswer(
   call: OpenCall,
   onFirst: () => void,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
-  const reader = readerOf(answer);
+  const reader = readerOf(answer, call.signal);
   const pieces: Uint8Array[] = [];
   let length = 0;
   while (length <= GATEWAY_LIMITS.answerBytesMax) {
-    const { done, value } = await reader.read().catch(async () => {
+    const { done, value } = await reader.read().catch(() => LOST);
+    if (call.signal.aborted || done === null) {
       await call.fail(false, "The model server ended the connection within its answer");
       throw serverFailed("The model server ended the connection within its answer");
-    });
+    }
     call.moves();
     if (done) {
       const bytes = joined(pieces, length);
@@ -199,6 +201,9 @@ async function wholeAnswer(
   call.progress = tail;
   return bodyOf(new MeteredBody(call, reader, tail, onFirst));
 }
+
+/** What a read comes to when the connection is lost. */
+const LOST = { done: null, value: undefined };
 
 function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);

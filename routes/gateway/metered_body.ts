@@ -4,6 +4,19 @@
 
 import type { OpenCall } from "./open_calls.ts";
 
+/**
+ * Reads the body of an answer until its call is aborted: then the connection ends, and a read that waits is told that
+ * nothing more comes. The abort that a fetch was given does not reach its body any more once the runtime has collected
+ * the request as garbage, so the reader is told itself.
+ */
+export function readerOf({ body }: Response, signal: AbortSignal): ReadableStreamDefaultReader<Uint8Array> {
+  const reader = (body ?? new Response("").body as ReadableStream<Uint8Array>).getReader();
+  const end = () => void reader.cancel().catch(() => {});
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  return reader;
+}
+
 /** Looks at the pieces of an answer, and says which go on. */
 export interface PieceReader {
   /** Whether the last piece that counts has come. */
@@ -38,10 +51,8 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#call.moves();
     let isPassed = false;
     while (!isPassed) {
-      let read: ReadableStreamReadResult<Uint8Array>;
-      try {
-        read = await this.#from.read();
-      } catch {
+      const read = await this.#from.read().catch(() => null);
+      if (read === null || this.#call.signal.aborted) {
         await this.#call.fail(this.#hasBegun, "The model server ended the connection within its answer");
         // Without this, a part of an answer would look like all of it.
         return controller.error(new Error("The model server ended the connection"));
@@ -61,7 +72,6 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
 
   cancel(): void {
     this.#call.leave();
-    void this.#from.cancel().catch(() => {});
   }
 }
 

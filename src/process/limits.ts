@@ -205,8 +205,11 @@ export const GATEWAY_LIMITS = {
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
   prolongEveryMs: 60_000,
-  /** A call is ended whose server sends nothing, or whose reader takes nothing, for this long. */
-  stillMs: 600_000,
+  /**
+   * A call is ended whose server sends nothing, or whose reader takes nothing, for this long. Nothing else ends one that
+   * stands still: neither the runtime's client nor its server has a timeout for a call under way.
+   */
+  stillMs: 1_800_000,
   /** Bytes of an answer without a stream that are kept until it is complete. */
   answerBytesMax: 1024 * 1024,
   /** Bytes of one event of a stream that are kept until it is complete. */

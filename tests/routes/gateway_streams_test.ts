@@ -39,8 +39,10 @@ function openStream(piece = "four") {
 
 Deno.test("a caller who leaves a stream is charged what was streamed, by estimate, and the server is left", async () => {
   const app = await gatewayApp(service);
+  // The runtime has to notice it also where the request came in many pieces, and while the server says nothing.
+  const messages = [{ role: "user" as const, content: "Hello".repeat(4_000) }];
   const { sent, finish } = openStream("four and more");
-  const stream = await client(app).chat.completions.create(CHAT);
+  const stream = await client(app).chat.completions.create({ ...CHAT, messages });
   for await (const chunk of stream) {
     assert.equal(chunk.choices[0]?.delta.content, "four and more");
     break;
@@ -50,7 +52,8 @@ Deno.test("a caller who leaves a stream is charged what was streamed, by estimat
   await until(async () => (await eventsOf(app)).length === 1);
   const [event] = await eventsOf(app);
   assert.deepEqual(event.metadata, { model: "mini", estimated: true });
-  assert.equal((await countsOf(app)).lg_tokens, INPUT + Math.ceil("four and more".length / 4));
+  const input = Math.ceil(JSON.stringify(messages).length / 4);
+  assert.equal((await countsOf(app)).lg_tokens, input + Math.ceil("four and more".length / 4));
 });
 
 Deno.test("a server that fails within a stream: charged by estimate, and released where nothing had come", async () => {
@@ -211,36 +214,97 @@ Deno.test("a stream outlives the term that it began in and is committed in the n
   assert.equal((await countsOf(app)).lg_tokens, INPUT + 10);
 });
 
-Deno.test("a reader who takes nothing holds the server back, and gets everything in the end", async () => {
-  const app = await gatewayApp(service);
-  const piece = "x".repeat(16 * 1024);
-  const chunk = eventOf(chatChunk(piece));
-  const pieces = 4_000;
-  let sent = 0;
-  model.reply = () => ({
-    events: (function* () {
-      for (; sent < pieces; sent++) yield chunk;
-      yield eventOf("[DONE]");
-    })(),
-  });
-  const response = await fetch(`${baseUrl()}/chat/completions`, {
+const PIECES = 4_000;
+
+/** Pieces that are sent as fast as they are taken, and how many were. */
+function endlessPieces(first: string, piece: string, last: string, type?: string) {
+  const sent = { pieces: 0, left: Promise.resolve() };
+  const events = function* () {
+    if (first !== "") yield first;
+    for (; sent.pieces < PIECES; sent.pieces++) yield piece;
+    yield last;
+  };
+  model.reply = (request) => {
+    sent.left = request.left;
+    return { events: events(), ...type === undefined ? {} : { type } };
+  };
+  return sent;
+}
+
+function post(key: string, path: string, body: object): Promise<Response> {
+  return fetch(baseUrl() + path, {
     method: "POST",
-    headers: { authorization: `Bearer ${app.secretLive}` },
-    body: JSON.stringify({ ...CHAT, user: "u" }),
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify({ user: "u", ...body }),
   });
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  let bytes = (await reader.read()).value?.byteLength ?? 0;
-  let before = -1;
-  // It stands still once the buffers of the connections are full.
-  await until(async () => {
-    const stood = sent === before && sent > 0;
-    before = sent;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    return stood && sent === before;
-  });
-  assert.ok(sent < pieces / 2, `${sent} of ${pieces} were sent`);
-  for (let read = await reader.read(); !read.done; read = await reader.read()) bytes += read.value.byteLength;
-  assert.equal(bytes, pieces * chunk.length + eventOf("[DONE]").length);
+}
+
+Deno.test("a reader who takes nothing holds the server back, and gets everything in the end", async () => {
+  const text = "x".repeat(16 * 1024);
+  const chunk = eventOf(chatChunk(text));
+  const done = eventOf("[DONE]");
+  const vector = `,${"0.25,".repeat(4_000)}0`;
+  const end = `]}],"usage":{"prompt_tokens":5}}`;
+  const rows = [
+    ["/chat/completions", CHAT, ["", chunk, done], undefined],
+    ["/embeddings", { model: "mini", input: "x" }, [
+      `{"data":[{"embedding":[0`,
+      vector,
+      end,
+    ], "application/json"],
+  ] as const;
+  for (const [path, body, [first, piece, last], type] of rows) {
+    const app = await gatewayApp(service);
+    const sent = endlessPieces(first, piece, last, type);
+    const response = await post(app.secretLive, path, body);
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    let bytes = (await reader.read()).value?.byteLength ?? 0;
+    let before = -1;
+    // It stands still once the buffers of the connections are full.
+    await until(async () => {
+      const stood = sent.pieces === before && before > 0;
+      before = sent.pieces;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return stood && sent.pieces === before;
+    });
+    assert.ok(sent.pieces < PIECES / 2, `${sent.pieces} of ${PIECES} were sent`);
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      bytes += read.value.byteLength;
+    }
+    assert.equal(bytes, first.length + PIECES * piece.length + last.length);
+    if (type !== undefined) assert.equal((await countsOf(app)).lg_tokens, 5);
+  }
+});
+
+Deno.test("a call in which nothing moves for long ends as if its caller had left", async () => {
+  const limits = GATEWAY_LIMITS as { stillMs: number };
+  const { stillMs } = limits;
+  const rows = [
+    ["the server sends nothing", () => openStream()],
+    ["the reader takes nothing", () => {
+      const chunk = eventOf(chatChunk("x".repeat(16 * 1024)));
+      return { sent: endlessPieces(chunk, chunk, eventOf("[DONE]")), finish: () => {} };
+    }],
+  ] as const;
+  for (const [name, send] of rows) {
+    const app = await gatewayApp(service);
+    const { sent, finish } = send();
+    const response = await post(app.secretLive, "/chat/completions", CHAT);
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    try {
+      limits.stillMs = 50;
+      await sent.left;
+      await until(async () => (await eventsOf(app)).length === 1);
+    } finally {
+      limits.stillMs = stillMs;
+      finish();
+    }
+    assert.deepEqual((await eventsOf(app))[0].metadata, { model: "mini", estimated: true }, name);
+    await assert.rejects(async () => {
+      while (!(await reader.read()).done);
+    });
+  }
 });
 
 Deno.test("a stop ends open streams and charges them by estimate before the term ends", async () => {

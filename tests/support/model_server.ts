@@ -25,9 +25,10 @@ export type ModelReply =
   | { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }
   /** Any answer as JSON. */
   | { readonly answer: unknown }
-  /** Server-sent events, each as a whole; written when its reader has taken those before. */
+  /** Server-sent events, or pieces of another type, each as a whole; written when its reader has taken those before. */
   | {
     readonly events: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
+    readonly type?: string;
     /** Whether the last one is cut off by the end of the connection. */
     readonly cutsOff?: boolean;
   }
@@ -100,9 +101,12 @@ export class ModelServer {
 
   async #stream(
     connection: Deno.Conn,
-    { events, cutsOff = false }: Extract<ModelReply, { readonly events: unknown }>,
+    { events, type = "text/event-stream", cutsOff = false }: Extract<
+      ModelReply,
+      { readonly events: unknown }
+    >,
   ): Promise<void> {
-    const headers = { "content-type": "text/event-stream", "transfer-encoding": "chunked" };
+    const headers = { "content-type": type, "transfer-encoding": "chunked" };
     await write(connection, head(200, null, headers));
     let last: Uint8Array | null = null;
     for await (const event of events) {
