@@ -1,7 +1,7 @@
 // The gateway, by OpenAI's own client: calls are answered as the model server answers them, and metered by its report.
 
 import assert from "node:assert/strict";
-import { chatChunk, eventOf, responseEvents, SAMPLE } from "../support/model_server.ts";
+import { chatChunk, eventOf, responseEvents, responseOf, SAMPLE } from "../support/model_server.ts";
 import { countsOf } from "./compose_support.ts";
 import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
@@ -185,6 +185,30 @@ Deno.test("calls of tools pass through, and what they are given counts where no 
     (await countsOf(app)).lg_tokens,
     2 * (input + Math.ceil(('weather{"at":"Köln"}'.length + 1) / 4)),
   );
+});
+
+Deno.test("responses pass calls of tools through, and what they are given counts where no report comes", async () => {
+  const app = await gatewayApp(service);
+  const tools = [{ type: "function" as const, name: "weather", parameters: {}, strict: false }];
+  const written = '{"at":"here"}';
+  const item = { id: "fc_1", type: "function_call", call_id: "call_1", name: "weather", arguments: written };
+  const completed = responseOf([], { output: [item], usage: null });
+  const asked = { model: "mini", input: "Hello", tools };
+  model.reply = () => ({ answer: completed });
+  const { output } = await client(app).responses.create(asked);
+  assert.deepEqual(output, [item]);
+  const once = Math.ceil((JSON.stringify("Hello").length + JSON.stringify(tools).length) / 4) +
+    Math.ceil(written.length / 4);
+  assert.equal((await countsOf(app)).lg_tokens, once);
+
+  const sent = [
+    ...['{"at":', '"here"}'].map((delta) => ({ type: "response.function_call_arguments.delta", delta })),
+    { type: "response.completed", response: completed },
+  ];
+  model.reply = () => ({ events: sent.map((event) => eventOf(event, event.type)) });
+  const events = await all(await client(app).responses.create({ ...asked, stream: true }));
+  assert.deepEqual(events, sent);
+  assert.equal((await countsOf(app)).lg_tokens, 2 * once);
 });
 
 Deno.test("the list of models is the server's, for any secret key and without a user", async () => {
