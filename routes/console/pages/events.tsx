@@ -1,11 +1,11 @@
 // The feed of events as they come in, and one event with everything that is known of it.
 
 import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { csvFile, csvQuery } from "../csv.ts";
 import { EventTable, type FeedEvent, StatusTag } from "../event_table.tsx";
 import { AmountText, TimeExact } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
-import { newestRows, offsetOf, PAGE_ROWS, Pager } from "../pager.tsx";
+import { listAsAsked, Pager } from "../pager.tsx";
 import type { PageAt } from "../room.ts";
 import type { Unit } from "../../../src/domain/plans/plan.ts";
 
@@ -17,36 +17,26 @@ const eventsPage: PageAt = {
     const app = appOf(request);
     const userId = query.get("user") || undefined;
     const eventType = query.get("type") || undefined;
-    const list = (limit: number, offset: number) =>
-      ask.app<{ events: FeedEvent[] }>(app, "listEvents", {
-        userId,
-        eventType,
-        limit: String(limit),
-        offset: String(offset),
-      });
-    if (wantsCsv(query)) {
-      const rows = await newestRows(async (limit, offset) => {
-        const page = await list(limit, offset);
-        return page.ok ? page.data.events : null;
-      });
-      return csvFile(
-        `events-${app.mode}`,
-        ["createdAt", "id", "userId", "event", "quantity", "costCents", "matchStatus"],
-        rows.map((event) => [
-          event.createdAt,
-          event.id,
-          event.endUserId,
-          event.eventType,
-          event.quantity,
-          event.costCents,
-          event.matchStatus,
-        ]),
-      );
-    }
-    const offset = offsetOf(query);
-    const feed = await list(PAGE_ROWS, offset);
-    if (!feed.ok) return refusedPage(feed.error);
-    const { events } = feed.data;
+    const listed = await listAsAsked(query, {
+      read: (part) => ask.app<{ events: FeedEvent[] }>(app, "listEvents", { userId, eventType, ...part }),
+      rowsOf: ({ events }) => events,
+      fileOf: (rows) =>
+        csvFile(
+          `events-${app.mode}`,
+          ["createdAt", "id", "userId", "event", "quantity", "costCents", "matchStatus"],
+          rows.map((event) => [
+            event.createdAt,
+            event.id,
+            event.endUserId,
+            event.eventType,
+            event.quantity,
+            event.costCents,
+            event.matchStatus,
+          ]),
+        ),
+    });
+    if (!("rows" in listed)) return listed;
+    const { rows: events, offset } = listed;
     const isFiltered = userId !== undefined || eventType !== undefined;
     const isLive = offset === 0 && query.get("live") !== "off";
     const self = `${path}?${query}`;

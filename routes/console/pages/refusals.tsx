@@ -1,10 +1,10 @@
 // Who met a limit: refused calls, alike ones of an hour as one row.
 
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { appOf } from "../acts/subject.tsx";
+import { csvFile, csvQuery } from "../csv.ts";
 import { AmountText, Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
-import { newestRows, offsetOf, PAGE_ROWS, Pager } from "../pager.tsx";
+import { listAsAsked, Pager } from "../pager.tsx";
 import type { PageAt } from "../room.ts";
 
 /** Refused calls as the API shows them. */
@@ -26,36 +26,26 @@ export const refusalsPage: PageAt = {
     const app = appOf(request);
     const userId = query.get("user") || undefined;
     const event = query.get("type") || undefined;
-    const list = (limit: number, offset: number) =>
-      ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", {
-        userId,
-        event,
-        limit: String(limit),
-        offset: String(offset),
-      });
-    if (wantsCsv(query)) {
-      const rows = await newestRows(async (limit, offset) => {
-        const page = await list(limit, offset);
-        return page.ok ? page.data.refusals : null;
-      });
-      return csvFile(
-        `refusals-${app.mode}`,
-        ["lastAt", "firstAt", "userId", "event", "reasons", "groupIds", "count"],
-        rows.map((row) => [
-          row.lastAt,
-          row.firstAt,
-          row.userId,
-          row.event,
-          row.reasons.join(" "),
-          row.groupIds.join(" "),
-          row.count,
-        ]),
-      );
-    }
-    const offset = offsetOf(query);
-    const found = await list(PAGE_ROWS, offset);
-    if (!found.ok) return refusedPage(found.error);
-    const { refusals } = found.data;
+    const listed = await listAsAsked(query, {
+      read: (part) => ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", { userId, event, ...part }),
+      rowsOf: ({ refusals }) => refusals,
+      fileOf: (rows) =>
+        csvFile(
+          `refusals-${app.mode}`,
+          ["lastAt", "firstAt", "userId", "event", "reasons", "groupIds", "count"],
+          rows.map((row) => [
+            row.lastAt,
+            row.firstAt,
+            row.userId,
+            row.event,
+            row.reasons.join(" "),
+            row.groupIds.join(" "),
+            row.count,
+          ]),
+        ),
+    });
+    if (!("rows" in listed)) return listed;
+    const { rows: refusals, offset } = listed;
     const isFiltered = userId !== undefined || event !== undefined;
     return {
       title: "Refusals",

@@ -8,10 +8,10 @@ import {
   webhooksPath,
 } from "../acts/webhooks.tsx";
 import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { csvFile, csvQuery } from "../csv.ts";
 import { AmountText, Time, TimeExact, TimeOr } from "../format.tsx";
 import { appPath } from "../page.tsx";
-import { newestRows, offsetOf, PAGE_ROWS, Pager } from "../pager.tsx";
+import { listAsAsked, Pager } from "../pager.tsx";
 import { mayChange, type PageAt } from "../room.ts";
 
 /** `/console/apps/{appId}/{mode}/webhooks` */
@@ -100,38 +100,30 @@ const webhookPage: PageAt = {
     const { app, webhook } = subject;
     const { query, path, ask } = request;
     const status = STATUSES.find((each) => each === query.get("status"));
-    const list = (limit: number, offset: number) =>
-      ask.admin<{ messages: ShownMessage[] }>("listMessages", {
-        appId: app.appId,
-        webhookId: webhook.webhookId,
-        status,
-        limit: String(limit),
-        offset: String(offset),
-      });
-    if (wantsCsv(query)) {
-      const rows = await newestRows(async (limit, offset) => {
-        const page = await list(limit, offset);
-        return page.ok ? page.data.messages : null;
-      });
-      return csvFile(
-        `messages-${app.mode}`,
-        ["createdAt", "messageId", "type", "status", "attempts", "lastStatus", "lastError", "data"],
-        rows.map((row) => [
-          row.createdAt,
-          row.messageId,
-          row.type,
-          row.status,
-          row.attempts,
-          row.lastStatus,
-          row.lastError,
-          JSON.stringify(row.data),
-        ]),
-      );
-    }
-    const offset = offsetOf(query);
-    const found = await list(PAGE_ROWS, offset);
-    if (!found.ok) return refusedPage(found.error);
-    const { messages } = found.data;
+    const { appId } = app;
+    const { webhookId } = webhook;
+    const listed = await listAsAsked(query, {
+      read: (part) =>
+        ask.admin<{ messages: ShownMessage[] }>("listMessages", { appId, webhookId, status, ...part }),
+      rowsOf: ({ messages }) => messages,
+      fileOf: (rows) =>
+        csvFile(
+          `messages-${app.mode}`,
+          ["createdAt", "messageId", "type", "status", "attempts", "lastStatus", "lastError", "data"],
+          rows.map((row) => [
+            row.createdAt,
+            row.messageId,
+            row.type,
+            row.status,
+            row.attempts,
+            row.lastStatus,
+            row.lastError,
+            JSON.stringify(row.data),
+          ]),
+        ),
+    });
+    if (!("rows" in listed)) return listed;
+    const { rows: messages, offset } = listed;
     const changes = mayChange(request.session);
     return {
       title: webhook.url,
