@@ -13,6 +13,8 @@ export interface FeedEvent {
   readonly costCents: number;
   readonly matchStatus: string;
   readonly createdAt: string;
+  /** The beginning of its prompt; null where none is kept or may be seen. */
+  readonly promptPreview: string | null;
 }
 
 /** What became of an event, in plain words. */
@@ -32,22 +34,28 @@ export function StatusTag({ status }: { status: string }) {
 }
 
 /** The address of an event's page. */
-export function eventPath(app: AppMode, eventId: string): string {
+function eventPath(app: AppMode, eventId: string): string {
   return `${appPath(app)}/events/${encodeURIComponent(eventId)}`;
 }
 
-/** Events as a table. */
-export function EventTable({ app, events }: { app: AppMode; events: readonly FeedEvent[] }) {
+/** Events as a table, with whose they are, with what was asked, or with both. */
+export function EventTable({ app, events, showsUsers = true, showsPrompts = false }: {
+  app: AppMode;
+  events: readonly FeedEvent[];
+  showsUsers?: boolean;
+  showsPrompts?: boolean;
+}) {
   return (
     <table class="stack">
       <thead>
         <tr>
           <th>When</th>
-          <th>User</th>
+          {showsUsers ? <th>User</th> : null}
           <th>Event</th>
           <th class="number">Quantity</th>
           <th class="number">Cost</th>
           <th>What became of it</th>
+          {showsPrompts ? <th>Prompt</th> : null}
         </tr>
       </thead>
       <tbody>
@@ -58,9 +66,13 @@ export function EventTable({ app, events }: { app: AppMode; events: readonly Fee
                 <Time at={event.createdAt} />
               </a>
             </td>
-            <td data-label="User">
-              <a href={userPath(app, event.endUserId)}>{event.endUserId}</a>
-            </td>
+            {showsUsers
+              ? (
+                <td data-label="User">
+                  <a href={userPath(app, event.endUserId)}>{event.endUserId}</a>
+                </td>
+              )
+              : null}
             <td data-label="Event">{event.eventType}</td>
             <td data-label="Quantity" class="number">
               <AmountText value={event.quantity} />
@@ -71,6 +83,13 @@ export function EventTable({ app, events }: { app: AppMode; events: readonly Fee
             <td data-label="What became of it">
               <StatusTag status={event.matchStatus} />
             </td>
+            {showsPrompts
+              ? (
+                <td data-label="Prompt" class="prompt">
+                  {event.promptPreview ?? <span class="soft">none</span>}
+                </td>
+              )
+              : null}
           </tr>
         ))}
       </tbody>

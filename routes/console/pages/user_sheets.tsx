@@ -4,21 +4,16 @@ import type { LedgerEntry } from "../../../src/client/credits.ts";
 import { planName, type ShownCatalog } from "../acts/catalog.ts";
 import type { ShownSubscription, UserSubject } from "../acts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../format.tsx";
-import { eventPath, type FeedEvent, StatusTag } from "../event_table.tsx";
+import { EventTable, type FeedEvent } from "../event_table.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { REASONS, type ShownRefusals } from "./refusals.tsx";
 import type { PageRequest } from "../room.ts";
 import type { Standing } from "./standing.tsx";
 import type { Consents } from "./user_records.tsx";
 
-/** An event with the beginning of its prompt. */
-interface LoggedEvent extends FeedEvent {
-  readonly promptPreview: string | null;
-}
-
 /** What happened last. */
 export interface Recent {
-  readonly events: readonly LoggedEvent[];
+  readonly events: readonly FeedEvent[];
   readonly isLogging: boolean;
   readonly refusals: readonly ShownRefusals[];
   readonly entries: readonly LedgerEntry[];
@@ -30,7 +25,7 @@ const SHOWN = "20";
 export async function readRecent({ ask }: PageRequest, { app, user }: UserSubject): Promise<Recent> {
   const asked = { userId: user.userId, limit: SHOWN };
   const [feed, refusals, ledger] = await Promise.all([
-    ask.app<{ events: LoggedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
+    ask.app<{ events: FeedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
     ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", asked),
     ask.app<{ entries: LedgerEntry[] }>(app, "listLedger", asked),
   ]);
@@ -193,46 +188,7 @@ export function EventsSheet(
         : (
           <>
             {hidden === null ? null : <p class="hint">{hidden}</p>}
-            <table class="stack">
-              <thead>
-                <tr>
-                  <th>When</th>
-                  <th>Event</th>
-                  <th class="number">Quantity</th>
-                  <th class="number">Cost</th>
-                  <th>What became of it</th>
-                  {hidden === null ? <th>Prompt</th> : null}
-                </tr>
-              </thead>
-              <tbody>
-                {events.map((event) => (
-                  <tr>
-                    <td data-label="When">
-                      <a class="row" href={eventPath(app, event.id)}>
-                        <Time at={event.createdAt} />
-                      </a>
-                    </td>
-                    <td data-label="Event">{event.eventType}</td>
-                    <td data-label="Quantity" class="number">
-                      <AmountText value={event.quantity} />
-                    </td>
-                    <td data-label="Cost" class="number">
-                      <AmountText value={event.costCents} unit="cents" />
-                    </td>
-                    <td data-label="What became of it">
-                      <StatusTag status={event.matchStatus} />
-                    </td>
-                    {hidden === null
-                      ? (
-                        <td data-label="Prompt" class="prompt">
-                          {event.promptPreview ?? <span class="soft">none</span>}
-                        </td>
-                      )
-                      : null}
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <EventTable app={app} events={events} showsUsers={false} showsPrompts={hidden === null} />
           </>
         )}
     </section>
