@@ -1,4 +1,5 @@
-// How values show: numbers in groups of three with the exact one on hover, times in UTC, units in words.
+// How values show: numbers in groups of three with the exact one on hover, times in UTC, units in words; and the head of a
+// column without words.
 
 import type { Unit } from "../../src/domain/plans/plan.ts";
 
@@ -47,4 +48,13 @@ export function timeLabel(at: string): string {
 /** A time to the second, where one thing is looked at closely. */
 export function TimeExact({ at }: { at: string }) {
   return <time datetime={at} title={at}>{`${at.slice(0, 10)} ${at.slice(11, 19)}`}</time>;
+}
+
+/** The head of a column that says what can be done with a row; links say it by themselves to those who see them. */
+export function ActsHead() {
+  return (
+    <th>
+      <span class="visually-hidden">What to do</span>
+    </th>
+  );
 }

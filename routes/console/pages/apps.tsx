@@ -1,7 +1,7 @@
 // The apps of the service, by workspace, with what each workspace used of its caps this month.
 
 import type { PageAt } from "../room.ts";
-import { AmountText } from "../format.tsx";
+import { ActsHead, AmountText } from "../format.tsx";
 import { appPath } from "../page.tsx";
 
 interface Workspace {
@@ -85,9 +85,7 @@ function WorkspaceSheet({ workspace, apps }: { workspace: Workspace; apps: reado
           <tr>
             <th>App</th>
             <th>Id</th>
-            <th>
-              <span class="visually-hidden">What to do</span>
-            </th>
+            <ActsHead />
           </tr>
         </thead>
         <tbody>

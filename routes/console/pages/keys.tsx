@@ -2,7 +2,7 @@
 
 import { keysPath, type ShownKey } from "../acts/keys.tsx";
 import { appOf, refusedPage } from "../acts/subject.tsx";
-import { Time } from "../format.tsx";
+import { ActsHead, Time } from "../format.tsx";
 import { appPath } from "../page.tsx";
 import { mayChange, type PageAt } from "../room.ts";
 
@@ -42,13 +42,7 @@ export const keysPage: PageAt = {
                       <th>Kind</th>
                       <th>Made</th>
                       <th>State</th>
-                      {changes
-                        ? (
-                          <th>
-                            <span class="visually-hidden">What to do</span>
-                          </th>
-                        )
-                        : null}
+                      {changes ? <ActsHead /> : null}
                     </tr>
                   </thead>
                   <tbody>

@@ -9,7 +9,7 @@ import {
 } from "../acts/webhooks.tsx";
 import { appOf, refusedPage } from "../acts/subject.tsx";
 import { csvFile, csvQuery } from "../csv.ts";
-import { AmountText, Time, TimeExact, TimeOr } from "../format.tsx";
+import { ActsHead, AmountText, Time, TimeExact, TimeOr } from "../format.tsx";
 import { appPath } from "../page.tsx";
 import { listAsAsked, Pager } from "../pager.tsx";
 import { mayChange, type PageAt } from "../room.ts";
@@ -218,13 +218,7 @@ const webhookPage: PageAt = {
                       <th class="number">Attempts</th>
                       <th>Last answer</th>
                       <th>Next attempt</th>
-                      {changes
-                        ? (
-                          <th>
-                            <span class="visually-hidden">What to do</span>
-                          </th>
-                        )
-                        : null}
+                      {changes ? <ActsHead /> : null}
                     </tr>
                   </thead>
                   <tbody>
