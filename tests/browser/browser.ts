@@ -2,9 +2,9 @@
 // about is kept, so that a test can say that there was nothing.
 
 import assert from "node:assert/strict";
-import puppeteer, { type Browser, type Page } from "npm:puppeteer-core@25.16.0";
+import puppeteer, { type Browser, type BrowserContext, type Page } from "npm:puppeteer-core@25.16.0";
 import { consoleOf } from "../routes/console_support.ts";
-import { ADMIN_TOKEN, type TestService } from "../support/test_service.ts";
+import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
@@ -20,15 +20,42 @@ export function chromium(): string | null {
   return null;
 }
 
+/**
+ * Starts one service and one browser for all tests of a file, and registers a test that has them; to be called once, at
+ * the top of the file. Each test begins without windows, and fails where a page of it complained.
+ */
+export function browserOfFile(): (name: string, work: (stage: Stage) => Promise<void>) => void {
+  const ignore = chromium() === null;
+  let stage: Stage | null = null;
+  Deno.test.beforeAll(async () => {
+    if (!ignore) stage = await Stage.open(await startTestService(undefined, { allowsPrivateWebhooks: true }));
+  });
+  Deno.test.afterAll(async () => await stage?.close());
+  return (name, work) => {
+    Deno.test({ name, ignore, sanitizeOps: false, sanitizeResources: false }, async () => {
+      assert.ok(stage !== null);
+      try {
+        await work(stage);
+        assert.deepEqual(stage.complaints, []);
+      } finally {
+        await stage.clear();
+      }
+    });
+  };
+}
+
 /** A service with its console on a port, and a browser that looks at it. */
 export class Stage {
+  readonly service: TestService;
   readonly origin: string;
   /** What pages complained about: errors of scripts and of the policy, and requests to other hosts. */
   readonly complaints: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #browser: Browser;
+  readonly #contexts: BrowserContext[] = [];
 
-  private constructor(server: Deno.HttpServer<Deno.NetAddr>, browser: Browser) {
+  private constructor(service: TestService, server: Deno.HttpServer<Deno.NetAddr>, browser: Browser) {
+    this.service = service;
     this.#server = server;
     this.#browser = browser;
     this.origin = `http://127.0.0.1:${server.addr.port}`;
@@ -45,17 +72,25 @@ export class Stage {
       // Tests may run as root in a container, where Chromium's own sandbox does not start.
       args: ["--no-sandbox", "--disable-dev-shm-usage"],
     });
-    return new Stage(server, browser);
+    return new Stage(service, server, browser);
   }
 
   async close(): Promise<void> {
     await this.#browser.close();
     await this.#server.shutdown();
+    await this.service.close();
+  }
+
+  /** Closes every window, and forgets what pages complained about. */
+  async clear(): Promise<void> {
+    await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
+    this.complaints.length = 0;
   }
 
   /** A window of somebody with cookies of their own. */
   async window(width = 1200): Promise<Page> {
     const context = await this.#browser.createBrowserContext();
+    this.#contexts.push(context);
     const page = await context.newPage();
     await page.setViewport({ width, height: 900 });
     page.on("pageerror", (error) => this.complaints.push(`${page.url()}: ${String(error)}`));

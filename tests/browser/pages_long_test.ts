@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import axe from "npm:axe-core@4.14.1";
 import type { Page } from "npm:puppeteer-core@25.16.0";
 import { appWithUser, dataOf } from "../routes/support.ts";
-import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
-import { chromium, Stage } from "./browser.ts";
+import { ADMIN_TOKEN, type TestApp, type TestService } from "../support/test_service.ts";
+import { browserOfFile } from "./browser.ts";
 
+const inBrowser = browserOfFile();
 const THEMES = ["light", "dark"] as const;
 const PHONE_PX = 360;
 
@@ -49,81 +50,56 @@ async function liveliness(service: TestService): Promise<TestApp> {
   return app;
 }
 
-Deno.test({
-  name:
-    "every page that links lead to is accessible in both themes, fits a phone, and breaks no rule of the policy",
-  ignore: chromium() === null,
-  sanitizeOps: false,
-  sanitizeResources: false,
-  fn: async () => {
-    const service = await startTestService();
-    const stage = await Stage.open(service);
-    try {
-      const app = await liveliness(service);
-      const page = await stage.signedIn();
-      const faults: string[] = [];
-      const seen = new Set<string>();
-      const next = [
-        `${stage.origin}/console/apps/${app.appId}/live`,
-        `${stage.origin}/console/apps/${app.appId}/live/users/u`,
-        `${stage.origin}/console/apps/${app.appId}/live/users/nobody`,
-        `${stage.origin}/console/nowhere`,
-      ];
-      for (const url of next) {
-        const { pathname, search } = new URL(url);
-        const kind = kindOf(pathname + search, app);
-        if (seen.has(kind) || url.includes("format=csv") || pathname.endsWith(".csv")) continue;
-        seen.add(kind);
-        await page.setViewport({ width: 1200, height: 900 });
-        const response = await page.goto(url);
-        assert.ok(response !== null);
-        if (response.status() >= 500) faults.push(`${kind}: ${response.status()}`);
-        for (const theme of THEMES) {
-          await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
-          for (const violation of await violationsOf(page)) faults.push(`${kind}, ${theme}: ${violation}`);
-        }
-        await page.setViewport({ width: PHONE_PX, height: 800 });
-        const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth") as number;
-        if (over > 0) faults.push(`${kind}: ${over} px wider than a phone`);
-        for (const href of await linksOf(page)) {
-          if (href.startsWith(`${stage.origin}/console`) && !href.includes("#")) next.push(href);
-        }
+inBrowser(
+  "every page that links lead to is accessible in both themes, fits a phone, and breaks no rule of the policy",
+  async (stage) => {
+    const app = await liveliness(stage.service);
+    const page = await stage.signedIn();
+    const faults: string[] = [];
+    const seen = new Set<string>();
+    const next = [
+      `${stage.origin}/console/apps/${app.appId}/live`,
+      `${stage.origin}/console/apps/${app.appId}/live/users/u`,
+      `${stage.origin}/console/apps/${app.appId}/live/users/nobody`,
+      `${stage.origin}/console/nowhere`,
+    ];
+    for (const url of next) {
+      const { pathname, search } = new URL(url);
+      const kind = kindOf(pathname + search, app);
+      if (seen.has(kind) || url.includes("format=csv") || pathname.endsWith(".csv")) continue;
+      seen.add(kind);
+      await page.setViewport({ width: 1200, height: 900 });
+      const response = await page.goto(url);
+      assert.ok(response !== null);
+      if (response.status() >= 500) faults.push(`${kind}: ${response.status()}`);
+      for (const theme of THEMES) {
+        await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+        for (const violation of await violationsOf(page)) faults.push(`${kind}, ${theme}: ${violation}`);
       }
-      assert.deepEqual(faults, []);
-      assert.deepEqual(stage.complaints, []);
-      assert.ok(seen.size >= 15, [...seen].join("\n"));
-    } finally {
-      await stage.close();
-      await service.close();
+      await page.setViewport({ width: PHONE_PX, height: 800 });
+      const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth") as number;
+      if (over > 0) faults.push(`${kind}: ${over} px wider than a phone`);
+      for (const href of await linksOf(page)) {
+        if (href.startsWith(`${stage.origin}/console`) && !href.includes("#")) next.push(href);
+      }
     }
+    assert.deepEqual(faults, []);
+    assert.ok(seen.size >= 15, [...seen].join("\n"));
   },
-});
+);
 
-Deno.test({
-  name: "a first visit loads less than 200 KB, sign-in and the page after it",
-  ignore: chromium() === null,
-  sanitizeOps: false,
-  sanitizeResources: false,
-  fn: async () => {
-    const service = await startTestService();
-    const stage = await Stage.open(service);
-    try {
-      await service.newApp();
-      const page = await stage.window();
-      const session = await page.createCDPSession();
-      await session.send("Network.enable");
-      let bytes = 0;
-      session.on("Network.loadingFinished", ({ encodedDataLength }) => bytes += encodedDataLength);
-      await page.goto(`${stage.origin}/console`, { waitUntil: "networkidle0" });
-      await page.type("#token", "test-admin-token-0123456789");
-      await Promise.all([
-        page.waitForNavigation({ waitUntil: "networkidle0" }),
-        page.click("main button[type=submit]"),
-      ]);
-      assert.ok(bytes > 1000 && bytes < 200 * 1024, `${bytes} bytes`);
-    } finally {
-      await stage.close();
-      await service.close();
-    }
-  },
+inBrowser("a first visit loads less than 200 KB, sign-in and the page after it", async (stage) => {
+  await stage.service.newApp();
+  const page = await stage.window();
+  const session = await page.createCDPSession();
+  await session.send("Network.enable");
+  let bytes = 0;
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => bytes += encodedDataLength);
+  await page.goto(`${stage.origin}/console`, { waitUntil: "networkidle0" });
+  await page.type("#token", ADMIN_TOKEN);
+  await Promise.all([
+    page.waitForNavigation({ waitUntil: "networkidle0" }),
+    page.click("main button[type=submit]"),
+  ]);
+  assert.ok(bytes > 1000 && bytes < 200 * 1024, `${bytes} bytes`);
 });

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { assertRefused, CATALOG, dataOf } from "../routes/support.ts";
-import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
-import { chromium, fill, press, Stage, until, wordsOf } from "./browser.ts";
+import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
+import { browserOfFile, fill, press, type Stage, until, wordsOf } from "./browser.ts";
 
 /** A webhook's receiver that is down until it is told otherwise. */
 class Receiver {
@@ -24,8 +24,9 @@ class Receiver {
   }
 }
 
+const inBrowser = browserOfFile();
+
 interface Scene {
-  readonly service: TestService;
   readonly stage: Stage;
   readonly app: TestApp;
   /** The address of the app's pages. */
@@ -45,31 +46,18 @@ const PACK = {
   }],
 };
 
-function inBrowser(name: string, work: (scene: Scene) => Promise<void>): void {
-  Deno.test({
-    name,
-    ignore: chromium() === null,
-    sanitizeOps: false,
-    sanitizeResources: false,
-    fn: async () => {
-      const service = await startTestService(undefined, { allowsPrivateWebhooks: true });
-      const stage = await Stage.open(service);
-      try {
-        const app = await service.newApp({ ...CATALOG, packs: [PACK] });
-        await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
-        await work({ service, stage, app, base: `${stage.origin}/console/apps/${app.appId}/live` });
-        assert.deepEqual(stage.complaints, []);
-      } finally {
-        await stage.close();
-        await service.close();
-      }
-    },
+/** Registers a test of an app that has credits to grant and a subscribed user "u". */
+function inApp(name: string, work: (scene: Scene) => Promise<void>): void {
+  inBrowser(name, async (stage) => {
+    const app = await stage.service.newApp({ ...CATALOG, packs: [PACK] });
+    await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
+    await work({ stage, app, base: `${stage.origin}/console/apps/${app.appId}/live` });
   });
 }
 
-inBrowser(
+inApp(
   "a catalog is edited into a fault, out of it, checked and applied",
-  async ({ stage, app, base, service }) => {
+  async ({ stage, app, base }) => {
     const page = await stage.signedIn();
     await page.goto(`${base}/catalog`);
     const text = await page.$eval("textarea", (area) => (area as unknown as { value: string }).value);
@@ -88,12 +76,12 @@ inBrowser(
     assert.match(await wordsOf(page), /What it would change[\s\S]*changed plans\[0\]\.limits\[0\]\.quota/);
     await press(page, "Apply as version 2");
     assert.match(await wordsOf(page), /version 2 is in force/);
-    const inForce = (await service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
+    const inForce = (await stage.service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
     assert.deepEqual([inForce.version, inForce.plans[0].limits[0].quota], [2, 120]);
   },
 );
 
-inBrowser("a key is made, shown once, and revoked after a second question", async ({ stage, base, app }) => {
+inApp("a key is made, shown once, and revoked after a second question", async ({ stage, base, app }) => {
   const page = await stage.signedIn();
   await page.goto(`${base}/keys`);
   await press(page, "Make a key");
@@ -117,7 +105,7 @@ inBrowser("a key is made, shown once, and revoked after a second question", asyn
   assertRefused(await app.call("GET", "/usage?userId=u", undefined, { key }), 401, "invalid_key");
 });
 
-inBrowser(
+inApp(
   "a webhook is made, a message that failed is sent again and arrives",
   async ({ stage, base, app }) => {
     const receiver = new Receiver();
@@ -145,7 +133,7 @@ inBrowser(
   },
 );
 
-inBrowser(
+inApp(
   "whoever signs out is signed out in every window, and comes back to the page that was asked for",
   async ({ stage, base }) => {
     const page = await stage.signedIn();
@@ -162,13 +150,13 @@ inBrowser(
       assert.match(window.url(), /\/console\/sign-in\?to=/);
     }
     await copy.bringToFront();
-    await copy.type("#token", "test-admin-token-0123456789");
+    await copy.type("#token", ADMIN_TOKEN);
     await press(copy, "Sign in");
     assert.equal(copy.url(), `${base}/keys`);
   },
 );
 
-inBrowser("the keyboard reaches search, rows and pages", async ({ stage, base, app }) => {
+inApp("the keyboard reaches search, rows and pages", async ({ stage, base, app }) => {
   await dataOf(app.call("POST", "/track", { userId: "u", event: "image.x" }));
   const page = await stage.signedIn();
   await page.goto(base);
@@ -182,32 +170,44 @@ inBrowser("the keyboard reaches search, rows and pages", async ({ stage, base, a
 });
 
 inBrowser(
-  "a user is found, a refusal explained, credits are granted, and the bar follows live",
-  async ({ stage, base, app }) => {
-    for (let count = 0; count < 4; count++) {
-      await dataOf(app.call("POST", "/track", { userId: "u", event: "image.x", count: 25 }));
-    }
-    await dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x" }));
+  "a user is found, a refusal is explained, credits are granted, and the bars move while one looks",
+  async (stage) => {
+    const app = await stage.service.newApp();
+    const post = (path: string, body: object) => app.call("POST", path, { userId: "maria", ...body });
+    await dataOf(post("/subscriptions", { planId: "plan_pro" }));
+    await dataOf(post("/track", { event: "image.render", count: 90 }));
+    assert.equal((await dataOf(post("/reserve", { event: "image.render", count: 20 }))).allowed, false);
+
     const page = await stage.signedIn();
-    await page.goto(base);
+    await page.goto(`${stage.origin}/console/apps/${app.appId}/live`);
     await page.keyboard.press("/");
-    await page.keyboard.type("u");
+    await page.keyboard.type("mar");
     await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
-    assert.equal(page.url(), `${base}/users/u`);
-    assert.match(await wordsOf(page), /Images\s+100 of 100/);
+    assert.equal(new URL(page.url()).pathname, `/console/apps/${app.appId}/live/users/maria`);
+    assert.match(await wordsOf(page), /Images a month\s+90 of 100/);
 
-    await press(page, "Why was this refused?");
-    await fill(page, "event", "image.x");
-    await press(page, "Explain");
-    assert.match(await wordsOf(page), /Refused by the limit "Images"/);
+    for (const way of ["Would it be now?", "Why was this refused?"]) {
+      await press(page, way);
+      if (way === "Why was this refused?") await fill(page, "event", "image.render");
+      await fill(page, "count", "20");
+      await press(page, "Explain");
+      const why = /Refused by the limit "Images a month" \(count\): 90 of 100 are used/;
+      assert.match(await wordsOf(page), why);
+      await press(page, "maria");
+    }
 
-    await page.goto(`${base}/users/u`);
     await press(page, "Grant credits");
     await press(page, "Show what it will do");
     await press(page, "Grant");
-    assert.match(await wordsOf(page), /Image Top-Up/);
+    assert.match(await wordsOf(page), /maria has the credits of Image Top-Up/);
+    assert.match(await wordsOf(page), /Image Top-Up[\s\S]*50\s+of 50/);
 
-    await dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x", count: 3 }));
-    await until(page, /47\s+of 50/);
+    assert.equal((await dataOf(post("/reserve", { event: "image.render", count: 20 }))).allowed, true);
+    await until(page, /Images a month\s+100 of 100/);
+    await until(page, /Image Top-Up[\s\S]*40\s+of 50/);
+    await until(page, /10 of Images a month\s+10 of credits of Image Top-Up/);
+
+    await press(page, "Sign out");
+    assert.equal(new URL(page.url()).pathname, "/console/sign-in");
   },
 );
