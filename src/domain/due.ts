@@ -45,9 +45,11 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
       } else expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
     }
   }
-  const alerts = alertBase(draft, context);
+  const { user } = draft;
+  const counters = draft.changedCounters();
   refreshEntitlement(draft, context, context.now);
-  fireAlerts(draft, alerts, context);
+  // Most turns enter no plan. One that does changes counters, and not what they are compared with.
+  if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
 }
 

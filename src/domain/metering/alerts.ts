@@ -21,11 +21,18 @@ export interface AlertBase {
 const HUNDRED: Amount = amountOf(100);
 const NONE: ReadonlyMap<string, Counter> = new Map();
 
-/** The user as it stands now; null for a catalog without alerts. */
-export function alertBase(draft: Draft, context: Context): AlertBase | null {
+/**
+ * The user as it stands now; null for a catalog without alerts.
+ *
+ * @param counters those that the draft had changed by the moment to compare with, where it is an earlier one
+ */
+export function alertBase(
+  draft: Draft,
+  context: Context,
+  counters: readonly Counter[] = draft.changedCounters(),
+): AlertBase | null {
   if (!context.catalog.hasAlerts) return null;
-  const rows = draft.changedCounters();
-  const changed = rows.length === 0 ? NONE : new Map(rows.map((row) => [row.key, row]));
+  const changed = counters.length === 0 ? NONE : new Map(counters.map((row) => [row.key, row]));
   return { standing: standingOf(draft, context), changed };
 }
 
