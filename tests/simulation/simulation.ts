@@ -29,7 +29,7 @@ import type { Note } from "./story.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
-import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "./troubles.ts";
+import { inProcess, scheduleTrouble, sweep, type Troubles, type TroubleWorld } from "./troubles.ts";
 import { type Violation, Watch } from "./watch.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
@@ -55,6 +55,8 @@ export interface RunOptions {
   readonly steps: number;
   /** Processes; left out: the seed says. */
   readonly members?: number | undefined;
+  /** What goes wrong more or less often than else. */
+  readonly troubles?: Troubles | undefined;
 }
 
 /** What a run was. */
@@ -105,7 +107,7 @@ class Simulation {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { seed, members = MEMBERS[seed % MEMBERS.length] as number } = options;
+    const { seed, members = MEMBERS[seed % MEMBERS.length] as number, troubles = {} } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
@@ -128,7 +130,7 @@ class Simulation {
       return new SimProcess({ line, wire, recorder, receiver, random }, { name, share, port });
     });
     const calls: Call[] = [];
-    this.#world = { time, random, faults, recorder, server, wire, processes, calls };
+    this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
     this.#watch = new Watch(everyChecker(), tenants, server, calls, receiver);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {

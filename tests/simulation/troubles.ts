@@ -17,6 +17,8 @@ export interface TroubleWorld {
   readonly server: Server;
   readonly wire: Wire;
   readonly processes: readonly SimProcess[];
+  /** What comes more or less often than else. */
+  readonly troubles: Troubles;
 }
 
 const KINDS = {
@@ -39,6 +41,15 @@ const CHANNEL_KINDS = {
   alone: 0.3,
 };
 
+/** How often each kind of trouble comes, beside the others. */
+export type Troubles = Partial<Record<keyof typeof KINDS | keyof typeof CHANNEL_KINDS, number>>;
+
+/** No other trouble than these. */
+export function only(troubles: Troubles): Troubles {
+  const none = Object.fromEntries(Object.keys({ ...KINDS, ...CHANNEL_KINDS }).map((kind) => [kind, 0]));
+  return { ...none, ...troubles };
+}
+
 /** Lets trouble come again and again, until faults are over. */
 export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
   const { time, random, faults } = world;
@@ -50,12 +61,13 @@ export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
 }
 
 function makeTrouble(world: TroubleWorld): void {
-  const { random, faults, processes } = world;
+  const { random, faults, processes, troubles } = world;
   // Mostly one that owns something: a standby or a front has little to lose.
   const owners = processes.filter(({ serving }) => serving !== null && serving.term.doors.held.length > 0);
   const process = owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
   if (!process.isAlive) return;
-  const kind = random.weighted(processes.length > 1 ? { ...KINDS, ...CHANNEL_KINDS } : KINDS);
+  const usual: Troubles = processes.length > 1 ? { ...KINDS, ...CHANNEL_KINDS } : KINDS;
+  const kind = random.weighted({ ...usual, ...troubles } as Required<Troubles>);
   faults.note(kind);
   if (kind in CHANNEL_KINDS) between(world, process, kind as keyof typeof CHANNEL_KINDS);
   else befall(world, process, kind as keyof typeof KINDS);

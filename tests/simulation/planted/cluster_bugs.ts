@@ -10,6 +10,7 @@ import { firstSeq, lastSeq } from "../../../src/storage/journal/ranges.ts";
 import { Writer } from "../../../src/storage/journal/writer.ts";
 import { RegistryChanges } from "../../../src/tenant/registry_changes.ts";
 import { Server } from "../database/server.ts";
+import { only } from "../troubles.ts";
 import { type PlantedBug, replace } from "./plant.ts";
 
 /** Lets every call that another member passes on into any cell. */
@@ -160,6 +161,11 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
           });
         }),
   },
-  { name: "a member's cells are served while it may still answer", plant: believeTooSoon },
+  {
+    name: "a member's cells are served while it may still answer",
+    // It shows where a member lost its sessions and its channels at once, hears nothing of it, and is asked what it knows.
+    troubles: only({ unheard: 1 }),
+    plant: believeTooSoon,
+  },
   { name: "a user is loaded by key alone", plant: loadByKeyAlone },
 ];

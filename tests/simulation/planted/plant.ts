@@ -1,10 +1,14 @@
 // How a bug is planted: another method or getter in the place of one of the product, until it is taken back.
 
+import type { Troubles } from "../troubles.ts";
+
 /** A bug, and how to take it out again. */
 export interface PlantedBug {
   readonly name: string;
   /** Processes of the worlds in which it is looked for; left out: the seeds say. */
   readonly members?: number;
+  /** What goes wrong in them, where it has to be something rare. */
+  readonly troubles?: Troubles;
   plant(): () => void;
 }
 
