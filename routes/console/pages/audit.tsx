@@ -2,6 +2,7 @@
 
 import { refusedPage } from "../acts/subject.tsx";
 import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { Filter, FilterText } from "../filter.tsx";
 import { AmountText, Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { FILE_ROWS, PAGE_ROWS } from "../pager.tsx";
@@ -58,7 +59,7 @@ const auditPage: PageAt = {
             <h1>Audit log</h1>
             <span class="soft">what people changed, and who signed in</span>
           </div>
-          <Filter query={query} path={path} names={names} isFiltered={isFiltered} />
+          <LogFilter query={query} path={path} names={names} isFiltered={isFiltered} />
           <section class="sheet">
             <h2 class="visually-hidden">The entries</h2>
             {entries.length === 0
@@ -115,14 +116,14 @@ async function fileOf(request: PageRequest) {
   );
 }
 
-function Filter({ query, path, names, isFiltered }: {
+function LogFilter({ query, path, names, isFiltered }: {
   query: URLSearchParams;
   path: string;
   names: ReadonlyMap<string, string>;
   isFiltered: boolean;
 }) {
   return (
-    <form class="fields filter" method="get" action={path}>
+    <Filter path={path} isFiltered={isFiltered}>
       <div class="field">
         <label for="filter-app">App</label>
         <select id="filter-app" name="app">
@@ -132,21 +133,8 @@ function Filter({ query, path, names, isFiltered }: {
           ))}
         </select>
       </div>
-      <div class="field">
-        <label for="filter-user">User</label>
-        <input
-          id="filter-user"
-          name="user"
-          value={query.get("user") ?? ""}
-          autocomplete="off"
-          spellcheck={false}
-        />
-      </div>
-      <div class="field">
-        <button type="submit">Show</button>
-        {isFiltered ? <a class="button" href={path}>Show all</a> : null}
-      </div>
-    </form>
+      <FilterText name="user" label="User" value={query.get("user")} />
+    </Filter>
   );
 }
 

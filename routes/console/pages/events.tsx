@@ -3,6 +3,7 @@
 import { appOf, refusedPage } from "../acts/subject.tsx";
 import { csvFile, csvQuery } from "../csv.ts";
 import { EventTable, type FeedEvent, StatusTag } from "../event_table.tsx";
+import { Filter, FilterText } from "../filter.tsx";
 import { AmountText, TimeExact } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { listAsAsked, Pager } from "../pager.tsx";
@@ -49,32 +50,10 @@ const eventsPage: PageAt = {
             <h1>Events</h1>
             {offset > 0 ? null : <LiveSwitch query={query} isLive={isLive} />}
           </div>
-          <form class="fields filter" method="get" action={path}>
-            <div class="field">
-              <label for="filter-user">User</label>
-              <input
-                id="filter-user"
-                name="user"
-                value={userId ?? ""}
-                autocomplete="off"
-                spellcheck={false}
-              />
-            </div>
-            <div class="field">
-              <label for="filter-type">Event</label>
-              <input
-                id="filter-type"
-                name="type"
-                value={eventType ?? ""}
-                autocomplete="off"
-                spellcheck={false}
-              />
-            </div>
-            <div class="field">
-              <button type="submit">Show</button>
-              {isFiltered ? <a class="button" href={path}>Show all</a> : null}
-            </div>
-          </form>
+          <Filter path={path} isFiltered={isFiltered}>
+            <FilterText name="user" label="User" value={userId} />
+            <FilterText name="type" label="Event" value={eventType} />
+          </Filter>
           <section
             class="sheet"
             id="feed"

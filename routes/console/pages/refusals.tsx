@@ -2,6 +2,7 @@
 
 import { appOf } from "../acts/subject.tsx";
 import { csvFile, csvQuery } from "../csv.ts";
+import { Filter, FilterText } from "../filter.tsx";
 import { AmountText, Time } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import { listAsAsked, Pager } from "../pager.tsx";
@@ -56,26 +57,10 @@ export const refusalsPage: PageAt = {
             <h1>Refusals</h1>
             <span class="soft">who met a limit, in the last 90 days</span>
           </div>
-          <form class="fields filter" method="get" action={path}>
-            <div class="field">
-              <label for="filter-user">User</label>
-              <input
-                id="filter-user"
-                name="user"
-                value={userId ?? ""}
-                autocomplete="off"
-                spellcheck={false}
-              />
-            </div>
-            <div class="field">
-              <label for="filter-type">Event</label>
-              <input id="filter-type" name="type" value={event ?? ""} autocomplete="off" spellcheck={false} />
-            </div>
-            <div class="field">
-              <button type="submit">Show</button>
-              {isFiltered ? <a class="button" href={path}>Show all</a> : null}
-            </div>
-          </form>
+          <Filter path={path} isFiltered={isFiltered}>
+            <FilterText name="user" label="User" value={userId} />
+            <FilterText name="type" label="Event" value={event} />
+          </Filter>
           <section class="sheet">
             <h2 class="visually-hidden">The list</h2>
             {refusals.length > 0

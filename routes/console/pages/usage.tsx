@@ -2,6 +2,7 @@
 
 import { appOf, refusedPage } from "../acts/subject.tsx";
 import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
+import { Filter, FilterText } from "../filter.tsx";
 import { AmountText, TimeExact } from "../format.tsx";
 import { appPath, userPath } from "../page.tsx";
 import type { PageAt } from "../room.ts";
@@ -56,7 +57,7 @@ export const usagePage: PageAt = {
             <h1>Use by day</h1>
             {userId === null ? null : <a href={userPath(app, userId)}>{userId}</a>}
           </div>
-          <form class="fields filter" method="get" action={path}>
+          <Filter path={path}>
             <div class="field">
               <label for="filter-by">By</label>
               <select id="filter-by" name="by">
@@ -72,21 +73,8 @@ export const usagePage: PageAt = {
                 ))}
               </select>
             </div>
-            <div class="field">
-              <label for="filter-user">User</label>
-              <input
-                id="filter-user"
-                name="user"
-                value={userId ?? ""}
-                placeholder="everybody"
-                autocomplete="off"
-                spellcheck={false}
-              />
-            </div>
-            <div class="field">
-              <button type="submit">Show</button>
-            </div>
-          </form>
+            <FilterText name="user" label="User" value={userId} placeholder="everybody" />
+          </Filter>
           {isBehind
             ? (
               <div class="note warn">
