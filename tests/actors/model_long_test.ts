@@ -1,9 +1,10 @@
 // Long runs of the model against the whole service.
 
 import assert from "node:assert/strict";
+import { isDeep } from "../support/depth.ts";
 import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts";
 
-const STEPS = 600;
+const STEPS = isDeep ? 600 : 300;
 
 Deno.test("every answer and every message is the one that the model predicts", async () => {
   const outcomes = await runAll({ seed: 103, steps: STEPS });

@@ -1,7 +1,8 @@
 // Storms over channels, many of them.
 
+import { seedsFrom } from "../support/depth.ts";
 import { storm } from "./storm.ts";
 
-for (let seed = 1_000; seed < 1_150; seed++) {
+for (const seed of seedsFrom(1_000, 20, 150)) {
   Deno.test(`in a storm no call runs twice, and none that did not run ran: seed ${seed}`, () => storm(seed));
 }

@@ -7,9 +7,10 @@ import { Cable } from "./cable.ts";
 import { Load } from "./load.ts";
 import { pause, type Program } from "./program.ts";
 import { Stage, untilReady } from "./stage.ts";
+import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const BREAKS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
+const BREAKS = roundsOf(2, 4);
 const BACK_MS = 20_000;
 const ignore = testServerUrl() === null;
 

@@ -7,9 +7,10 @@ import { Load } from "./load.ts";
 import { pause } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
+import { roundsOf } from "../support/depth.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 
-const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 8);
+const ROUNDS = roundsOf(4, 8);
 const LOAD_MS = 1_500;
 const START_MS = 1_500;
 /** The embedded store can be looked into only while its program is stopped, which takes its time. */

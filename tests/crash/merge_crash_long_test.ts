@@ -6,11 +6,10 @@ import { type Drift, reconcile } from "../../src/read/reconcile.ts";
 import { pause, type Program } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { Storm } from "./storm.ts";
-import { testServerUrl } from "../support/test_store.ts";
+import { roundsOf } from "../support/depth.ts";
 
 const STORM_MS = 2_500;
-/** A start on the embedded store takes seconds. */
-const ROUNDS = testServerUrl() === null ? 2 : 3;
+const ROUNDS = roundsOf(2, 3);
 const STOP_MS = 20_000;
 
 /** Checks the books of the tables; the program must have ended. */

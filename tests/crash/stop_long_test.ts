@@ -9,9 +9,10 @@ import { pause } from "./program.ts";
 import { Stage, WIDE_USERS } from "./stage.ts";
 import { Watch } from "./watch.ts";
 import { answerOf, type Outcome, Wire } from "./wire.ts";
+import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 3);
+const ROUNDS = roundsOf(2, 3);
 const EXIT_MS = 20_000;
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {

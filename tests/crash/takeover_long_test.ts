@@ -21,9 +21,10 @@ import { pause, until } from "./program.ts";
 import { Stage, untilReady, WIDE_USERS } from "./stage.ts";
 import { Watch } from "./watch.ts";
 import { answerOf, once } from "./wire.ts";
+import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const ROUNDS = Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS") || 4);
+const ROUNDS = roundsOf(2, 4);
 const ignore = testServerUrl() === null;
 
 function others(members: readonly Member[], gone: Member): Member[] {
