@@ -21,7 +21,6 @@ function kindOf(path: string, app: TestApp): string {
 
 /** What axe finds against a page: the rule, and the first elements that break it. */
 async function violationsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
   const { violations } = await page.evaluate("axe.run(document)") as {
     readonly violations: readonly {
       readonly id: string;
@@ -72,6 +71,7 @@ inBrowser(
       const response = await page.goto(url);
       assert.ok(response !== null);
       if (response.status() >= 500) faults.push(`${kind}: ${response.status()}`);
+      await page.evaluate(axe.source);
       for (const theme of THEMES) {
         await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
         for (const violation of await violationsOf(page)) faults.push(`${kind}, ${theme}: ${violation}`);
