@@ -199,9 +199,16 @@ async function leaveHistory(app: TestApp): Promise<void> {
   await sql(`update events set user_key = (${old}) where realm = $1::int`, [partsOf(app).live]);
 }
 
+/** Waits for erasures that other tests asked for: they go on after their answers. */
+async function untilErased(): Promise<void> {
+  const open = "select from erasure_jobs where status in ('queued', 'in_progress')";
+  while ((await sql(open)).length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
 for (const { name, prepare, write } of WRITES) {
   Deno.test(`${name} is not written for a cell that another member owns`, async () => {
     const app = await service.newApp(CATALOG);
+    await untilErased();
     await prepare?.(app);
     const before = await rowsOfAll();
     const refused = await taken(app, async () => {
