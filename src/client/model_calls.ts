@@ -15,6 +15,11 @@ export interface ModelMetering<Call> {
   readonly event: string;
   /** Sent with every call, beside its `model`. */
   readonly metadata?: Metadata | undefined;
+  /**
+   * How long a call's reservation lasts: 10 to 86,400; the app's setting by default. Longer than the longest answer
+   * takes: a reservation that has lapsed meanwhile is charged all the same, but held no quota until then.
+   */
+  readonly ttlSeconds?: number | undefined;
 }
 
 /** The most that a call may use. */
@@ -36,7 +41,7 @@ const BYTES_PER_TOKEN = 4;
  * @throws HoldfastError of status 429 where the call is refused, with the first reason as code
  */
 export async function openCall<Call>(
-  { client, userId, event, metadata }: ModelMetering<Call>,
+  { client, userId, event, metadata, ttlSeconds }: ModelMetering<Call>,
   call: Call,
   model: string | undefined,
   estimate: CallEstimate,
@@ -46,7 +51,8 @@ export async function openCall<Call>(
   // An absent id would be sent as none, and the service would name a member that this caller never wrote.
   if (typeof id !== "string") throw invalidInput("userId: must be a text");
   const described = model === undefined ? metadata : { ...metadata, model };
-  const hold = await client.reserve(id, event, undefined, described, estimate, signal ? { signal } : {});
+  const size = { ...estimate, ttlSeconds };
+  const hold = await client.reserve(id, event, undefined, described, size, signal ? { signal } : {});
   if (hold.allowed) return new OpenCall(client, hold.reservationId, estimate.inputTokens);
   const [code = "limit_reached"] = hold.reasons;
   throw new HoldfastError({

@@ -176,6 +176,20 @@ for (const version of Object.keys(SDKS)) {
       assert.equal(calls, 1, name);
     }
   });
+
+  Deno.test(`${version}: a caller who leaves before an answer is charged the input`, async () => {
+    const { sdk, model, shown } = await setUp(version);
+    const stop = new AbortController();
+    model.reply = ({ signal }) =>
+      new Promise((_, reject) => {
+        signal?.addEventListener("abort", () => reject(signal.reason));
+        stop.abort();
+      });
+    await assert.rejects(sdk.generate({ ...asked, abortSignal: stop.signal }));
+    const { tokens, calls } = await untilShown(shown, ({ tokens }) => tokens > 0 && tokens < 100);
+    assert.ok(tokens >= ASKED_TOKENS && tokens < ASKED_TOKENS + 10, String(tokens));
+    assert.equal(calls, 1);
+  });
 }
 
 Deno.test("ai 5: an input that its provider counts without the cache is charged whole", async () => {

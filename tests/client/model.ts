@@ -145,6 +145,8 @@ export function streamOf(make: () => AsyncGenerator<Uint8Array>): Response {
 export function hangingStream(chunks: readonly unknown[], signal: AbortSignal | null | undefined): Response {
   return streamOf(async function* () {
     yield new TextEncoder().encode(chunks.map(eventOf).join(""));
+    // Whoever reads no further before aborting is heard too.
+    signal?.throwIfAborted();
     const broken = Promise.withResolvers<never>();
     signal?.addEventListener("abort", () => broken.reject(signal.reason));
     await broken.promise;

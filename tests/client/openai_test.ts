@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import OpenAI5 from "npm:openai@5.23.2";
+import OpenAI6 from "npm:openai@6.49.0";
 import { HoldfastError } from "../../src/client/client.ts";
 import { meterOpenAI, type MeterOpenAIOptions } from "../../src/client/openai.ts";
 import {
@@ -18,13 +20,18 @@ import {
   TEXT,
   untilShown,
 } from "./model.ts";
+import { service } from "./service.ts";
 
 const messages = [{ role: "user", content: "Write a text." }] as const;
 const asked = { model: "mini", messages: [...messages], max_completion_tokens: 100 };
 
+function settingsOf({ fetch }: Model) {
+  return { apiKey: "sk-x", baseURL: MODEL_URL, fetch, maxRetries: 0 };
+}
+
 async function setUp(options: Partial<MeterOpenAIOptions> = {}, model = new Model()) {
   const { client, shown } = await meteredUser();
-  const plain = new OpenAI({ apiKey: "sk-x", baseURL: MODEL_URL, fetch: model.fetch, maxRetries: 0 });
+  const plain = new OpenAI(settingsOf(model));
   const openai: OpenAI = meterOpenAI(plain, { client, userId: "u", ...options });
   return { client, shown, model, plain, openai };
 }
@@ -133,6 +140,24 @@ Deno.test("the hold has the input by its size and the longest answer, and the us
     await openai.chat.completions.create({ ...call, user: "u" });
     assert.equal(held.tokens - before.tokens, tokens);
   }
+});
+
+Deno.test("a hold lasts as long as the app says, or as the options say", async () => {
+  const { client, plain } = await setUp();
+  const lasted: number[] = [];
+  const watched = {
+    reserve: async (...given: Parameters<typeof client.reserve>) => {
+      const answer = await client.reserve(...given);
+      lasted.push((Date.parse(answer.expiresAt ?? "") - service.clock.now()) / 1000);
+      return answer;
+    },
+    commit: client.commit.bind(client),
+    release: client.release.bind(client),
+  };
+  for (const ttlSeconds of [undefined, 7200]) {
+    await meterOpenAI(plain, { client: watched, userId: "u", ttlSeconds }).chat.completions.create(asked);
+  }
+  assert.deepEqual(lasted, [600, 7200]);
 });
 
 Deno.test("a refused call rejects with its first reason, and the model is not asked", async () => {
@@ -246,3 +271,55 @@ Deno.test("an answer whose commit is refused is not handed out as if it were cou
     (error) => error instanceof HoldfastError && error.code === "unavailable",
   );
 });
+
+/** Versions before this one; each keeps its own type. */
+const EARLIER: Record<string, (model: Model, metering: MeterOpenAIOptions) => OpenAI5 | OpenAI6> = {
+  "openai 5": (model, metering): OpenAI5 => meterOpenAI(new OpenAI5(settingsOf(model)), metering),
+  "openai 6": (model, metering): OpenAI6 => meterOpenAI(new OpenAI6(settingsOf(model)), metering),
+};
+
+for (const [version, make] of Object.entries(EARLIER)) {
+  const setUp = async () => {
+    const { client, shown } = await meteredUser();
+    const model = new Model();
+    return { model, shown, openai: make(model, { client, userId: "u" }) as unknown as OpenAI };
+  };
+
+  Deno.test(`${version}: answers and streams are charged what the model reports`, async () => {
+    for (const stream of [false, true]) {
+      const { openai, shown } = await setUp();
+      const parts = stream
+        ? await Array.fromAsync(await openai.chat.completions.create({ ...asked, stream }))
+        : [];
+      const text = stream
+        ? parts.map(({ choices }) => choices[0]?.delta.content ?? "").join("")
+        : (await openai.responses.create({ model: "mini", input: "Write a text." })).output_text;
+      assert.deepEqual([text, await shown()], [TEXT, REPORTED]);
+    }
+  });
+
+  Deno.test(`${version}: a refused call asks no model, one that fails is released, one that is left is charged`, async () => {
+    const { openai, model, shown } = await setUp();
+    await assert.rejects(
+      openai.chat.completions.create({ ...asked, max_completion_tokens: 20_000 }),
+      isRefused("limit_reached"),
+    );
+    assert.equal(model.requests.length, 0);
+
+    model.reply = () => Response.json({ error: { message: "overloaded" } }, { status: 503 });
+    await assert.rejects(openai.chat.completions.create(asked));
+    assert.deepEqual([model.requests.length, await untilShown(shown, ({ tokens }) => tokens === 0)], [
+      1,
+      NOTHING,
+    ]);
+
+    model.reply = ({ body, signal }) =>
+      hangingStream(chatChunks(body, PIECES).slice(0, PIECES.length), signal);
+    const stop = new AbortController();
+    let seen = 0;
+    const stream = await openai.chat.completions.create({ ...asked, stream: true }, { signal: stop.signal });
+    for await (const _ of stream) if (++seen === PIECES.length) stop.abort();
+    const { tokens } = await untilShown(shown, ({ tokens }) => tokens > 0 && tokens < 100);
+    assert.equal(tokens, ASKED_TOKENS + TEXT.length / 4);
+  });
+}
