@@ -8,7 +8,8 @@ const ROOT = new URL("../..", import.meta.url);
 const OWN_FILES = new URL("src/operations/package/", ROOT);
 const FOLDERS = ["src", "actors", "routes", "sql"];
 /** Tasks of a checkout, which need its compiler or write into it, and what only a person at a checkout reads. */
-const LEFT_OUT = /^src\/(operations\/|tasks\/(client_|service_|catalog_schema|tarball))|\.md$/;
+const LEFT_OUT =
+  /^src\/(operations\/|client\/examples\/|tasks\/(client_|service_|catalog_schema|tarball))|\.md$/;
 /** What an installed package can run, by the names of the tasks. */
 const COMMANDS = [
   "start",

@@ -7,8 +7,7 @@ import ts from "npm:typescript@5.9.3";
 import { packClient, textOf } from "../../src/tasks/client_package.ts";
 import { runTask, serve } from "../tasks/support.ts";
 import { startTestService } from "../support/test_service.ts";
-
-const TIMEOUT_MS = 120_000;
+import { has, run } from "./project.ts";
 
 /** What a user of the package writes: it compiles under strict rules and runs on Node. */
 const PROGRAM = `
@@ -85,27 +84,6 @@ declare module "node:assert/strict" {
 declare const process: { readonly argv: string[] };
 `;
 
-async function run(command: string, args: readonly string[], cwd: string) {
-  const { success, stdout, stderr } = await new Deno.Command(command, {
-    args: [...args],
-    cwd,
-    stdin: "null",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).output();
-  const decoder = new TextDecoder();
-  assert.ok(success, `${command} ${args.join(" ")}: ${decoder.decode(stderr)}`);
-  return decoder.decode(stdout);
-}
-
-async function hasNpm(): Promise<boolean> {
-  try {
-    return (await new Deno.Command("npm", { args: ["--version"], stdout: "null", stderr: "null" }).output())
-      .success;
-  } catch {
-    return false;
-  }
-}
-
 /** Makes the package with its task; returns the path of its file. */
 async function pack(folder: string): Promise<string> {
   const { code, out, err } = await runTask("client:pack", ["--out", folder]);
@@ -177,7 +155,7 @@ function signedMessage(): string {
 
 Deno.test({
   name: "the package installs into a new project, compiles there, and works on Node",
-  ignore: !(await hasNpm()),
+  ignore: !(await has("npm")),
   fn: async () => {
     const folder = await Deno.makeTempDir({ prefix: "holdfast_package_" });
     try {

@@ -7,7 +7,8 @@ export interface Block {
   readonly line: number;
 }
 
-const FENCE = /^```(\w*)\n([\s\S]*?)^```$/gm;
+/** After its language a block may have a name. */
+const FENCE = /^```(\w*)(?: \w+)?\n([\s\S]*?)^```$/gm;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 /** A generated id: a prefix, and at least one digit after it. */
 const ID = /\b(?:app|ws|key|rsv|evt|crb|cle|gen)_(?=\w*\d)[0-9a-z_]+/;
