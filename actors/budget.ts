@@ -30,6 +30,8 @@ export class Budget {
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
+  /** The key that was made last: most turns are of one workspace. */
+  #lastKey = { workspaceId: "", mode: "" as Mode | "", month: "", key: "" };
 
   constructor(realNow: () => Millis) {
     this.#realNow = realNow;
@@ -68,13 +70,13 @@ export class Budget {
 
   /** Operations used in the running month. */
   used(workspaceId: string, mode: Mode): number {
-    return this.#used.get(keyOf(workspaceId, mode, this.#monthNow()))?.used ?? 0;
+    return this.#used.get(this.#keyOf(workspaceId, mode, this.#monthNow()))?.used ?? 0;
   }
 
   /** Counts operations of a turn; answers the total, to be written with the turn's batch. */
   take(workspaceId: string, mode: Mode, operations: number): OperationsRow {
     const month = this.#monthNow();
-    const key = keyOf(workspaceId, mode, month);
+    const key = this.#keyOf(workspaceId, mode, month);
     const used = (this.#used.get(key)?.used ?? 0) + operations;
     const row = { workspaceId, mode, month, used };
     this.#used.set(key, row);
@@ -84,7 +86,7 @@ export class Budget {
   /** Counts operations of a turn and writes the total with its batch. */
   takeInto(batch: Pick<Batch, "totals">, workspaceId: string, mode: Mode, operations: number): void {
     const row = this.take(workspaceId, mode, operations);
-    batch.totals.set(keyOf(workspaceId, mode, row.month), { verb: "put", table: "operations", row });
+    batch.totals.set(this.#keyOf(workspaceId, mode, row.month), { verb: "put", table: "operations", row });
   }
 
   /** How many more credit balances may be issued in a realm; null for no limit. Only test mode is capped. */
@@ -118,6 +120,14 @@ export class Budget {
     const row: AiSpendRow = { workspaceId, month, cents: (this.#spent.get(key) ?? 0n) + cents };
     this.#spent.set(key, row.cents);
     batch.totals.set(`ai\n${key}`, { verb: "put", table: "ai_spend", row });
+  }
+
+  #keyOf(workspaceId: string, mode: Mode, month: string): string {
+    const last = this.#lastKey;
+    if (last.workspaceId === workspaceId && last.mode === mode && last.month === month) return last.key;
+    const key = keyOf(workspaceId, mode, month);
+    this.#lastKey = { workspaceId, mode, month, key };
+    return key;
   }
 
   #monthNow(): string {

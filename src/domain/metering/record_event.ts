@@ -22,7 +22,7 @@ export function recordEvent(
   context: Context,
 ): void {
   const isLogged = mayLog(draft, context);
-  draft.appendEvent(isLogged ? event : { ...event, errorCode: null });
+  draft.appendEvent(isLogged || event.errorCode === null ? event : { ...event, errorCode: null });
   if (!isLogged || (prompt === null && response === null)) return;
   const { id: eventId, userKey, realm, createdAt: at } = event;
   draft.appendRecord({

@@ -29,7 +29,7 @@ export function correctLeft(draft: Draft, { left }: HoldLine, delta: Amount): vo
 /** Adds a delta and a cost to the counter of a line; answers its count afterwards. */
 export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
   const counter = counted(draft.counter(line), delta);
-  draft.putCounter({ ...counter, costCents: counter.costCents + costCents });
+  draft.putCounter(costCents === 0n ? counter : { ...counter, costCents: counter.costCents + costCents });
   return counter.count;
 }
 
