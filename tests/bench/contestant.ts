@@ -17,6 +17,8 @@ export interface Bench {
 export interface Running {
   port: number;
   authorization: string;
+  /** Its process, for what it uses of the machine. */
+  pid: number;
   /** Where the drain's backlog can be read, for a contestant that has one. */
   metricsUrl?: string;
 }
@@ -49,7 +51,7 @@ export async function startBaseline(
   const args = ["run", "--quiet", "--no-prompt", ...permissions, path];
   const child = Child.start(bench.cleanup, path.slice(path.lastIndexOf("/") + 1), "deno", args, env);
   const { port } = JSON.parse(await child.firstLine(60_000));
-  return { port, authorization: "Bearer hf_live_secret_0123456789abcdefghijklmnop" };
+  return { port, pid: child.pid, authorization: "Bearer hf_live_secret_0123456789abcdefghijklmnop" };
 }
 
 /** What a baseline says about one reserve. */

@@ -76,7 +76,7 @@ async function runAll(
     const name = `${scenario.contestant} ${callsOf(scenario)}, ${scenario.users}`;
     await scratch.checkpoint();
     try {
-      const run = await measure(scenario, server, runs, options, cleanup);
+      const run = await measure(scenario, server, runs, { ...options, databaseUrl: scratch.url }, cleanup);
       runs.push(run);
       progress(
         `${index + 1}/${scenarios.length} ${name}: ${Math.round(run.load.all.requestsPerSecond)} requests/s`,

@@ -30,6 +30,14 @@ export async function threadTimes(pid: number): Promise<ThreadTimes> {
   return { answering, others };
 }
 
+/** Milliseconds that some processes have used since they started; one that has ended counts as nothing. */
+export async function processTimes(pids: readonly number[]): Promise<number> {
+  if (pids.length === 0) return 0;
+  const lines = await outputOf("cat", pids.map((pid) => `/proc/${pid}/stat`));
+  return lines.split("\n").filter((line) => line !== "")
+    .reduce((sum, line) => sum + ticksOf(line) * MS_PER_TICK, 0);
+}
+
 /** What a program prints; a thread that has just ended has no file any more, and that is no failure. */
 async function outputOf(program: string, args: string[]): Promise<string> {
   const { stdout } = await new Deno.Command(program, { args, stderr: "null" }).output();

@@ -1,7 +1,8 @@
 // From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
 // document. Nothing here measures.
+import { type CallCost, callsIn } from "./call_cost.ts";
 import { type DrainReport } from "./drain_watch.ts";
-import { BATCH_EVENTS, type CallReport, isPair, type Spread } from "./load_plan.ts";
+import { type CallReport, isPair, type Spread } from "./load_plan.ts";
 import type { Measured, Scenario } from "./schedule.ts";
 
 /** Facts about where the numbers come from. */
@@ -28,6 +29,8 @@ export interface Row {
   ratioToEcho: number | null;
   ratioToTransaction: number | null;
   failures: Record<string, number>;
+  /** Medians; of a pair's calls together. */
+  cost: CallCost;
   /** Requests a second of each run that the median was taken from. */
   runs: number[];
 }
@@ -88,7 +91,7 @@ function rowsOf(runs: Measured[]): Row[] {
     const { contestant, users } = run;
     const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
       rows.push(rowOf({ contestant, calls, users }, same, pick));
-    row(callsOf(run), ({ load }) => run.calls === "batch" ? eventsOf(load.all) : load.all);
+    row(callsOf(run), ({ load, calls }) => callsEach(load.all, callsIn(calls)));
     if (!isPair(run.calls)) continue;
     row("  its reserve", ({ load }) => load.first);
     row("  its commit", ({ load }) => load.commit);
@@ -96,14 +99,10 @@ function rowsOf(runs: Measured[]): Row[] {
   return rows;
 }
 
-/** What batches did, event by event. */
-function eventsOf(report: CallReport): CallReport {
+/** What requests of several calls each did, call by call. */
+function callsEach(report: CallReport, calls: number): CallReport {
   const { requests, requestsPerSecond } = report;
-  return {
-    ...report,
-    requests: requests * BATCH_EVENTS,
-    requestsPerSecond: requestsPerSecond * BATCH_EVENTS,
-  };
+  return { ...report, requests: requests * calls, requestsPerSecond: requestsPerSecond * calls };
 }
 
 function grouped(runs: Measured[]): Measured[][] {
@@ -128,6 +127,11 @@ function rowOf(
     ratioToEcho: null,
     ratioToTransaction: null,
     failures,
+    cost: {
+      answering: median(same.map(({ cost }) => cost.answering)),
+      others: median(same.map(({ cost }) => cost.others)),
+      postgres: median(same.map(({ cost }) => cost.postgres)),
+    },
     runs: reports.map((report) => Math.round(report.requestsPerSecond)),
   };
 }
@@ -215,6 +219,12 @@ function targets(rows: Row[]): Report["targets"] {
           atLeast: 5,
         },
       );
+      add(
+        "the answering thread's time on a single track to that on an event of a batch",
+        users,
+        (single?.cost.answering ?? NaN) / row.cost.answering,
+        { atLeast: 5 },
+      );
     }
     if (calls === HALF) {
       const echo = rows.find((other) => other.contestant === "echo" && other.calls === HALF);
@@ -251,6 +261,13 @@ export function table(report: Report): string {
       ...report.rows.map(cells),
     ]),
     "",
+    "microseconds of processor time a call; of a batch an event",
+    ...aligned([
+      ["contestant", "calls", "users", "answering thread", "other threads", "PostgreSQL"],
+      // The two calls of a pair stand together in the row above them.
+      ...report.rows.filter(({ calls }) => !calls.startsWith(" ")).map(costCells),
+    ]),
+    "",
   ];
   for (const { contestant, outcome, reason } of report.absent) {
     lines.push(`${outcome}: ${contestant}: ${reason}`);
@@ -284,6 +301,11 @@ function cells(row: Row): string[] {
     row.ratioToTransaction?.toFixed(2) ?? "-",
     failed === "" ? "0" : failed,
   ];
+}
+
+function costCells({ contestant, calls, users, cost }: Row): string[] {
+  const parts = [cost.answering, cost.others, cost.postgres];
+  return [contestant, calls, users, ...parts.map((micros) => micros.toFixed(1))];
 }
 
 function drainLine({ calls, users, drain }: DrainRow): string {

@@ -1,5 +1,6 @@
 // Which scenarios run in which order, and one measured run. The echo runs first and once more at the end of each
 // round, because every ratio stands on it: the two together show how much the machine drifted meanwhile.
+import { type CallCost, callsIn, watchCost } from "./call_cost.ts";
 import { type Contestant, type Running } from "./contestant.ts";
 import { type DrainReport, DrainWatch } from "./drain_watch.ts";
 import type { Calls, LoadPlan, LoadReport, PaidBy, Spread } from "./load_plan.ts";
@@ -22,6 +23,7 @@ export interface Scenario {
 export interface Measured extends Scenario {
   load: LoadReport;
   drain: DrainReport | null;
+  cost: CallCost;
 }
 
 /** The scenarios of one round; those that are compared stand next to each other. */
@@ -68,7 +70,7 @@ export async function measure(
   scenario: Scenario,
   running: Running,
   before: readonly Measured[],
-  wanted: { connections: number; seconds: number; generator: Generator },
+  wanted: { connections: number; seconds: number; generator: Generator; databaseUrl: string },
   cleanup: Cleanup,
 ): Promise<Measured> {
   const plan: LoadPlan = {
@@ -84,10 +86,13 @@ export async function measure(
     authorization: running.authorization,
     seed: SEED,
   };
+  const costOf = await watchCost(running.pid, wanted.databaseUrl);
   const watch = running.metricsUrl === undefined ? null : new DrainWatch(running.metricsUrl);
   try {
     const load = await generate(plan, wanted.generator, cleanup);
-    return { ...scenario, load, drain: watch === null ? null : await watch.finish() };
+    const drain = watch === null ? null : await watch.finish();
+    const calls = load.all.requestsPerSecond * callsIn(scenario.calls);
+    return { ...scenario, load, drain, cost: await costOf(calls, plan.warmupMs + plan.measureMs) };
   } catch (error) {
     watch?.abandon();
     throw error;

@@ -53,7 +53,7 @@ export const holdfast: Contestant = {
   isService: true,
   start: async (bench) => {
     const adminToken = crypto.randomUUID().replaceAll("-", "");
-    const { base } = await startService(bench, adminToken);
+    const { base, child } = await startService(bench, adminToken);
     const { key } = await setUp(base, adminToken);
     bench.progress(`holdfast: subscribing ${USERS} users`);
     await subscribeAll(base, key);
@@ -64,6 +64,7 @@ export const holdfast: Contestant = {
     return {
       port: Number(new URL(base).port),
       authorization: `Bearer ${key}`,
+      pid: child.pid,
       metricsUrl: `${base}/metrics`,
     };
   },
