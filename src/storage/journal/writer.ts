@@ -132,9 +132,7 @@ class Life {
 
 /** The encoded changes of a batch, a line each. */
 function encodeChanges(changes: readonly RowChange[]): string {
-  let payload = "";
-  for (const change of changes) payload += (payload === "" ? "" : "\n") + encodeChange(change);
-  return payload;
+  return changes.map(encodeChange).join("\n");
 }
 
 /** The writer of one term. */
