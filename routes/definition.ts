@@ -12,6 +12,8 @@ export interface Definition {
   readonly path: string;
   /** Members of path, query and body in one object; null for a call that takes none. */
   readonly input: z.ZodType | null;
+  /** What the schema makes of members that need none of its work; null where only the schema can say. */
+  readonly plain?: (members: Readonly<Record<string, unknown>>) => unknown;
   /** Members that come in the query of a call with a body. */
   readonly inQuery?: readonly string[];
   /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */

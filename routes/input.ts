@@ -58,7 +58,12 @@ function refuseForeignPath(url: string, path: string): void {
 }
 
 /** The input of an endpoint; refuses members that do not fit its schema. */
-export function checkInput({ input, slips, hasOptions, wholeBody }: Definition, members: Members): unknown {
+export function checkInput(
+  { input, plain, slips, hasOptions, wholeBody }: Definition,
+  members: Members,
+): unknown {
+  const read = plain?.(members) ?? null;
+  if (read !== null) return read;
   const schema = input as z.ZodType;
   const flat = hasOptions === true ? flattenOptions(members) : members;
   if (slips !== undefined) refuseSlips(slips, flat);

@@ -1,6 +1,8 @@
 // Reserve, commit, release, track, can-use and explain: from the wire into commands and back. Specification,
 // "Reservations"; section 5 of the decisions.
 
+import type { z } from "zod";
+import type { Call } from "../actors/actor.ts";
 import { numberOf } from "../src/domain/amount.ts";
 import type { CommitAnswer, Correction } from "../src/domain/metering/commit.ts";
 import type { Cost } from "../src/domain/pricing/cost.ts";
@@ -20,7 +22,14 @@ import {
   trackAnswer,
 } from "./schemas/answers.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
-import { canUseInput, commitInput, releaseInput, reserveInput, trackInput } from "./schemas/metering.ts";
+import {
+  canUseInput,
+  commitInput,
+  plainTrack,
+  releaseInput,
+  reserveInput,
+  trackInput,
+} from "./schemas/metering.ts";
 import { runTurn, type TurnWorld } from "./turn.ts";
 import { showCounter } from "./wire.ts";
 
@@ -151,6 +160,7 @@ export const track = endpoint({
   mayBeInBatch: true,
   access: "secret",
   input: trackInput,
+  plain: plainTrack,
   slips: TRACK_SLIPS,
   hasOptions: true,
   doc: {
@@ -165,21 +175,7 @@ export const track = endpoint({
     answer: trackAnswer,
     errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
   },
-  handle: (request) => {
-    const { input } = request;
-    const { userId, event } = input;
-    const costCents = amountOrNull(input.costCents);
-    const command = {
-      event,
-      metadata: input.metadata ?? null,
-      size: sizeOf(input),
-      costCents,
-      usage: input.usage ?? input.providerUsage ?? null,
-      prompt: input.prompt ?? null,
-      response: input.response ?? null,
-    };
-    return runTurn(request, { userId }, { name: "track", input: command, isCapped: true }, showTrack);
-  },
+  handle: (request) => runTurn(request, request.input, trackCommand(request.input), showTrack),
 });
 
 /** `POST /v1/can-use`: what reserve would answer now. */
@@ -231,6 +227,22 @@ const explain = endpoint({
 });
 
 export const METERING: readonly Endpoint<TurnWorld>[] = [reserve, commit, release, track, canUse, explain];
+
+/** What a track asks of its user. */
+export function trackCommand(
+  input: z.infer<typeof trackInput>,
+): Pick<Call<"track">, "name" | "input" | "isCapped"> {
+  const command = {
+    event: input.event,
+    metadata: input.metadata ?? null,
+    size: sizeOf(input),
+    costCents: amountOrNull(input.costCents),
+    usage: input.usage ?? input.providerUsage ?? null,
+    prompt: input.prompt ?? null,
+    response: input.response ?? null,
+  };
+  return { name: "track", input: command, isCapped: true };
+}
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
 
@@ -292,7 +304,8 @@ function showCost({ cents, priced, model }: Cost) {
   return { cents: numberOf(cents), priced, model };
 }
 
-function showTrack({ eventId, matchStatus, counters, cost, warnings }: TrackAnswer) {
+/** The data of a track's answer. */
+export function showTrack({ eventId, matchStatus, counters, cost, warnings }: TrackAnswer) {
   return {
     eventId,
     matchStatus,

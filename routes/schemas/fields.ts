@@ -26,7 +26,7 @@ const REPLACED = "\uFFFD";
 /** An id or a name: text of 1 to so many code points. With U+FFFD in it, it may be another than the caller meant. */
 export function nameOf(max: number) {
   return z.string().refine(
-    (text) => isLength(text, 1, max) && !text.includes(REPLACED),
+    (text) => isName(text, max),
     {
       error: ({ input }) =>
         String(input).includes(REPLACED) && isLength(String(input), 1, max)
@@ -45,9 +45,18 @@ export function anyId(max: number) {
 /** An end-user id. Specification, "End-user ids and aliases". */
 export const endUserId = nameOf(REQUEST_LIMITS.idLengthMax);
 
+/** Whether a value fits `endUserId`. */
+export function isEndUserId(value: unknown): boolean {
+  return typeof value === "string" && isName(value, REQUEST_LIMITS.idLengthMax);
+}
+
+function isName(text: string, max: number): boolean {
+  return isLength(text, 1, max) && !text.includes(REPLACED);
+}
+
 /** A concrete event name. */
 export const eventName = z.string().refine(
-  (text) => isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[*\p{Cc}\uFFFD]/u.test(text),
+  isEventName,
   'must be a name of 1 to 200 characters without "*", U+FFFD and control characters',
 ).register(SHOWN_AS, {
   type: "string",
@@ -55,6 +64,12 @@ export const eventName = z.string().refine(
   maxLength: REQUEST_LIMITS.eventLengthMax,
   pattern: "^[^*\\u0000-\\u001f\\u007f-\\u009f]+$",
 });
+
+/** Whether a value fits `eventName`. */
+export function isEventName(value: unknown): boolean {
+  return typeof value === "string" && isLength(value, 1, REQUEST_LIMITS.eventLengthMax) &&
+    !/[*\p{Cc}\uFFFD]/u.test(value);
+}
 
 /** An event name or a glob. */
 export const eventPattern = z.string().refine(
@@ -80,11 +95,25 @@ const HALF_OF_SMALLEST = 5e-7;
 const size = z.number().max(REQUEST_LIMITS.amountMax);
 
 /** An amount above zero, also after rounding to six places. */
-export const positiveAmount = size.refine((value) => value >= HALF_OF_SMALLEST, "must be above 0")
+export const positiveAmount = size.refine(isPositive, "must be above 0")
   .register(SHOWN_AS, { type: "number", exclusiveMinimum: 0, maximum: REQUEST_LIMITS.amountMax });
+
+/** Whether a value fits `positiveAmount`. */
+export function isPositiveAmount(value: unknown): boolean {
+  return typeof value === "number" && value <= REQUEST_LIMITS.amountMax && isPositive(value);
+}
+
+function isPositive(value: number): boolean {
+  return value >= HALF_OF_SMALLEST;
+}
 
 /** An amount of zero or more. */
 export const amount = size.min(0);
+
+/** Whether a value fits `amount`. */
+export function isAmount(value: unknown): boolean {
+  return typeof value === "number" && value <= REQUEST_LIMITS.amountMax && value >= 0;
+}
 
 /** An amount of any sign. */
 export const signedAmount = size.min(-REQUEST_LIMITS.amountMax);
@@ -104,23 +133,32 @@ export const moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], 
 });
 
 /** A free-form JSON object of bounded size. */
-export const metadata = z.custom<Record<string, unknown>>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  "must be an object",
-).transform((members, context): Metadata => {
-  const text = serialize(members);
-  if (text === null || byteLength(text) > REQUEST_LIMITS.metadataBytesMax) {
+export const metadata = z.custom<Record<string, unknown>>(isObject, "must be an object")
+  .transform((members, context): Metadata => {
+    const read = readMetadata(members);
+    if (read !== null) return read;
     context.addIssue({
       code: "custom",
       message: `must have at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
     });
-  }
-  return { text: text ?? "{}", members };
-}).register(SHOWN_AS, {
-  type: "object",
-  additionalProperties: true,
-  description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
-});
+    return { text: "{}", members };
+  }).register(SHOWN_AS, {
+    type: "object",
+    additionalProperties: true,
+    description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
+  });
+
+/** What `metadata` makes of a value that fits, else null. */
+export function readMetadata(value: unknown): Metadata | null {
+  if (!isObject(value)) return null;
+  const text = serialize(value);
+  if (text === null || byteLength(text) > REQUEST_LIMITS.metadataBytesMax) return null;
+  return { text, members: value };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /** Text that the domain cuts, in place of a refusal, where it is longer. */
 export function cutAt(max: number) {

@@ -8,12 +8,18 @@ import {
   cutAt,
   endUserId,
   eventName,
+  isAmount,
+  isEndUserId,
+  isEventName,
+  isPositiveAmount,
   loggedText,
   metadata,
   positiveAmount,
+  readMetadata,
   signedAmount,
 } from "./fields.ts";
 import { providerUsage, usage } from "./usage.ts";
+import type { Metadata } from "../../src/domain/match.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -71,6 +77,33 @@ export const trackInput = z.object({
 }).superRefine((input, context) => {
   if (!reportsUsage(input)) return;
   addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
+});
+
+/**
+ * What `trackInput` makes of members that are all plain: the same, at a tenth of the time and without an object of its
+ * own. Null where only the schema can say, for anything else and for everything that does not fit.
+ */
+export function plainTrack(members: Readonly<Record<string, unknown>>): z.infer<typeof trackInput> | null {
+  let read: Metadata | null = null;
+  for (const name in members) {
+    if (PLAIN[name]?.(members[name]) === true) continue;
+    if (name !== "metadata") return null;
+    read = readMetadata(members.metadata);
+    if (read === null) return null;
+  }
+  if (members.userId === undefined || members.event === undefined) return null;
+  return (read === null ? members : { ...members, metadata: read }) as z.infer<typeof trackInput>;
+}
+
+/** Members of a track that are taken as they are, by whether a value fits. */
+const PLAIN: Readonly<Record<string, (value: unknown) => boolean>> = Object.assign(Object.create(null), {
+  userId: isEndUserId,
+  event: isEventName,
+  quantity: isPositiveAmount,
+  count: isPositiveAmount,
+  inputTokens: isAmount,
+  inputCostCents: isAmount,
+  costCents: isAmount,
 });
 
 const extra = z.object({
