@@ -20,7 +20,14 @@ import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
 import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
 import { Mailbox } from "./mailbox.ts";
-import { type BalanceRef, MayNotAnswer, type Mode, Unavailable, type UserStore } from "./port.ts";
+import {
+  type BalanceRef,
+  MayNotAnswer,
+  type Mode,
+  type RowChange,
+  Unavailable,
+  type UserStore,
+} from "./port.ts";
 
 /** What a turn knows of the realm it runs in. */
 export interface Realm {
@@ -120,6 +127,9 @@ export class Actor {
   /** Made with the first call that has to wait: most users never have one, and each object costs a look into memory. */
   #mailbox: Mailbox | null = null;
   #lastBatch: Batch | null = null;
+  /** Where the changes of this user's first turn in its last batch begin, and where they end. */
+  #from = 0;
+  #to = 0;
   /** Null while there is none. */
   #settled: Settled[] | null = null;
   #forgotten = 0;
@@ -159,6 +169,31 @@ export class Actor {
       spans.leaves(error);
       throw error;
     });
+  }
+
+  /**
+   * Runs a call at once and answers what it comes to, before that is durable. For calls whose answers leave together.
+   *
+   * @param awaited takes the batch that must be durable before anybody is told
+   * @returns null where the call has to wait for its turn; nothing has happened then
+   */
+  runNow<Name extends CommandName>(
+    call: Call<Name>,
+    awaited: Set<Batch>,
+  ): Outcome<Commands[Name]["answer"]> | null {
+    if (this.successor !== null || !this.#hasNoneWaiting || this.#mustLoad(call.needs)) return null;
+    const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
+    try {
+      const { result, batch } = this.#turn(call, spans) as Turn<Commands[Name]["answer"]>;
+      if (batch !== null) {
+        awaited.add(batch);
+        spans?.waits(batch).catch((error) => spans.leaves(error));
+      } else if (!this.#world.isValid()) throw new MayNotAnswer();
+      return result;
+    } catch (error) {
+      spans?.leaves(error);
+      throw error;
+    }
   }
 
   /** The answer of a turn, when what it rests on is durable. */
@@ -271,7 +306,7 @@ export class Actor {
     first: FirstAnswer | null,
     { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
   ): void {
-    const { gate, budget, idempotency, watches } = this.#world;
+    const { budget, idempotency, watches } = this.#world;
     this.#noteTurn();
     try {
       this.state.apply(changes);
@@ -280,14 +315,13 @@ export class Actor {
       if (changes.length === 0 && first === null) return;
       watches.touch(this.state.user.realm, this.state.user.id);
       let batch: Batch;
-      if (first === null) batch = gate.add(changes);
+      if (first === null) batch = this.#add(changes);
       else {
         const { user, recorded } = this.state;
         const row = idempotency.keep(first, recorded ? user.key : null);
-        batch = gate.add([...changes, { verb: "put", table: "idempotency", row }]);
+        batch = this.#add([...changes, { verb: "put", table: "idempotency", row }]);
         idempotency.remember(row, batch);
       }
-      this.#lastBatch = batch;
       if (realm.outbox !== null) noteMessages(batch, changes);
       this.#retainSettled(changes, batch);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
@@ -297,6 +331,18 @@ export class Actor {
       this.breakDown();
       throw error;
     }
+  }
+
+  /** Hands changes to the gate, and remembers where the first ones of this user stand in a batch that is still open. */
+  #add(changes: readonly RowChange[]): Batch {
+    const { gate } = this.#world;
+    const last = this.#lastBatch;
+    const isOpen = last !== null && !last.isSent;
+    const batch = gate.add(changes, isOpen ? { batch: last, from: this.#from, to: this.#to } : null);
+    if (batch === last) return batch;
+    this.#to = batch.changes.length;
+    this.#from = this.#to - changes.length;
+    return this.#lastBatch = batch;
   }
 
   #noteTurn(): void {

@@ -75,7 +75,12 @@ export class Directory {
 
   /** The actor of an end-user id; that of the canonical user for an alias. */
   async actorOf(realm: number, id: string): Promise<Actor> {
-    return this.#byId.get(realm)?.get(id) ?? await this.#start({ realm, id }) as Actor;
+    return this.inMemory(realm, id) ?? await this.#start({ realm, id }) as Actor;
+  }
+
+  /** The same where it is in memory, else null. It may have left memory after the next await. */
+  inMemory(realm: number, id: string): Actor | null {
+    return this.#byId.get(realm)?.get(id) ?? null;
   }
 
   /**

@@ -9,6 +9,7 @@
 
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
+import type { Counter } from "../src/domain/metering/counter.ts";
 import type { WebhookMessage } from "../src/domain/messages/message.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
@@ -23,6 +24,8 @@ export class Batch {
   readonly totals = new Map<string, RowChange>();
   /** Resolves when the batch is durable; rejects when the term ends first. */
   readonly durable: Promise<void>;
+  /** Whether it has left: nothing joins it any more. */
+  isSent = false;
   isDurable = false;
   isDrained = false;
   /** Null without tracing. */
@@ -41,6 +44,18 @@ export class Batch {
     // Every waiter handles the failure itself; a batch without one must not end the process.
     this.durable.catch(() => {});
   }
+}
+
+/** The changes of one turn in a batch: from a place on, up to another. */
+export interface Stretch {
+  readonly batch: Batch;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Resolves when all of some batches are durable; rejects when the term ends first. */
+export async function allDurable(batches: Iterable<Batch>): Promise<void> {
+  for (const { durable } of batches) await durable;
 }
 
 /** What the gate hands on and asks of the rest of the term. */
@@ -87,8 +102,13 @@ export class Gate {
     return this.#waitingChanges >= RUNTIME_LIMITS.waitingChangesMax;
   }
 
-  /** Adds a turn's changes to the batch that leaves next. */
-  add(changes: readonly RowChange[]): Batch {
+  /**
+   * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn of the user wrote into the same
+   * batch is written once, with its last value.
+   *
+   * @param earlier where such a turn's changes stand
+   */
+  add(changes: readonly RowChange[], earlier: Stretch | null = null): Batch {
     if (this.#fault !== null) throw this.#fault;
     let batch = this.#filling.at(-1);
     if (batch === undefined || batch.changes.length >= RUNTIME_LIMITS.batchChangesMax) {
@@ -97,8 +117,10 @@ export class Gate {
       this.#filling.push(batch);
       this.#tip = batch;
     }
-    for (const change of changes) batch.changes.push(change);
-    this.#waitingChanges += changes.length;
+    const before = batch.changes.length;
+    if (earlier?.batch === batch) addOver(earlier, changes);
+    else for (const change of changes) batch.changes.push(change);
+    this.#waitingChanges += batch.changes.length - before;
     if (!this.#isScheduled && this.#maySend()) {
       this.#isScheduled = true;
       setImmediate(() => this.#send());
@@ -151,6 +173,7 @@ export class Gate {
 
   async #append(batch: Batch): Promise<void> {
     const { journal, onAppended, onFault, counts } = this.#options;
+    batch.isSent = true;
     this.#inFlight.add(batch);
     this.#waitingChanges -= batch.changes.length;
     for (const total of batch.totals.values()) batch.changes.push(total);
@@ -173,6 +196,23 @@ export class Gate {
       onFault(fault);
     }
   }
+}
+
+/** Adds changes to a batch; a counter's takes the place of the one that stands in the stretch. */
+function addOver({ batch, from, to }: Stretch, changes: readonly RowChange[]): void {
+  for (const change of changes) {
+    const place = change.table === "counters" ? placeOf(change.row, batch, from, to) : -1;
+    if (place < 0) batch.changes.push(change);
+    else batch.changes[place] = change;
+  }
+}
+
+function placeOf({ key, userKey }: Counter, { changes }: Batch, from: number, to: number): number {
+  for (let place = from; place < to; place++) {
+    const change = changes[place] as RowChange;
+    if (change.table === "counters" && change.row.key === key && change.row.userKey === userKey) return place;
+  }
+  return -1;
 }
 
 /** Ends the span of a batch that is durable or never will be. */

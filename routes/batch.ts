@@ -2,8 +2,10 @@
 // they stand. What becomes of an event, a refusal too, is its result, and never the status of the call. beyond.md, section
 // 5.
 
+import type { z } from "zod";
 import type { Actor } from "../actors/actor.ts";
 import type { Directory } from "../actors/directory.ts";
+import { allDurable, type Batch } from "../actors/gate.ts";
 import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { write, writeHandled, type WrittenAnswer } from "./answer.ts";
@@ -13,17 +15,17 @@ import { endpointsOn } from "./endpoint.ts";
 import type { Endpoint, EndpointRequest } from "./endpoint_types.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { checkInput } from "./input.ts";
-import { track } from "./metering.ts";
+import { showTrack, track, trackCommand } from "./metering.ts";
 import { countCall, type CountingWorld } from "./rate_limit.ts";
 import { refusalOf } from "./respond.ts";
 import { trackBatchAnswer } from "./schemas/answers.ts";
-import { trackBatchInput } from "./schemas/metering.ts";
-import type { TurnWorld } from "./turn.ts";
+import { trackBatchInput, type trackInput } from "./schemas/metering.ts";
+import { handledOf, type TurnWorld } from "./turn.ts";
 
 /** What batches run on. */
 export interface BatchWorld extends TurnWorld, CountingWorld {
   readonly term: TurnWorld["term"] & {
-    readonly directory: Pick<Directory, "actorOf">;
+    readonly directory: Pick<Directory, "actorOf" | "inMemory">;
     readonly idempotency: Pick<Idempotency, "run">;
   };
 }
@@ -32,9 +34,14 @@ type Request = EndpointRequest<BatchWorld, unknown>;
 
 /** An event that may be decided. */
 interface Event {
-  readonly input: { readonly userId: string };
+  readonly input: z.infer<typeof trackInput>;
   /** Null for an event without a key. */
   readonly idempotent: IdempotentCall | null;
+}
+
+/** An event that has to wait, and its place among the events of the batch. */
+interface LaterEvent extends Event {
+  readonly place: number;
 }
 
 const endpoint = endpointsOn<BatchWorld>();
@@ -61,24 +68,68 @@ const trackBatch = endpoint({
     const { events } = request.input;
     const results = await trackAll(request, events);
     // A first answer is kept as a value; otherwise the results' texts are the answer's text.
-    if (request.idempotent !== null) {
-      return { ok: true, data: { results: results.map(({ body }) => JSON.parse(body)) } };
-    }
-    const bodies = results.map(({ body }) => body).join(",");
-    return { code: "ok", status: 200, body: `{"ok":true,"data":{"results":[${bodies}]}}` };
+    if (request.idempotent !== null) return { ok: true, data: { results: JSON.parse(`[${results}]`) } };
+    return { code: "ok", status: 200, body: `{"ok":true,"data":{"results":[${results}]}}` };
   },
 });
 
 export const BATCHES: readonly Endpoint<BatchWorld>[] = [trackBatch];
 
-async function trackAll(request: Request, events: readonly unknown[]): Promise<WrittenAnswer[]> {
-  const checked = events.map((event) => checkedEvent(request, event));
-  const userIds = new Set(checked.flatMap((event) => "input" in event ? [event.input.userId] : []));
-  const userOf = await usersOf(request, userIds);
+/**
+ * Tracks events, each at its place. An event that needs nothing but the memory of its user is decided at once, and its
+ * answer is kept as text alone: a promise and an object for each would cost more than the decision.
+ *
+ * @returns the results as JSON, with commas between them
+ */
+async function trackAll(request: Request, events: readonly unknown[]): Promise<string> {
+  const texts: string[] = [];
+  const awaited = new Set<Batch>();
+  const later: LaterEvent[] = [];
+  /** Users with an event that waits, by actor, or by id where nobody knows the actor yet. */
+  const waiting = new Set<unknown>();
+  for (const [place, event] of events.entries()) {
+    try {
+      const checked = checkedEvent(request, event);
+      const now = trackNow(request, checked, waiting, awaited);
+      if (now === null) later.push({ ...checked, place });
+      texts.push(now ?? "");
+    } catch (error) {
+      texts.push(refusedWith(error).body);
+    }
+  }
+  if (later.length > 0) {
+    const bodies = await trackLater(request, later);
+    for (const [index, { place }] of later.entries()) texts[place] = (bodies[index] as WrittenAnswer).body;
+  }
+  // One text outlives the wait, in place of one for each event.
+  const text = texts.join(",");
+  await allDurable(awaited);
+  return text;
+}
+
+/** The answer to an event of a user that is in memory and that no other event waits for; null where it has to wait. */
+function trackNow(
+  { world, caller: { realm } }: Request,
+  { input, idempotent }: Event,
+  waiting: Set<unknown>,
+  awaited: Set<Batch>,
+): string | null {
+  const actor = world.term.directory.inMemory(realm.realm, input.userId);
+  const user = actor ?? input.userId;
+  if (actor !== null && idempotent === null && !waiting.has(user)) {
+    const outcome = actor.runNow({ realm, ...trackCommand(input) }, awaited);
+    if (outcome !== null) return writeHandled(handledOf(outcome, showTrack)).body;
+  }
+  waiting.add(user);
+  return null;
+}
+
+/** Tracks events that have to wait for a load, for a turn of others or for a key; answers in the order of the events. */
+async function trackLater(request: Request, events: readonly Event[]): Promise<WrittenAnswer[]> {
+  const userOf = await usersOf(request, new Set(events.map(({ input }) => input.userId)));
   /** The last event of each user that has begun its turn, or will. */
   const begun = new Map<unknown, Promise<void>>();
-  return await Promise.all(checked.map((event) => {
-    if (!("input" in event)) return event;
+  return await Promise.all(events.map((event) => {
     const user = userOf.get(event.input.userId) ?? event.input.userId;
     const { promise, resolve } = Promise.withResolvers<void>();
     const before = begun.get(user);
@@ -134,20 +185,23 @@ async function trackOne(
   }
 }
 
-/** An event whose input fits, or the answer that refuses it. */
-function checkedEvent({ world, caller }: Request, event: unknown): Event | WrittenAnswer {
-  try {
-    countCall(world, caller);
-    if (typeof event !== "object" || event === null || Array.isArray(event)) {
-      throw invalidMember("", "The event is not a JSON object");
-    }
-    const { idempotencyKey: key = null, ...members } = event as Members;
-    refuseForbiddenText(event as Members);
-    const input = checkInput(track, members) as Event["input"];
-    return { input, idempotent: key === null ? null : keyedEvent(caller.realm.realm, key, members) };
-  } catch (error) {
-    return refusedWith(error);
+/** An event whose input fits; throws the refusal of any other. */
+function checkedEvent({ world, caller }: Request, event: unknown): Event {
+  countCall(world, caller);
+  if (typeof event !== "object" || event === null || Array.isArray(event)) {
+    throw invalidMember("", "The event is not a JSON object");
   }
+  refuseForbiddenText(event as Members);
+  const { members, key } = keyOf(event as Members);
+  const input = checkInput(track, members) as Event["input"];
+  return { input, idempotent: key === null ? null : keyedEvent(caller.realm.realm, key, members) };
+}
+
+/** The key of an event, and the members that make a body of track. */
+function keyOf(event: Members): { readonly members: Members; readonly key: unknown } {
+  if (event.idempotencyKey === undefined) return { members: event, key: null };
+  const { idempotencyKey: key, ...members } = event;
+  return { members, key };
 }
 
 function keyedEvent(realm: number, key: unknown, members: Members): IdempotentCall {

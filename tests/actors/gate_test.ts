@@ -1,8 +1,10 @@
 // The output gate: no answer before what it rests on is durable, and none at all once that is in doubt.
 
 import assert from "node:assert/strict";
+import { allDurable, type Batch } from "../../actors/gate.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { sizeOf } from "../domain/scene.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 
@@ -38,6 +40,54 @@ Deno.test("refusals and reads wait for the hold that they could have seen; other
   assert.equal(await refused, null);
   assert.equal(await read, 10_000_000n);
   runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a counter that several turns of one batch change is written once, with its last value", async () => {
+  const { store, runtime } = await withUser();
+  await Promise.all([runtime.subscribe("v"), runtime.count("u")]);
+  const counts: [number, bigint][] = [];
+  let reservations = 0;
+  store.hooks.append = (changes) => {
+    for (const change of changes) {
+      if (change.table === "counters") counts.push([change.row.userKey, change.row.count]);
+      if (change.table === "reservations") reservations += 1;
+    }
+  };
+  await Promise.all(["u", "v", "u", "v", "u"].map((user, place) => runtime.reserve(user, place + 1)));
+  assert.deepEqual(counts.map(([, count]) => count), [9_000_000n, 6_000_000n]);
+  assert.notEqual(counts[0]?.[0], counts[1]?.[0]);
+  assert.equal(reservations, 5);
+  await runtime.reserve("u", 1);
+  assert.deepEqual(counts.map(([, count]) => count), [9_000_000n, 6_000_000n, 10_000_000n]);
+  await runtime.term.flush();
+  assert.equal(await runtime.count("u"), 10_000_000n);
+  runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a call that runs at once says what it waits for, and does not pass those that wait", async () => {
+  const { store, runtime } = await withUser();
+  const { term, realm } = runtime;
+  const { wait, open } = barrier();
+  store.hooks.append = () => wait;
+  const actor = term.directory.inMemory(1, "u") ?? assert.fail("the user is in memory");
+  const input = { event: "x.make", metadata: null, size: sizeOf({ count: 4 }), costCents: null };
+  const awaited = new Set<Batch>();
+  const statuses = [1, 2, 3].map(() => {
+    const outcome = actor.runNow({ realm, name: "track", input, isCapped: true }, awaited);
+    return outcome?.ok === true ? outcome.answer.matchStatus : outcome?.refusal.code;
+  });
+  assert.deepEqual(statuses, ["matched", "matched", "limit_reached"]);
+  const durable = allDurable(awaited);
+  assert.equal(await isSettled(durable), false);
+  const ahead = barrier();
+  const waiting = actor.mailbox.run(() => {}, () => ahead.wait);
+  assert.equal(actor.runNow({ realm, name: "track", input }, awaited), null);
+  ahead.open();
+  await waiting;
+  open();
+  await durable;
+  runtime.term.fail(new Error("end"));
+  assert.throws(() => actor.runNow({ realm, name: "usage", input: { event: null } }, awaited), Unavailable);
 });
 
 for (const when of ["append", "appended"] as const) {
