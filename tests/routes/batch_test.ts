@@ -72,6 +72,24 @@ Deno.test("events of one user are counted in the order in which they stand, also
   assert.deepEqual(counts, events.map((_, place) => place < 33 ? (place + 1) * 3 : "full"));
 });
 
+Deno.test("users that must be loaded first keep their order, beside one that need not", async () => {
+  const app = await appWithUser(service);
+  await dataOf(app.call("POST", "/track", { userId: "old", event: "image.x" }));
+  await dataOf(app.call("POST", "/customers/alias", { from: "old", to: "u" }));
+  await service.restart();
+  await dataOf(app.call("POST", "/track", { userId: "v", event: "image.x" }));
+  const results = await resultsOf(app, ["old", "v", "u", "old", "v"].map((userId) => ({ ...IMAGE, userId })));
+  assert.deepEqual(codesOf(results), [
+    "matched",
+    "no_subscription",
+    "matched",
+    "matched",
+    "no_subscription",
+  ]);
+  const counts = [0, 2, 3].map((place) => results[place].data.counters[0].count);
+  assert.deepEqual(counts, [1, 2, 3]);
+});
+
 Deno.test("an event's key is the key of track: alone, in another batch, and after a restart", async () => {
   const app = await appWithUser(service);
   const event = { userId: "u", event: "image.x", metadata: { b: 1, a: [1, { d: 2, c: 3 }] } };
