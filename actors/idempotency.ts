@@ -102,27 +102,28 @@ export class Idempotency {
     return [...this.#recent.values()].filter(({ row }) => row.realm === realm).length;
   }
 
-  /** Runs a call unless its first answer is known or on its way. */
+  /**
+   * Runs a call unless its first answer is known or on its way. Calls of one key take their turns in the order in which they
+   * came: those of a batch come at once, so two batches with the same keys never wait for each other.
+   */
   async run<First extends WireAnswer>(
     call: IdempotentCall,
     first: () => Promise<First>,
   ): Promise<IdempotentOutcome<First>> {
     const name = nameOf(call);
-    while (true) {
-      const flight = this.#flights.get(name);
-      if (flight === undefined) break;
-      if (!isSameCall(flight.call, call)) return { kind: "conflict" };
-      await flight.ended;
-    }
+    const before = this.#flights.get(name);
+    if (before !== undefined && !isSameCall(before.call, call)) return { kind: "conflict" };
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#flights.set(name, { call, ended: promise });
+    const flight = { call, ended: promise };
+    this.#flights.set(name, flight);
     try {
+      await before?.ended;
       const known = await this.#find(call);
       if (known === null) return { kind: "first", answer: await first() };
       if (!isSameCall(known, call)) return { kind: "conflict" };
       return { kind: "replayed", answer: known };
     } finally {
-      this.#flights.delete(name);
+      if (this.#flights.get(name) === flight) this.#flights.delete(name);
       resolve();
     }
   }

@@ -86,7 +86,7 @@ const environment = z.object({
 export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
 
 const OUR_PREFIX = "HOLDFAST_";
-/** Variables of ours that tasks and tests read: whoever has set one for them may start the service too. */
+/** Variables of ours that tasks, tests and the client's examples read: whoever has set one for them may start the service too. */
 const OTHER_NAMES = [
   "HOLDFAST_TEST_FRONT",
   "HOLDFAST_KEY",
@@ -94,6 +94,10 @@ const OTHER_NAMES = [
   "HOLDFAST_TEST_DATABASE_URL",
   "HOLDFAST_CRASH_ROUNDS",
   "HOLDFAST_LONG",
+  "HOLDFAST_USER",
+  "HOLDFAST_PUBLIC_KEY",
+  "HOLDFAST_IDENTITY_SECRET",
+  "HOLDFAST_WEBHOOK_SECRET",
 ];
 
 /**

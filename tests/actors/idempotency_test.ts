@@ -70,6 +70,28 @@ Deno.test("another call under the key is a conflict, in flight and later", async
   assert.deepEqual(await idempotency.run({ ...CALL, requestHash: "x" }, never), { kind: "conflict" });
 });
 
+Deno.test("calls of a key come one after another as they came, also one that comes while the one before ends", async () => {
+  for (let ticks = 0; ticks < 8; ticks++) {
+    const { idempotency } = make();
+    const order: string[] = [];
+    const { wait, open } = barrier();
+    // An answer that is not kept, such as that of a cap: whoever comes next runs.
+    const runs = (name: string) =>
+      idempotency.run(CALL, () => {
+        order.push(name);
+        return wait.then(() => ANSWER);
+      });
+    const calls = [runs("first"), runs("waiting")];
+    const late = wait.then(async () => {
+      for (let tick = 0; tick < ticks; tick++) await null;
+      return await runs("late");
+    });
+    open();
+    await Promise.all([...calls, late]);
+    assert.deepEqual(order, ["first", "waiting", "late"], `${ticks} ticks later`);
+  }
+});
+
 Deno.test("a twin in flight waits for the first answer", async () => {
   const { idempotency, row } = make();
   const { wait, open } = barrier();
