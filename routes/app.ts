@@ -32,6 +32,7 @@ import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./refusals.ts";
 import { respondTo } from "./respond.ts";
 import { invalidMember, Refused, STATUS } from "./errors.ts";
+import { STRIPE } from "./stripe.ts";
 import { SUBSCRIPTIONS } from "./subscriptions.ts";
 import { TEST_CLOCK } from "./test_clock.ts";
 import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./usage_stream.ts";
@@ -69,6 +70,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...ADMIN_ENDPOINTS,
   ...ADMIN_USERS,
   ...WEBHOOKS,
+  ...STRIPE,
   ...AUDIT,
   ...DAILY_USE,
 ];

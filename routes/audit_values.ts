@@ -2,6 +2,7 @@
 // They stand in one place, so that one look shows that none of them holds a key, a token or a whole address.
 
 import type { Values } from "../src/audit/audit.ts";
+import type { Mode } from "../actors/port.ts";
 import type { CatalogChange } from "../src/tenant/catalog/changes.ts";
 import type { App, Registry, Webhook } from "../src/tenant/registry.ts";
 
@@ -64,6 +65,11 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
   pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
   redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
+  setStripe: {
+    before: (registry, input) => ({ isSet: appOf(registry, input)?.stripe.has(input["mode"] as Mode) }),
+    after: ({ mode }) => ({ mode, isSet: true }),
+  },
+  deleteStripe: { after: ({ mode }) => ({ mode, isSet: false }) },
   sweep: { after: counts },
   moveHistory: { after: counts },
 };

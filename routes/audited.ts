@@ -55,8 +55,8 @@ function endingOf(given: WrittenAnswer | Response, before: Values | null, after:
 }
 
 /** Whether a call to the admin API writes anything. */
-export function isWrite({ method, doc }: KeylessEndpoint<never>, input: unknown): boolean {
-  return method !== "GET" && AUDIT_VALUES[doc.id]?.isWrite?.(input as Values) !== false;
+export function isWrite({ method, access, doc }: KeylessEndpoint<never>, input: unknown): boolean {
+  return access === "admin" && method !== "GET" && AUDIT_VALUES[doc.id]?.isWrite?.(input as Values) !== false;
 }
 
 /** Runs a call to the admin API where it belongs; one that writes goes into the audit log. */

@@ -18,6 +18,8 @@ export interface Definition {
   readonly inQuery?: readonly string[];
   /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
   readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
+  /** Set where the text of the body is one member of the input, and a header another: a signature is of both. */
+  readonly signedBody?: { readonly text: string; readonly signature: string; readonly header: string };
   /** Set where a call that could have a body has none: nothing of one is read. */
   readonly hasNoBody?: boolean;
   /** Members that look like a slip of the caller, each with what to write in its place. */

@@ -8,6 +8,7 @@ import {
   type Members,
   readBody,
   readQuery,
+  readText,
   refuseForeignEscapes,
   type RequestInput,
 } from "./body.ts";
@@ -22,7 +23,7 @@ export async function readInput(context: Context, definition: Definition): Promi
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
   const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
-  const body = method === "GET" || hasNoBody === true ? NONE : await readBody(request, definition);
+  const body = method === "GET" || hasNoBody === true ? NONE : await bodyOf(request, definition);
   if (method === "DELETE") refuseTwice(query.members, body.members);
   const asked = inQuery === undefined
     ? query.members
@@ -36,6 +37,14 @@ export async function readInput(context: Context, definition: Definition): Promi
   if (!path.includes(":")) return { members: { ...asked, ...sent }, text };
   refuseForeignPath(request.url, path);
   return { members: { ...asked, ...sent, ...context.req.param() }, text };
+}
+
+async function bodyOf(request: Request, definition: Definition): Promise<RequestInput> {
+  const { signedBody } = definition;
+  if (signedBody === undefined) return await readBody(request, definition);
+  const text = await readText(request);
+  const signature = request.headers.get(signedBody.header) ?? "";
+  return { members: { [signedBody.text]: text, [signedBody.signature]: signature }, text };
 }
 
 const NONE: RequestInput = { members: {}, text: "" };

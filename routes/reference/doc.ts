@@ -19,6 +19,7 @@ export const TAGS = {
   "Test mode": "The clock of test mode.",
   Administration: "Workspaces, apps, keys and catalogs, with the admin token.",
   Webhooks: "Addresses that are told what happens, with the admin token.",
+  Stripe: "Plans and packs that Stripe sells.",
   Service: "Pages of the process itself, without a key.",
 } as const;
 

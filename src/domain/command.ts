@@ -9,12 +9,14 @@ import type { RevokeInput } from "./credits/revoke.ts";
 import type { ReleaseInput } from "./metering/release.ts";
 import type { ProlongAnswer, ProlongInput } from "./metering/prolong.ts";
 import type { GrantInput } from "./credits/grant.ts";
+import type { RefundAnswer, RefundInput } from "./credits/refund.ts";
 import type { GenerateAnswer, GenerateInput } from "./metering/generate.ts";
 import type { ExplainAnswer } from "./metering/explanation.ts";
 import type { CreditsAnswer, CreditsInput } from "./credits/balances.ts";
 import type { ConsentAnswer, ConsentInput } from "./consent.ts";
 import type { CommitAnswer, CommitInput } from "./metering/commit.ts";
 import type { CancelInput } from "./plans/cancel.ts";
+import type { MirrorAnswer, MirrorInput } from "./plans/mirror.ts";
 import type { CanUseAnswer, CanUseInput, ReserveAnswer, ReserveInput } from "./metering/reserve.ts";
 
 /** Commands by name: what each is given and what it answers. */
@@ -28,7 +30,9 @@ export interface Commands {
   explain: { input: CanUseInput; answer: ExplainAnswer };
   subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
   cancel: { input: CancelInput; answer: SubscriptionAnswer };
+  mirror: { input: MirrorInput; answer: MirrorAnswer };
   grant: { input: GrantInput; answer: CreditsAnswer };
+  refund: { input: RefundInput; answer: RefundAnswer };
   extend: { input: ExtendInput; answer: ExtendAnswer };
   revoke: { input: RevokeInput; answer: Record<never, never> };
   credits: { input: CreditsInput; answer: CreditsAnswer };

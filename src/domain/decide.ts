@@ -16,6 +16,7 @@ import type { Context } from "./context.ts";
 import { credits } from "./credits/balances.ts";
 import { extend } from "./credits/extend.ts";
 import { grant } from "./credits/grant.ts";
+import { refund } from "./credits/refund.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./draft.ts";
 import { settleDue, updateDueAt } from "./due.ts";
@@ -29,6 +30,7 @@ import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
 import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
+import { mirror } from "./plans/mirror.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./result.ts";
 import { usage, user } from "./usage.ts";
@@ -53,7 +55,9 @@ const HANDLERS: Handlers = {
   explain,
   subscribe,
   cancel,
+  mirror,
   grant,
+  refund,
   extend,
   revoke,
   credits,

@@ -29,6 +29,8 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   explain: 15,
   extend: 16,
   prolong: 17,
+  mirror: 18,
+  refund: 19,
 };
 
 /** Commands in the order of `turns`. */

@@ -47,6 +47,7 @@ import {
   startJob,
 } from "../storage/stores/erasure_store.ts";
 import { deleteRefusals } from "../storage/stores/refusal_store.ts";
+import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -261,7 +262,7 @@ async function eraseRest(
   await eraseTraces(session, realm, names, secret);
 }
 
-/** People, pseudonyms, consent entries, first answers and entries of the audit log that name these ids. */
+/** People, pseudonyms, payments, consent entries, first answers and entries of the audit log that name these ids. */
 async function eraseTraces(
   session: Session,
   realm: number,
@@ -271,6 +272,7 @@ async function eraseTraces(
   const people = await listPersonIds(session, realm, ids);
   await forgetPseudonyms(session, secret, realm, ids);
   await erasePeople(session, realm, ids);
+  await deleteStripeFacts(session, realm, ids);
   for (const id of ids) await hideConsents(session, realm, id, hashedId(secret, realm, id));
   await hideInAudit(session, realm, new Map(ids.map((id) => [id, hashedId(secret, realm, id)])));
   // First answers that no user owns, such as that of a batch, are found by the ids in their bodies, and by those in their

@@ -133,6 +133,14 @@ export const REQUEST_LIMITS = {
   retryAfterMaxS: 86_400,
 } as const;
 
+/** Bounds of Stripe's messages. */
+export const STRIPE_LIMITS = {
+  /** How old a signature may be. */
+  toleranceS: 300,
+  /** The shortest secret of an endpoint. */
+  secretLengthMin: 16,
+} as const;
+
 /** Bounds of request bodies that are still arriving. */
 export const BODY_LIMITS = {
   /** A body has between one and two of these to arrive. */

@@ -94,6 +94,16 @@ export interface Webhook {
   readonly removed: boolean;
 }
 
+/** The secret of the endpoint to which Stripe sends the messages of an app and mode. */
+export interface StripeConnection {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly webhookSecret: string;
+  readonly setAt: Millis;
+  /** Whether it was deleted: nothing of it is left but this row. */
+  readonly removed: boolean;
+}
+
 /** Rows of the registry: all of them, or those that a change wrote. */
 export interface RegistryRows {
   readonly workspaces: readonly Workspace[];
@@ -102,6 +112,7 @@ export interface RegistryRows {
   readonly catalogs: readonly AppliedCatalog[];
   readonly realms: readonly RealmRecord[];
   readonly webhooks: readonly Webhook[];
+  readonly stripe: readonly StripeConnection[];
 }
 
 /** An app in memory. */
@@ -114,6 +125,7 @@ export interface App {
   readonly realms: Record<Mode, AppRealm>;
   /** By id, oldest first. */
   readonly webhooks: Map<string, Webhook>;
+  readonly stripe: Map<Mode, StripeConnection>;
 }
 
 /** Who a request comes from. */
@@ -169,7 +181,15 @@ const OPERATED = /^console:([^:]+):(live|test)$/;
 
 const NO_CATALOG = compileCatalog({}, 0);
 
-const NOTHING: RegistryRows = { workspaces: [], apps: [], keys: [], catalogs: [], realms: [], webhooks: [] };
+const NOTHING: RegistryRows = {
+  workspaces: [],
+  apps: [],
+  keys: [],
+  catalogs: [],
+  realms: [],
+  webhooks: [],
+  stripe: [],
+};
 
 /** The registry of a term. */
 export class Registry {
@@ -208,7 +228,7 @@ export class Registry {
    */
   admit(rows: Partial<RegistryRows>, version: number): void {
     if (version <= this.#version) return;
-    const { workspaces, apps, keys, catalogs, realms, webhooks } = { ...NOTHING, ...rows };
+    const { workspaces, apps, keys, catalogs, realms, webhooks, stripe } = { ...NOTHING, ...rows };
     for (const workspace of workspaces) {
       this.workspaces.set(workspace.workspaceId, workspace);
       this.#cells[cellOf(workspace.workspaceId)]?.workspaces.add(workspace.workspaceId);
@@ -222,6 +242,7 @@ export class Registry {
     for (const applied of catalogs) this.#setCatalog(applied);
     for (const key of keys) this.#setKey(key);
     for (const webhook of webhooks) this.#setWebhook(webhook);
+    for (const connection of stripe) this.#setStripe(connection);
     this.#version = version;
   }
 
@@ -297,6 +318,7 @@ export class Registry {
       applied: null,
       realms: { live, test },
       webhooks: new Map(),
+      stripe: new Map(),
     };
     this.apps.set(record.appId, app);
     for (const realm of [live, test]) {
@@ -331,6 +353,12 @@ export class Registry {
     const listeners = [...app.webhooks.values()].filter((row) => row.mode === mode && !row.disabled);
     app.realms[mode].outbox = listeners.length === 0 ? null : { appId, mode, listeners };
     this.onWebhook(webhook);
+  }
+
+  #setStripe(connection: StripeConnection): void {
+    const app = this.apps.get(connection.appId);
+    if (connection.removed) app?.stripe.delete(connection.mode);
+    else app?.stripe.set(connection.mode, connection);
   }
 
   /** Adds a key or its revocation, which holds at once. */

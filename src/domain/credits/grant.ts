@@ -25,6 +25,11 @@ export interface GrantInput {
   readonly expiresAt: Millis | null | undefined;
   readonly source: CreditSource;
   readonly notes: string | null;
+  /**
+   * How many packs a payment provider has been paid for; absent for a grant of any other kind. What is paid for is given
+   * though the pack is archived.
+   */
+  readonly paidPacks?: number;
 }
 
 const DAY_MS = 86_400_000;
@@ -37,10 +42,11 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   if (known.length > 0) return answered(showBalances(draft, known, context));
 
   const pack = findPack(context.catalog, input.pack);
-  if (pack === null || pack.archived) {
+  const isPaid = input.paidPacks !== undefined;
+  if (pack === null || (pack.archived && !isPaid)) {
     return refused(refusal("credit_pack_not_found", "No credit pack on offer has this id or name"));
   }
-  const items = itemsOf(pack, input.quantity);
+  const items = itemsOf(pack, input);
   if ("code" in items) return refused(items);
   if (typeof input.expiresAt === "number" && input.expiresAt <= context.now) {
     return refused(invalidField("expiresAt", "must be in the future"));
@@ -71,8 +77,11 @@ function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
 }
 
 /** What a grant issues; a pack without items needs an amount. */
-function itemsOf(pack: Pack, quantity: GrantInput["quantity"]): readonly PackItem[] | Refusal {
-  if (pack.bucket === null) return pack.items;
+function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly PackItem[] | Refusal {
+  if (pack.bucket === null) {
+    if (paidPacks === 1) return pack.items;
+    return pack.items.map((item) => ({ ...item, amount: item.amount * BigInt(paidPacks) }));
+  }
   if (quantity === "malformed") return invalidField("quantity", "must be a number up to 1e12");
   if (quantity === null) return refusal("invalid_quantity", "quantity: this pack needs one");
   if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be above 0");

@@ -6,6 +6,7 @@ import type { Draft } from "../draft.ts";
 import { refusal } from "../refusal.ts";
 import { answered, refused, type Result } from "../result.ts";
 import { creditsData } from "../messages/message.ts";
+import type { CreditBalance } from "./credit.ts";
 import { writeEntry } from "./wallet.ts";
 
 /** Specification, "POST /v1/credits/revoke". */
@@ -19,8 +20,14 @@ export interface RevokeInput {
 export function revoke(draft: Draft, input: RevokeInput, context: Context): Result<Record<never, never>> {
   const row = draft.balance(input.balanceId);
   if (row === undefined) return refused(unknownBalance());
+  endBalance(draft, row, input.reason, context);
+  return answered({});
+}
+
+/** Takes what is left of a balance, and ends it. */
+export function endBalance(draft: Draft, row: CreditBalance, reason: string | null, context: Context): void {
   const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
-  writeEntry(draft, context, row, -row.remaining, movement, input.reason);
+  writeEntry(draft, context, row, -row.remaining, movement, reason);
   const revoked = {
     ...row,
     remaining: 0n,
@@ -31,7 +38,6 @@ export function revoke(draft: Draft, input: RevokeInput, context: Context): Resu
   if (row.revokedAt === null) {
     draft.tell("credits.revoked", context.now, creditsData(draft.user.id, revoked));
   }
-  return answered({});
 }
 
 /** The answer to a call that names no balance of this user. */

@@ -39,6 +39,7 @@ export interface PlanDocument {
   readonly onPlanChange?: "carry" | "reset" | "block" | undefined;
   readonly archived?: boolean | undefined;
   readonly headroom?: HeadroomDocument | null | undefined;
+  readonly stripePrices?: readonly string[] | undefined;
   readonly limits: readonly LimitGroupDocument[];
 }
 
@@ -61,6 +62,7 @@ export interface PackDocument {
   readonly unit?: Unit | undefined;
   readonly matches?: readonly MatchRule[] | undefined;
   readonly lowAt?: number | undefined;
+  readonly stripePrices?: readonly string[] | undefined;
   readonly items: readonly PackItemDocument[];
 }
 
@@ -149,8 +151,13 @@ export interface Catalog {
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
+  /** What each price of Stripe sells. */
+  readonly stripePrices: ReadonlyMap<string, Sold>;
   readonly composeTypes: ReadonlyMap<string, ComposeType>;
 }
+
+/** What a price of a payment provider sells: a plan or a pack. */
+export type Sold = { readonly plan: Plan } | { readonly pack: Pack };
 
 const TTL_SECONDS_DEFAULT = 600;
 const RETENTION_DAYS_DEFAULT = 30;
@@ -173,6 +180,7 @@ export function compileCatalog(
     (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
   );
   const plans = (document.plans ?? []).map(compilePlan);
+  const packs = (document.packs ?? []).map(compilePack);
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
@@ -188,7 +196,11 @@ export function compileCatalog(
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
-    packs: new Map((document.packs ?? []).map((pack) => [pack.id, compilePack(pack)])),
+    packs: new Map(packs.map((pack) => [pack.id, pack])),
+    stripePrices: new Map([
+      ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
+      ...packs.flatMap((pack, place) => pricesOf(document.packs?.[place], { pack })),
+    ]),
     composeTypes: compileTypes(document.composeTypes ?? [], models),
   };
 }
@@ -274,6 +286,10 @@ function compilePack(pack: PackDocument): Pack {
     })),
     bucket: isBucket ? { id: null, unit, matches, lowAt: lowAtOf(pack) } : null,
   };
+}
+
+function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [string, Sold][] {
+  return (part?.stripePrices ?? []).map((price) => [price, sold]);
 }
 
 /** A type without its model can't be generated; a document that was checked has none. */

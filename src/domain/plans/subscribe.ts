@@ -80,7 +80,11 @@ function checkInput(
   return null;
 }
 
-function createRow(draft: Draft, input: SubscribeInput, plan: Plan, context: Context): Subscription {
+/** What of a call becomes a row. */
+export type RowInput = Omit<SubscribeInput, "plan">;
+
+/** Makes a new row with its history; the caller puts it. */
+export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Context): Subscription {
   const row: Subscription = {
     id: context.ids.next("subscription"),
     userKey: draft.user.key,
@@ -97,10 +101,13 @@ function createRow(draft: Draft, input: SubscribeInput, plan: Plan, context: Con
   return row;
 }
 
-/** Start and anchor stay; the end is what the call says; another plan clears custom limits unless it brings some. */
-function updateRow(
+/**
+ * Changes a row and its history; the caller puts it. Start and anchor stay; the end is what the call says; another plan
+ * clears custom limits unless it brings some.
+ */
+export function updateRow(
   draft: Draft,
-  input: SubscribeInput,
+  input: RowInput,
   plan: Plan,
   before: Subscription,
   context: Context,

@@ -18,6 +18,7 @@ import type {
   AppRecord,
   RealmRecord,
   RegistryRows,
+  StripeConnection,
   Webhook,
   Workspace,
 } from "../../tenant/registry.ts";
@@ -95,7 +96,13 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
      from webhooks where changed_in > $1::bigint order by created_at_ms, id`,
     [since],
   );
+  const stripe = await reader.query<StripeConnection>(
+    `select app_id as "appId", mode, webhook_secret as "webhookSecret", set_at_ms as "setAt", removed
+     from stripe_connections where changed_in > $1::bigint`,
+    [since],
+  );
   return {
+    stripe,
     webhooks: webhooks.map((row) => ({
       ...row,
       events: JSON.parse(row.events),
@@ -116,7 +123,7 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
 /** Writes rows of a change, new or changed, and the version that it makes. */
 export async function saveRegistry(
   session: Session,
-  { workspaces = [], apps = [], keys = [], catalogs = [], realms = [], webhooks = [] }: Partial<
+  { workspaces = [], apps = [], keys = [], catalogs = [], realms = [], webhooks = [], stripe = [] }: Partial<
     RegistryRows
   >,
   version: number,
@@ -128,6 +135,7 @@ export async function saveRegistry(
   for (const key of keys) await saveKey(session, key, version);
   for (const applied of catalogs) await saveCatalog(session, applied, version, at);
   for (const webhook of webhooks) await saveWebhook(session, webhook, version);
+  for (const connection of stripe) await saveStripe(session, connection, version);
   await session.query("update registry set version = $1::bigint", [version]);
 }
 
@@ -295,6 +303,19 @@ async function saveWebhook(session: Session, webhook: Webhook, version: number):
       webhook.removed,
       version,
     ],
+  );
+}
+
+/** Saves the secret of Stripe's messages. A new one is another endpoint, to which nothing has come yet. */
+async function saveStripe(session: Session, connection: StripeConnection, version: number): Promise<void> {
+  const { appId, mode, webhookSecret, setAt, removed } = connection;
+  await session.query(
+    `insert into stripe_connections (app_id, mode, webhook_secret, set_at_ms, removed, changed_in)
+     values ($1, $2, $3, $4::bigint, $5::boolean, $6::bigint)
+     on conflict (app_id, mode) do update set webhook_secret = excluded.webhook_secret,
+       set_at_ms = excluded.set_at_ms, removed = excluded.removed, changed_in = excluded.changed_in,
+       last_event_id = null, last_type = null, last_at_ms = null, last_reason = null`,
+    [appId, mode, webhookSecret, setAt, removed, version],
   );
 }
 

@@ -103,6 +103,7 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   }
   yield* modelFaults(models);
   yield* packFaults(packs);
+  yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
 }
 
@@ -176,6 +177,25 @@ function* packFaults(packs: readonly Loose[]): Iterable<CatalogFault> {
     for (const member of ["unit", "matches"] as const) {
       if (pack[member] === undefined) {
         yield { path: `packs[${index}].${member}`, message: "is needed when the pack has no items" };
+      }
+    }
+  }
+}
+
+/** A price of Stripe sells one thing: a second place would leave open which. */
+function* priceFaults(plans: readonly Loose[], packs: readonly Loose[]): Iterable<CatalogFault> {
+  const places = new Map<string, string>();
+  for (const [list, parts] of [["plans", plans], ["packs", packs]] as const) {
+    for (const [index, { stripePrices }] of parts.entries()) {
+      for (const [price, id] of (Array.isArray(stripePrices) ? stripePrices : []).entries()) {
+        if (typeof id !== "string") continue;
+        const path = `${list}[${index}].stripePrices[${price}]`;
+        const first = places.get(id);
+        if (first === undefined) places.set(id, path);
+        else {yield {
+            path,
+            message: `names the price ${JSON.stringify(id)}, which stands at ${first} already`,
+          };}
       }
     }
   }

@@ -122,6 +122,8 @@ const period = z.strictObject({
   description: "How often the counters of a plan start again at 0.",
 });
 
+const stripePrices = z.array(label).max(100).optional();
+
 const plan = z.strictObject({
   id: label.meta({ description: "Names the plan. Unique.", examples: ["plan_pro"] }),
   name: label.meta({ description: "What users read. Unique without regard to case.", examples: ["Pro"] }),
@@ -148,6 +150,11 @@ const plan = z.strictObject({
   headroom: headroom.nullish().meta({
     description: "For every group without one of its own.",
     default: null,
+  }),
+  stripePrices: stripePrices.meta({
+    description: "Ids of the prices in Stripe that sell the plan. Each stands once in the catalog.",
+    default: [],
+    examples: [["price_1PgafmB7WZ01zgkW"]],
   }),
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",
@@ -303,6 +310,11 @@ const pack = z.strictObject({
     description:
       "For a pack without items: webhooks are told `credits.low`, once per balance, when no more than this is left.",
     examples: [5],
+  }),
+  stripePrices: stripePrices.meta({
+    description: "Ids of the prices in Stripe that sell the pack. Each stands once in the catalog.",
+    default: [],
+    examples: [["price_1NxQ7cB7WZ01zgkWd0Ckz4Vn"]],
   }),
   items: z.array(packItem).meta({
     description: "The parts of the pack. Empty: each grant names its quantity and makes one balance.",

@@ -1,0 +1,94 @@
+// Mirror: makes the row of a payment provider's subscription what the provider says it is. The provider has decided, so
+// its times are taken as they are, also those in the past, and a plan that is archived is given to whoever pays for it.
+// What says the same again changes nothing. Section 7 of beyond.md.
+
+import type { Context } from "../context.ts";
+import type { Draft } from "../draft.ts";
+import { refusal } from "../refusal.ts";
+import { answered, refused, type Result } from "../result.ts";
+import type { Millis } from "./period.ts";
+import { refreshEntitlement } from "./standing.ts";
+import { createRow, updateRow } from "./subscribe.ts";
+import { findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
+
+/** A subscription as its provider has it. */
+export interface MirrorInput {
+  readonly provider: string;
+  readonly externalId: string;
+  readonly standing: InForce | Over;
+}
+
+/** It entitles to a plan. */
+export interface InForce {
+  readonly planId: string;
+  /** Of a new row; one that lies ahead is now. */
+  readonly startsAt: Millis | null;
+  /** When it will have ended; null for no end. */
+  readonly endsAt: Millis | null;
+}
+
+/** It entitles to nothing any more. */
+export interface Over {
+  /** Since when; null for now. */
+  readonly endedAt: Millis | null;
+  /** For the history. */
+  readonly reason: string;
+}
+
+export interface MirrorAnswer {
+  /** The canonical user's. */
+  readonly userId: string;
+  /** Null where a subscription is over that this user never had. */
+  readonly row: Subscription | null;
+}
+
+/** Decides what the row becomes. */
+export function mirror(draft: Draft, input: MirrorInput, context: Context): Result<MirrorAnswer> {
+  const before = findRow(draft.subscriptions(), input, context);
+  const { standing } = input;
+  if (!("planId" in standing)) {
+    return shown(draft, before === null ? null : end(draft, before, standing, context));
+  }
+  const plan = context.catalog.plans.get(standing.planId);
+  if (plan === undefined) return refused(refusal("not_found", "No plan has this planId"));
+  const { startsAt, endsAt } = standing;
+  const { provider, externalId } = input;
+  const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
+  if (before === null) {
+    const starts = Math.min(startsAt ?? context.now, context.now);
+    return put(draft, createRow(draft, { ...kept, startsAt: starts }, plan, context), context);
+  }
+  const isPast = endsAt !== null && endsAt <= context.now;
+  const isSame = isPast
+    ? !isActive(before, context.now)
+    : isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt;
+  if (isSame) return shown(draft, before);
+  const row = updateRow(draft, { ...kept, startsAt: null }, plan, before, context);
+  if (endsAt !== null && endsAt !== before.endsAt) {
+    draft.appendSubscriptionEvent(historyRow(row, "canceled", context));
+  }
+  return put(draft, row, context);
+}
+
+function put(draft: Draft, row: Subscription, context: Context): Result<MirrorAnswer> {
+  draft.putSubscription(row);
+  refreshEntitlement(draft, context, context.now);
+  return shown(draft, row);
+}
+
+/** Ends a row that is active, never before its start; one that has ended stays as it is. */
+function end(draft: Draft, before: Subscription, { endedAt, reason }: Over, context: Context): Subscription {
+  const { now } = context;
+  if (!isActive(before, now)) return before;
+  const endsAt = Math.max(endedAt ?? now, before.startedAt);
+  if (endsAt === before.endsAt) return before;
+  const row: Subscription = { ...before, endsAt, ended: endsAt <= now };
+  draft.putSubscription(row);
+  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, reason));
+  if (row.ended) refreshEntitlement(draft, context, now, row.id);
+  return row;
+}
+
+function shown(draft: Draft, row: Subscription | null): Result<MirrorAnswer> {
+  return answered({ userId: draft.user.id, row });
+}

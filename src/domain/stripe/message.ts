@@ -1,0 +1,233 @@
+// What a message of Stripe says, in our words. Members stand in other places in other versions of Stripe's API, so each is
+// looked for in all of them; what is missing or of another kind is read as absent. Section 7 of beyond.md, with "Stripe,
+// where things are".
+
+import type { Millis } from "../plans/period.ts";
+import {
+  type Fields,
+  fieldsOf,
+  idOf,
+  linesOf,
+  metadataOf,
+  nameOf,
+  paymentsOf,
+  priceOf,
+  timeOf,
+  wholeOf,
+} from "./fields.ts";
+
+/** What every message has. */
+export interface Head {
+  readonly eventId: string;
+  readonly type: string;
+  /** When Stripe made the event. */
+  readonly created: Millis;
+  readonly isLive: boolean;
+}
+
+/** How a subscription stands in Stripe: it entitles, it does not any more, or not yet. */
+export type Standing = "in_force" | "over" | "not_yet";
+
+/** `customer.subscription.*`. */
+export interface SubscriptionMessage {
+  readonly kind: "subscription";
+  readonly head: Head;
+  /** Among messages of one moment: an update beats a creation, a deletion beats both. */
+  readonly rank: 0 | 1 | 2;
+  readonly subscriptionId: string;
+  readonly userId: string | null;
+  readonly priceIds: readonly string[];
+  readonly standing: Standing;
+  /** Stripe's word for how it stands. */
+  readonly status: string;
+  /** Whether nothing that comes later can change how it stands. */
+  readonly isFinal: boolean;
+  readonly startedAt: Millis | null;
+  /** When it will end; null for no end. */
+  readonly endsAt: Millis | null;
+  /** When it ended; null for a time that Stripe does not tell. */
+  readonly endedAt: Millis | null;
+}
+
+/** Something that was paid for. */
+export interface Line {
+  /** What the grant is known by. */
+  readonly externalRef: string;
+  readonly sold: { readonly priceId: string } | { readonly pack: string };
+  /** Packs, or units of a pack without items; null for none that we can read. */
+  readonly quantity: number | null;
+  readonly userId: string | null;
+  /** The subscription that it was paid for; null for none. */
+  readonly subscriptionId: string | null;
+}
+
+/** A checkout or an invoice that was paid. */
+export interface SaleMessage {
+  readonly kind: "sale";
+  readonly head: Head;
+  /** The id of the session or invoice. */
+  readonly source: string;
+  /** Ids of payments and charges, as far as the message knows them. */
+  readonly payments: readonly string[];
+  readonly lines: readonly Line[];
+  /** Whether Stripe left lines out of the message. */
+  readonly isCut: boolean;
+}
+
+/** `invoice_payment.paid`: by which payment an invoice was paid. */
+export interface PaymentMessage {
+  readonly kind: "payment";
+  readonly head: Head;
+  readonly source: string;
+  readonly payments: readonly string[];
+}
+
+/** `charge.refunded`, in full. */
+export interface RefundMessage {
+  readonly kind: "refund";
+  readonly head: Head;
+  /** What was refunded: the charge, its payment and its invoice, as far as the message knows them. */
+  readonly payments: readonly string[];
+}
+
+/** A message that asks for nothing. */
+export interface OtherMessage {
+  readonly kind: "other";
+  readonly head: Head;
+  readonly reason: string;
+}
+
+export type StripeMessage = SubscriptionMessage | SaleMessage | PaymentMessage | RefundMessage | OtherMessage;
+
+/** The metadata by which a customer's backend names our users and packs. */
+const USER = "holdfast_user";
+const PACK = "holdfast_pack";
+const QUANTITY = "holdfast_quantity";
+
+const STANDINGS: Readonly<Record<string, Standing>> = {
+  active: "in_force",
+  trialing: "in_force",
+  past_due: "in_force",
+  canceled: "over",
+  unpaid: "over",
+  incomplete_expired: "over",
+  paused: "over",
+  incomplete: "not_yet",
+};
+
+const FINAL: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
+
+/** What an event says; null for a value that is no event of Stripe. */
+export function readMessage(event: unknown): StripeMessage | null {
+  const { id, type, created, livemode, data } = fieldsOf(event);
+  const eventId = nameOf(id);
+  const at = timeOf(created);
+  if (eventId === null || typeof type !== "string" || at === null) return null;
+  const head = { eventId, type, created: at, isLive: livemode === true };
+  const object = fieldsOf(fieldsOf(data).object);
+  const read = READERS.get(type);
+  return read === undefined ? other(head, "messages of this type ask for nothing") : read(head, object);
+}
+
+type Reader = (head: Head, object: Fields) => StripeMessage;
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ["customer.subscription.created", (head, object) => readSubscription(head, object, 0)],
+  ["customer.subscription.updated", (head, object) => readSubscription(head, object, 1)],
+  ["customer.subscription.deleted", (head, object) => readSubscription(head, object, 2)],
+  ["checkout.session.completed", readCheckout],
+  ["checkout.session.async_payment_succeeded", readCheckout],
+  ["invoice.paid", readInvoice],
+  ["invoice_payment.paid", readInvoicePayment],
+  ["charge.refunded", readRefund],
+]);
+
+function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMessage {
+  const subscriptionId = idOf(object);
+  if (subscriptionId === null) return other(head, "the subscription has no id");
+  const isDeleted = rank === 2;
+  const status = typeof object.status === "string" ? object.status : "";
+  const standing = isDeleted ? "over" : STANDINGS[status];
+  if (standing === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
+  const endedAt = timeOf(object.ended_at);
+  return {
+    kind: "subscription",
+    head,
+    rank,
+    subscriptionId,
+    userId: nameOf(metadataOf(object)[USER]),
+    priceIds: linesOf(object.items).map(priceOf).filter((price) => price !== null),
+    standing,
+    status: isDeleted ? "deleted" : status,
+    isFinal: isDeleted || FINAL.has(status),
+    startedAt: timeOf(object.start_date) ?? timeOf(object.created),
+    endsAt: timeOf(object.cancel_at),
+    endedAt: isDeleted ? endedAt ?? head.created : endedAt,
+  };
+}
+
+function readCheckout(head: Head, object: Fields): StripeMessage {
+  const source = idOf(object);
+  const metadata = metadataOf(object);
+  const pack = nameOf(metadata[PACK]);
+  if (source === null) return other(head, "the session has no id");
+  if (object.mode !== "payment") return other(head, "the session is for no single payment");
+  // A session that costs nothing is complete without a payment.
+  if (object.payment_status !== "paid" && object.payment_status !== "no_payment_required") {
+    return other(head, "the session is not paid yet");
+  }
+  if (pack === null) return other(head, `the session's metadata names no ${PACK}`);
+  const line: Line = {
+    externalRef: source,
+    sold: { pack },
+    quantity: wholeOf(metadata[QUANTITY] ?? 1),
+    userId: nameOf(metadata[USER]) ?? nameOf(object.client_reference_id),
+    subscriptionId: null,
+  };
+  return { kind: "sale", head, source, payments: paymentsOf(object), lines: [line], isCut: false };
+}
+
+function readInvoice(head: Head, object: Fields): StripeMessage {
+  const source = idOf(object);
+  if (source === null) return other(head, "the invoice has no id");
+  const parent = fieldsOf(fieldsOf(object.parent).subscription_details);
+  const details = fieldsOf(object.subscription_details);
+  const ofSubscription = nameOf(metadataOf(parent)[USER]) ?? nameOf(metadataOf(details)[USER]);
+  const ofInvoice = nameOf(metadataOf(object)[USER]);
+  const subscription = idOf(parent.subscription) ?? idOf(object.subscription);
+  const lines = linesOf(object.lines).flatMap((line): Line[] => {
+    const externalRef = idOf(line);
+    const priceId = priceOf(line);
+    const amount = typeof line.amount === "number" ? line.amount : 0;
+    if (externalRef === null || priceId === null || amount < 0) return [];
+    const item = fieldsOf(fieldsOf(line.parent).subscription_item_details);
+    return [{
+      externalRef,
+      sold: { priceId },
+      quantity: line.quantity === null || line.quantity === undefined ? 1 : wholeOf(line.quantity),
+      userId: nameOf(metadataOf(line)[USER]) ?? ofSubscription ?? ofInvoice,
+      subscriptionId: idOf(item.subscription) ?? idOf(line.subscription) ?? subscription,
+    }];
+  });
+  const isCut = fieldsOf(object.lines).has_more === true;
+  return { kind: "sale", head, source, payments: paymentsOf(object), lines, isCut };
+}
+
+function readInvoicePayment(head: Head, object: Fields): StripeMessage {
+  const source = idOf(object.invoice);
+  const payments = paymentsOf(fieldsOf(object.payment));
+  if (source === null || payments.length === 0) {
+    return other(head, "the payment names no invoice and payment");
+  }
+  return { kind: "payment", head, source, payments };
+}
+
+function readRefund(head: Head, object: Fields): StripeMessage {
+  if (object.refunded !== true) return other(head, "the charge is refunded in part only");
+  const payments = [idOf(object), idOf(object.payment_intent), idOf(object.invoice)];
+  return { kind: "refund", head, payments: payments.filter((id) => id !== null) };
+}
+
+function other(head: Head, reason: string): OtherMessage {
+  return { kind: "other", head, reason };
+}

@@ -1,0 +1,177 @@
+// What is kept of Stripe's messages. Rows are only added, or completed by what was not known before. Section 7 of beyond.md.
+
+import type { Millis } from "../../domain/plans/period.ts";
+import type { Known, KnownSubscription, Learned, Purchase } from "../../domain/stripe/facts.ts";
+import type { StripeMessage } from "../../domain/stripe/message.ts";
+import { arrayText, type Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+const PURCHASE = `external_ref as "externalRef", source, pack_id as "packId", quantity, user_id as "userId",
+  subscription_id as "subscriptionId"`;
+
+/** What is known of everything that a message names. */
+export async function readKnown(reader: Reader, realm: number, message: StripeMessage): Promise<Known> {
+  const { subscriptionIds, refs } = namedBy(message);
+  if (subscriptionIds.length + refs.length === 0) return { subscriptions: new Map(), purchases: new Map() };
+  const rows = await reader.query<Omit<KnownSubscription, "eventIds"> & { readonly eventIds: string }>(
+    `select id as "subscriptionId", user_id as "userId", created_ms as created, rank, is_final as "isFinal",
+       event_ids as "eventIds"
+     from stripe_subscriptions where realm = $1::int and id = any($2::text::text[])`,
+    [realm, arrayText(subscriptionIds)],
+  );
+  const purchases = await reader.query<Purchase>(
+    `select ${PURCHASE} from stripe_purchases
+     where realm = $1::int and (external_ref = any($2::text::text[])
+       or (user_id is null and subscription_id = any($3::text::text[])))
+     order by external_ref`,
+    [realm, arrayText(refs), arrayText(subscriptionIds)],
+  );
+  return {
+    subscriptions: new Map(
+      rows.map((row) => [row.subscriptionId, { ...row, eventIds: JSON.parse(row.eventIds) }]),
+    ),
+    purchases: new Map(purchases.map((row) => [row.externalRef, row])),
+  };
+}
+
+function namedBy(message: StripeMessage): { subscriptionIds: string[]; refs: string[] } {
+  if (message.kind === "subscription") return { subscriptionIds: [message.subscriptionId], refs: [] };
+  if (message.kind !== "sale") return { subscriptionIds: [], refs: [] };
+  const subscriptionIds = message.lines.map(({ subscriptionId }) => subscriptionId).filter((id) =>
+    id !== null
+  );
+  return {
+    subscriptionIds: [...new Set(subscriptionIds)],
+    refs: message.lines.map(({ externalRef }) => externalRef),
+  };
+}
+
+/** Keeps what a message told. */
+export async function keepLearned(
+  session: Session,
+  realm: number,
+  learned: Learned,
+  at: Millis,
+): Promise<void> {
+  const { subscription, purchases, payments, refunds } = learned;
+  if (subscription !== null) await saveSubscription(session, realm, subscription);
+  for (const purchase of purchases) await savePurchase(session, realm, purchase);
+  for (const { payment, source } of payments) {
+    await session.query(
+      `insert into stripe_payments (realm, payment, source, at_ms) values ($1::int, $2, $3, $4::bigint)
+       on conflict do nothing`,
+      [realm, payment, source, at],
+    );
+  }
+  for (const payment of refunds) {
+    await session.query(
+      `insert into stripe_refunds (realm, payment, at_ms) values ($1::int, $2, $3::bigint) on conflict do nothing`,
+      [realm, payment, at],
+    );
+  }
+}
+
+async function saveSubscription(session: Session, realm: number, row: KnownSubscription): Promise<void> {
+  const { subscriptionId, userId, created, rank, isFinal, eventIds } = row;
+  await session.query(
+    `insert into stripe_subscriptions (realm, id, user_id, created_ms, rank, is_final, event_ids)
+     values ($1::int, $2, $3, $4::bigint, $5::smallint, $6::boolean, $7)
+     on conflict (realm, id) do update set user_id = excluded.user_id, created_ms = excluded.created_ms,
+       rank = excluded.rank, is_final = excluded.is_final, event_ids = excluded.event_ids`,
+    [realm, subscriptionId, userId, created, rank, isFinal, JSON.stringify(eventIds)],
+  );
+}
+
+async function savePurchase(session: Session, realm: number, row: Purchase): Promise<void> {
+  const { externalRef, source, packId, quantity, userId, subscriptionId } = row;
+  await session.query(
+    `insert into stripe_purchases (realm, external_ref, source, pack_id, quantity, user_id, subscription_id)
+     values ($1::int, $2, $3, $4, $5::bigint, $6, $7)
+     on conflict (realm, external_ref) do update set
+       user_id = coalesce(stripe_purchases.user_id, excluded.user_id)`,
+    [realm, externalRef, source, packId, quantity, userId, subscriptionId],
+  );
+}
+
+/** The purchases with a user that have to go: those of the sources, or of what was just refunded, whose money went back. */
+export function findRefunded(
+  reader: Reader,
+  realm: number,
+  { purchases, payments, refunds }: Learned,
+): Promise<Purchase[]> {
+  const sources = [...purchases, ...payments].map(({ source }) => source);
+  return reader.query<Purchase>(
+    `with touched(source) as (
+       select unnest($2::text::text[])
+       union select unnest($3::text::text[])
+       union select source from stripe_payments where realm = $1::int and payment = any($3::text::text[])
+     )
+     select ${PURCHASE} from stripe_purchases p join touched using (source)
+     where p.realm = $1::int and p.user_id is not null and (
+       exists (select 1 from stripe_refunds r where r.realm = $1::int and r.payment = p.source)
+       or exists (
+         select 1 from stripe_payments s join stripe_refunds r using (realm, payment)
+         where s.realm = $1::int and s.source = p.source
+       ))
+     order by external_ref`,
+    [realm, arrayText([...new Set(sources)]), arrayText(refunds)],
+  );
+}
+
+/** The message that came last, as the administrator sees it. */
+export interface LastMessage {
+  readonly eventId: string;
+  readonly type: string;
+  /** Real time. */
+  readonly at: Millis;
+  /** Null where it did something. */
+  readonly reason: string | null;
+}
+
+/** Keeps which message came last. */
+export async function keepLast(
+  session: Session,
+  appId: string,
+  mode: string,
+  { eventId, type, at, reason }: LastMessage,
+): Promise<void> {
+  await session.query(
+    `update stripe_connections set last_event_id = $3, last_type = $4, last_at_ms = $5::bigint, last_reason = $6
+     where app_id = $1 and mode = $2`,
+    [appId, mode, eventId, type, at, reason],
+  );
+}
+
+/** The messages that came last to an app, by mode. */
+export async function readLast(reader: Reader, appId: string): Promise<Map<string, LastMessage>> {
+  const rows = await reader.query<LastMessage & { readonly mode: string }>(
+    `select mode, last_event_id as "eventId", last_type as type, last_at_ms as at, last_reason as reason
+     from stripe_connections where app_id = $1 and last_at_ms is not null`,
+    [appId],
+  );
+  return new Map(rows.map(({ mode, ...last }) => [mode, last]));
+}
+
+/** Removes what names users by these ids. What they paid for is forgotten with them. */
+export async function deleteStripeFacts(
+  session: Session,
+  realm: number,
+  ids: readonly string[],
+): Promise<void> {
+  const texts = arrayText(ids);
+  await session.query(
+    `with gone as (
+       delete from stripe_purchases where realm = $1::int and user_id = any($2::text::text[]) returning source
+     ), gone_payments as (
+       delete from stripe_payments where realm = $1::int and source in (select source from gone) returning payment
+     )
+     delete from stripe_refunds where realm = $1::int
+       and (payment in (select payment from gone_payments) or payment in (select source from gone))`,
+    [realm, texts],
+  );
+  await session.query(
+    "delete from stripe_subscriptions where realm = $1::int and user_id = any($2::text::text[])",
+    [realm, texts],
+  );
+}
