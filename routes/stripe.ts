@@ -37,7 +37,7 @@ const message = endpoint({
   access: "open",
   path: "/v1/stripe/:appId/:mode",
   input: z.object({ ...appPath, mode: z.string(), payload: z.string(), signature: z.string() }),
-  signedBody: { text: "payload", signature: "signature", header: "stripe-signature" },
+  signedBody: { text: "payload", signature: "signature", header: "Stripe-Signature" },
   misfit: strange,
   about: aboutApp,
   doc: {
@@ -144,7 +144,7 @@ function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: 
   return {
     isSet: connection !== null,
     setAt: timeTextOrNull(connection?.setAt ?? null),
-    url: `/api/v1/stripe/${appId}/${mode}`,
+    path: `/api/v1/stripe/${appId}/${mode}`,
     lastMessage: last === null ? null : { ...last, at: timeText(last.at), handled: last.reason === null },
   };
 }

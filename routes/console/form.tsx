@@ -8,8 +8,8 @@ import { csrfToken, type Session } from "./session.ts";
 export interface Field {
   readonly name: string;
   readonly label: string;
-  /** "time" is a moment in UTC, "fixed" a value that is shown and sent along. */
-  readonly kind: "text" | "number" | "time" | "long" | "select" | "checkbox" | "fixed" | "hidden";
+  /** "time" is a moment in UTC, "fixed" a value that is shown and sent along, "secret" one that is not shown. */
+  readonly kind: "text" | "secret" | "number" | "time" | "long" | "select" | "checkbox" | "fixed" | "hidden";
   /** What it holds at first. */
   readonly value?: string;
   /** What may be chosen, for "select". */
@@ -193,6 +193,8 @@ function control({ kind, options = [] }: Field, value: string, common: Record<st
       return <input {...common} type="checkbox" value="yes" checked={value === "yes"} />;
     case "time":
       return <input {...common} type="datetime-local" step="1" value={value} />;
+    case "secret":
+      return <input {...common} type="password" autocomplete="off" />;
     case "number":
       return <input {...common} inputmode="decimal" autocomplete="off" value={value} />;
     default:

@@ -121,6 +121,7 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
             {link(`${base}/catalog`, "Catalog")}
             {link(`${base}/keys`, "Keys")}
             {link(`${base}/webhooks`, "Webhooks")}
+            {link(`${base}/stripe`, "Stripe")}
           </>
         )}
         {link("/console/apps", "Apps", base !== null)}

@@ -5,6 +5,7 @@ import { CREDIT_ACTS } from "./acts/credits.tsx";
 import { HOLD_ACTS } from "./acts/holds.tsx";
 import { KEY_ACTS } from "./acts/keys.tsx";
 import { PEOPLE_ACTS } from "./acts/people.tsx";
+import { STRIPE_ACTS } from "./acts/stripe.tsx";
 import { SUBSCRIPTION_ACTS } from "./acts/subscriptions.tsx";
 import { WEBHOOK_ACTS } from "./acts/webhooks.tsx";
 import { appsPage } from "./pages/apps.tsx";
@@ -18,6 +19,7 @@ import { mergePage } from "./pages/merge.tsx";
 import { overviewPage } from "./pages/overview.tsx";
 import { refusalsPage } from "./pages/refusals.tsx";
 import { searchPage } from "./pages/search.tsx";
+import { stripePage } from "./pages/stripe.tsx";
 import { SYSTEM_PAGES } from "./pages/system.tsx";
 import { usagePage } from "./pages/usage.tsx";
 import { WEBHOOK_PAGES } from "./pages/webhooks.tsx";
@@ -32,6 +34,7 @@ const ACTS = [
   ...CLOCK_ACTS,
   ...KEY_ACTS,
   ...WEBHOOK_ACTS,
+  ...STRIPE_ACTS,
 ];
 
 export const PAGES: readonly PageAt[] = [
@@ -50,6 +53,7 @@ export const PAGES: readonly PageAt[] = [
   // Before the pages whose addresses end in an id.
   ...ACTS.map(({ page }) => page),
   ...WEBHOOK_PAGES,
+  stripePage,
   ...SYSTEM_PAGES,
   ...AUDIT_PAGES,
 ];

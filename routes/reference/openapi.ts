@@ -34,6 +34,8 @@ interface Shown {
   readonly isKeyed: boolean;
   /** The media type of an answer without envelope; null with one. */
   readonly rawType: string | null;
+  /** The header that signs the body; left out for a body that nobody signs. */
+  readonly signature?: string;
   /** Left out for what is our own. */
   readonly foreign?: ForeignCall;
 }
@@ -77,12 +79,13 @@ function showEndpoint(writer: SchemaWriter, endpoint: Endpoint<never> | KeylessE
     ...placesOf(writer, endpoint),
     isKeyed: !isKeyless && method !== "GET",
     rawType: "mediaType" in endpoint ? endpoint.mediaType ?? null : null,
+    ...endpoint.signedBody === undefined ? {} : { signature: endpoint.signedBody.header },
   };
 }
 
 /** Where the members of an endpoint's input go: into path and query, or into the body. */
 function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "parameters" | "body"> {
-  const { method, path, input, inQuery = [], wholeBody, hasOptions, hasNoBody } = endpoint;
+  const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = endpoint;
   if (input === null) return { parameters: {}, body: null };
   const members = writer.write(input);
   // A body of DELETE holds the members of the query; clients often cannot send one.
@@ -90,11 +93,18 @@ function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "para
     return { parameters: members, body: null };
   }
   const inAddress = (name: string) => path.includes(`:${name}`) || inQuery.includes(name);
+  if (signedBody !== undefined) return { parameters: only(members, inAddress), body: SIGNED };
   const body = wholeBody !== undefined
     ? writer.write(wholeBody.schema)
     : only(members, (name) => !inAddress(name));
   return { parameters: only(members, inAddress), body: hasOptions === true ? withOptions(body) : body };
 }
+
+const SIGNED: JsonSchema = {
+  type: "object",
+  description: "The bytes that the sender signed",
+  additionalProperties: true,
+};
 
 /** A schema of an object with some of its members. */
 function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSchema {
@@ -161,7 +171,7 @@ function operationObject(writer: SchemaWriter, shown: Shown): JsonSchema {
   };
 }
 
-function parametersOf({ path, doc, parameters, isKeyed, foreign }: Shown): JsonSchema[] {
+function parametersOf({ path, doc, parameters, isKeyed, signature, foreign }: Shown): JsonSchema[] {
   const { properties = {}, required = [] } = parameters as {
     properties?: Record<string, JsonSchema>;
     required?: string[];
@@ -189,7 +199,10 @@ function parametersOf({ path, doc, parameters, isKeyed, foreign }: Shown): JsonS
     description,
     schema: { type: "string" },
   }));
-  return [...own, ...headers, ...keyed, refTo("parameters", "RequestId")];
+  const signed = signature === undefined
+    ? []
+    : [{ name: signature, in: "header", required: true, schema: { type: "string" } }];
+  return [...own, ...headers, ...signed, ...keyed, refTo("parameters", "RequestId")];
 }
 
 function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Shown): JsonSchema {

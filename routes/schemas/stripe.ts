@@ -19,11 +19,11 @@ export const stripeSecret = z.string().refine(
   maxLength: 200,
 });
 
-const ofMode = z.object({
+const ofMode = z.strictObject({
   isSet: z.boolean().describe("Whether messages of this mode are taken."),
   setAt: time.nullable(),
-  url: z.string().describe("The path that Stripe is to send to, below this service's own address."),
-  lastMessage: z.object({
+  path: z.string().describe("Where Stripe is to send to, below this service's own address."),
+  lastMessage: z.strictObject({
     eventId: z.string(),
     type: z.string(),
     at: time,
@@ -33,16 +33,16 @@ const ofMode = z.object({
 });
 
 /** How Stripe is set up for an app. */
-export const stripeAnswer = z.object({ live: ofMode, test: ofMode });
+export const stripeAnswer = z.strictObject({ live: ofMode, test: ofMode });
 
-const subscriptionDone = z.object({
+const subscriptionDone = z.strictObject({
   did: z.enum(["subscription_written", "subscription_ended"]),
   userId: z.string(),
   subscriptionId: z.string(),
   planId: z.string(),
   endsAt: time.nullable(),
 });
-const creditsDone = z.object({
+const creditsDone = z.strictObject({
   did: z.enum(["credits_granted", "credits_revoked"]),
   userId: z.string(),
   externalRef: z.string(),
@@ -51,10 +51,10 @@ const creditsDone = z.object({
 
 /** What a message came to. */
 export const receivedAnswer = z.union([
-  z.object({
+  z.strictObject({
     handled: z.literal(true),
     done: z.array(z.union([subscriptionDone, creditsDone])),
     warnings: z.array(z.string()),
   }),
-  z.object({ handled: z.literal(false), reason: z.string() }),
+  z.strictObject({ handled: z.literal(false), reason: z.string() }),
 ]);

@@ -228,6 +228,27 @@ Deno.test("a webhook is made, changed, disabled, given a new secret and removed;
   assert.equal((await visitor.get(place)).status, 404);
 });
 
+Deno.test("Stripe's secret is set and removed, and shows nowhere after it was sent", async () => {
+  const { app, visitor, base } = await scene();
+  const secret = "whsec_console_0123456789";
+  assert.match((await visitor.get(`${base}/stripe`)).text, /not set/);
+  const form = await visitor.get(`${base}/stripe/set`);
+  const wrong = await visitor.press(form, "Show what it will do", { webhookSecret: "sk_live_1" });
+  assert.equal(wrong.status, 400);
+  assert.ok(!wrong.html.includes("sk_live_1"));
+  const preview = await visitor.press(form, "Show what it will do", { webhookSecret: secret });
+  const page = await visitor.press(preview, "Set it");
+  assert.match(page.text, /The secret is set.*nothing came yet/s);
+  assert.ok(!page.html.includes(secret));
+  assert.ok(!(await visitor.get(`${base}/stripe/set`)).html.includes(secret));
+  assert.match((await visitor.get(`${base.replace("/live", "/test")}/stripe`)).text, /not set/);
+  const remove = await visitor.get(`${base}/stripe/remove`);
+  const removed = await visitor.press(remove, "Remove it", { typed: "yes" });
+  assert.match(removed.text, /The secret is removed/);
+  const { live } = await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
+  assert.equal(live.isSet, false);
+});
+
 Deno.test("support sees every page and no control that changes something, and its writes are refused", async () => {
   const { app, visitor: admin } = await scene();
   const visitor = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
@@ -245,6 +266,7 @@ Deno.test("support sees every page and no control that changes something, and it
     "/catalog",
     "/webhooks",
     `/webhooks/${webhookId}`,
+    "/stripe",
   ];
   for (const place of places) {
     const page = await visitor.get(base + place);
@@ -253,9 +275,9 @@ Deno.test("support sees every page and no control that changes something, and it
       to
     );
     assert.deepEqual(forms, ["/console/sign-out"], place);
-    assert.ok(!/href="[^"]*\/(new|revoke|rotate|ping|disable|delete|change)"/.test(page.html), place);
+    assert.ok(!/href="[^"]*\/(new|revoke|rotate|ping|disable|delete|change|set)"/.test(page.html), place);
   }
-  for (const place of ["/keys/new", "/webhooks/new", `/webhooks/${webhookId}/rotate`]) {
+  for (const place of ["/keys/new", "/webhooks/new", `/webhooks/${webhookId}/rotate`, "/stripe/set"]) {
     assert.equal((await visitor.get(base + place)).status, 403, place);
   }
   const { fields } = formOf((await admin.get(`${base}/catalog`)).html, "Check");

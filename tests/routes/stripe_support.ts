@@ -99,6 +99,16 @@ export async function connect(service: TestService, app: TestApp, mode = "live")
   await dataOf(service.admin("PUT", `/apps/${app.appId}/stripe`, { mode, webhookSecret: SECRET }));
 }
 
+/** The header that signs an event at a moment. */
+export async function signatureOf(event: object, secret: string, now: number): Promise<string> {
+  return await Stripe.webhooks.generateTestHeaderStringAsync({
+    payload: JSON.stringify(event),
+    secret,
+    timestamp: Math.floor(now / 1000),
+    cryptoProvider: Stripe.createSubtleCryptoProvider(),
+  });
+}
+
 export interface SendOptions {
   readonly secret?: string;
   readonly mode?: string;
@@ -115,14 +125,7 @@ export async function send(
   { secret = SECRET, mode = "live", appId = app.appId, ahead = 0 }: SendOptions = {},
 ): Promise<Answer> {
   const payload = JSON.stringify(event);
-  const timestamp = Math.floor(service.clock.now() / 1000) + ahead;
-  const cryptoProvider = Stripe.createSubtleCryptoProvider();
-  const header = await Stripe.webhooks.generateTestHeaderStringAsync({
-    payload,
-    secret,
-    timestamp,
-    cryptoProvider,
-  });
+  const header = await signatureOf(event, secret, service.clock.now() + ahead * 1000);
   return await post(service, `/api/v1/stripe/${appId}/${mode}`, payload, { "stripe-signature": header });
 }
 

@@ -11,6 +11,9 @@ const DOMAIN = [
   "src/domain/merging/",
 ];
 
+/** Reads what another service says, and makes commands of it. */
+const STRIPE = "src/domain/stripe/";
+
 /**
  * What the files of a folder may import beside their own folder. A path that ends in a slash means the files of exactly
  * that folder, any other path means one file.
@@ -41,6 +44,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/domain/credits/",
     "src/domain/messages/",
   ],
+
+  "src/domain/stripe/": ["src/domain/", "src/domain/credits/", "src/domain/plans/"],
 
   // What any process needs.
   "src/process/": ["src/domain/", "src/domain/plans/"],
@@ -76,6 +81,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/storage/stores/": [
     ...DOMAIN.filter((folder) => folder !== "src/domain/pricing/"),
+    STRIPE,
     "src/domain/messages/",
     "actors/port.ts",
     "src/process/",
@@ -193,6 +199,16 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/storage/stores/",
     "src/storage/members/",
   ],
+  // Takes what Stripe sends, and does it to users.
+  "src/stripe/": [
+    "src/domain/",
+    "src/domain/plans/",
+    STRIPE,
+    "actors/",
+    "src/process/",
+    "src/storage/members/",
+    "src/storage/stores/",
+  ],
   // Sends what decisions recorded, and knows nothing of what the messages say.
   "src/webhooks/": [
     "src/domain/",
@@ -234,6 +250,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // HTTP.
   "routes/": [
     ...DOMAIN,
+    STRIPE,
     "actors/",
     "routes/console/",
     "routes/gateway/",
@@ -253,6 +270,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/read/",
     "src/secrets/",
     "src/service/",
+    "src/stripe/",
     "src/tenant/",
     "src/tenant/catalog/",
   ],
@@ -355,6 +373,7 @@ export const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   postgres: ["src/storage/"],
   "prom-client": ["src/observability/"],
   standardwebhooks: ["src/webhooks/"],
+  stripe: ["src/stripe/"],
   "npm:hono@4.13.19": ["src/client/hono.ts"],
   "npm:react@19.3.1": ["src/client/react.ts"],
   "npm:typescript@5.9.3": ["src/tasks/client_package.ts"],

@@ -1,6 +1,7 @@
 // The way of the tour: which operations are called, in which order and with what. Each area builds on what the ones
 // before it made.
 
+import { signatureOf } from "../stripe_support.ts";
 import catalog from "../../../src/tenant/demo/catalog.json" with { type: "json" };
 import type { Tour } from "./tour.ts";
 
@@ -212,6 +213,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
   await record("applyCatalog", { parameters: { appId, dryRun: "false" }, body: SMALL_CATALOG });
   await record("getCatalog", { parameters: { appId } });
+  await walkStripe(tour);
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
@@ -222,6 +224,39 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
+}
+
+async function walkStripe({ record, refuse, app, service }: Tour): Promise<void> {
+  const { appId } = app;
+  const secret = "whsec_0123456789abcdef";
+  const parameters = { appId, mode: "live" };
+  await refuse("setStripe", "invalid_request", {
+    parameters: { appId },
+    body: { mode: "live", webhookSecret: "" },
+  });
+  await record("setStripe", { parameters: { appId }, body: { mode: "live", webhookSecret: secret } });
+  const session = {
+    id: "cs_live_a1b2c3",
+    object: "checkout.session",
+    mode: "payment",
+    payment_status: "paid",
+    payment_intent: "pi_3QxYz",
+    metadata: { holdfast_user: "user_paying", holdfast_pack: "Image Top-Up" },
+  };
+  const body = {
+    id: "evt_1QxYz",
+    object: "event",
+    type: "checkout.session.completed",
+    created: Math.floor(service.clock.now() / 1000),
+    livemode: true,
+    data: { object: session },
+  };
+  const headers = { "stripe-signature": await signatureOf(body, secret, service.clock.now()) };
+  await record("receiveStripeMessage", { parameters, body, headers, key: null });
+  const wrong = { "stripe-signature": "t=1,v1=00" };
+  await refuse("receiveStripeMessage", "invalid_key", { parameters, body, headers: wrong, key: null });
+  await record("getStripe", { parameters: { appId } });
+  await record("deleteStripe", { parameters });
 }
 
 async function walkWebhooks({ record, refuse, service, receiverUrl }: Tour, appId: string): Promise<void> {
