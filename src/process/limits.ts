@@ -138,7 +138,7 @@ export const STRIPE_LIMITS = {
   /** How old a signature may be. */
   toleranceS: 300,
   /** The shortest secret of an endpoint. */
-  secretLengthMin: 16,
+  secretLengthMin: 12,
 } as const;
 
 /** Bounds of request bodies that are still arriving. */

@@ -239,8 +239,8 @@ Deno.test("a member that is told as a slip is no member of the document", () => 
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;
-  for (const { doc, path, input, access } of SURFACE.endpoints) {
-    if (input === null || access === "admin") continue;
+  for (const { doc, path, input, access, signedBody } of SURFACE.endpoints) {
+    if (input === null || access === "admin" || signedBody !== undefined) continue;
     const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
     const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
