@@ -29,12 +29,16 @@ create table stripe_subscriptions (
   rank smallint not null,
   is_final boolean not null,
   event_ids text not null,
+  left_user_ids text not null,
   primary key (realm, id)
 );
 comment on table stripe_subscriptions is 'The message by which each subscription of Stripe goes.';
 comment on column stripe_subscriptions.user_id is 'As the message named it, which may be an alias by now.';
 comment on column stripe_subscriptions.created_ms is 'When Stripe made the event.';
 comment on column stripe_subscriptions.event_ids is 'Events of that moment and rank (JSON list), the one in force last.';
+comment on column stripe_subscriptions.left_user_ids is
+  'Users whom it belonged to before and with whom it may not have ended yet (JSON list); empty but for a message that was cut off.';
+create index stripe_subscriptions_left on stripe_subscriptions (realm) where left_user_ids <> '[]';
 create index stripe_subscriptions_user on stripe_subscriptions (user_id, realm) where user_id is not null;
 
 create table stripe_purchases (

@@ -13,7 +13,13 @@ import type { StripeMessage } from "../domain/stripe/message.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
-import { findRefunded, keepLast, keepLearned, readKnown } from "../storage/stores/stripe_store.ts";
+import {
+  findRefunded,
+  keepLast,
+  keepLearned,
+  keepSettled,
+  readKnown,
+} from "../storage/stores/stripe_store.ts";
 
 /** What messages of Stripe work on. */
 export interface StripeWorld {
@@ -71,6 +77,7 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     await keepLearned(session, realm.realm, outcome.learned, realm.now());
     return { outcome, refunded: await findRefunded(session, realm.realm, outcome.learned) };
   });
+  const { settled } = outcome;
   const done: Done[] = [];
   let refusal: string | null = null;
   for (const act of await actsOf(world, realm, outcome)) {
@@ -78,11 +85,19 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     if (typeof result === "string") refusal ??= result;
     else if (result !== null) done.push(result);
   }
+  if (settled !== null) {
+    refunded.push(
+      ...await world.inCell(realm.cell, async (session) => {
+        await keepSettled(session, realm.realm, settled);
+        return await findRefunded(session, realm.realm, { ...settled, payments: [], refunds: [] });
+      }),
+    );
+  }
   for (const purchase of refunded) done.push(...await revoke(world, realm, purchase));
   // Stripe puts the first lines of a long invoice into its message, and we have no key to ask for the others.
   const warnings = message.kind === "sale" && message.isCut ? ["lines_left_out"] : [];
   if (done.length > 0) return { handled: true, done, warnings };
-  return { handled: false, reason: refusal ?? outcome.reason ?? "no such subscription is known" };
+  return { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
 }
 
 /** The acts in order. A subscription that only goes by another id of its user is not ended first. */
@@ -91,10 +106,12 @@ async function actsOf(
   { realm }: StripeRealm,
   { acts, left }: StripeOutcome,
 ): Promise<readonly StripeAct[]> {
-  const [first] = acts;
   if (left === null) return acts;
-  const isSame = first !== undefined && await term.directory.isSameUser(realm, left.userId, first.userId);
-  return isSame ? acts : [left, ...acts];
+  const ending: StripeAct[] = [];
+  for (const act of left.acts) {
+    if (!await term.directory.isSameUser(realm, act.userId, left.to)) ending.push(act);
+  }
+  return [...ending, ...acts];
 }
 
 /**

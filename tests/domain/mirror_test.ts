@@ -23,6 +23,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "messages/outbox": "messages/message",
   "messages/record": "messages/message",
   "plans/cancel": "plans/subscribe",
+  "stripe/facts": "stripe/answer_message",
+  "stripe/fields": "stripe/message",
 };
 
 Deno.test("every file of the domain has its test", async () => {

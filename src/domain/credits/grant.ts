@@ -1,7 +1,7 @@
 // Grant: credits of a pack for a user, a balance for each of its items. A repeated external reference answers with
 // the balances it made, as they are now. Specification, "POST /v1/credits/grant"; section 6 of the decisions.
 
-import type { Amount } from "../amount.ts";
+import { type Amount, amountOf } from "../amount.ts";
 import type { Context } from "../context.ts";
 import type { Draft } from "../draft.ts";
 import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
@@ -33,6 +33,8 @@ export interface GrantInput {
 }
 
 const DAY_MS = 86_400_000;
+/** The largest amount of a balance. Specification, "Numbers". */
+const AMOUNT_MAX = amountOf(1e12);
 /** The last moment of the year 9999: no time has more digits. */
 const LAST_MS = 253_402_300_799_999;
 
@@ -80,7 +82,10 @@ function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
 function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly PackItem[] | Refusal {
   if (pack.bucket === null) {
     if (paidPacks === 1) return pack.items;
-    return pack.items.map((item) => ({ ...item, amount: item.amount * BigInt(paidPacks) }));
+    const items = pack.items.map((item) => ({ ...item, amount: item.amount * BigInt(paidPacks) }));
+    return items.some(({ amount }) => amount > AMOUNT_MAX)
+      ? refusal("invalid_quantity", "quantity: a balance would be above 1e12")
+      : items;
   }
   if (quantity === "malformed") return invalidField("quantity", "must be a number up to 1e12");
   if (quantity === null) return refusal("invalid_quantity", "quantity: this pack needs one");

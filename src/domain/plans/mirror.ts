@@ -32,7 +32,7 @@ export interface Over {
   /** Since when; null for now. */
   readonly endedAt: Millis | null;
   /** For the history. */
-  readonly reason: string;
+  readonly reason: string | null;
 }
 
 export interface MirrorAnswer {
@@ -51,23 +51,36 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   }
   const plan = context.catalog.plans.get(standing.planId);
   if (plan === undefined) return refused(refusal("not_found", "No plan has this planId"));
-  const { startsAt, endsAt } = standing;
+  const { startsAt } = standing;
   const { provider, externalId } = input;
+  const endsAt = before === null ? standing.endsAt : endFrom(before.startedAt, standing.endsAt);
   const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
-    return put(draft, createRow(draft, { ...kept, startsAt: starts }, plan, context), context);
+    const row = createRow(
+      draft,
+      { ...kept, startsAt: starts, endsAt: endFrom(starts, endsAt) },
+      plan,
+      context,
+    );
+    return put(draft, row, context);
   }
-  const isPast = endsAt !== null && endsAt <= context.now;
-  const isSame = isPast
-    ? !isActive(before, context.now)
-    : isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt;
+  // An end that has passed is one that nobody has told yet.
+  if (endsAt !== null && endsAt <= context.now) {
+    return shown(draft, end(draft, before, { endedAt: endsAt, reason: null }, context));
+  }
+  const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt;
   if (isSame) return shown(draft, before);
   const row = updateRow(draft, { ...kept, startsAt: null }, plan, before, context);
   if (endsAt !== null && endsAt !== before.endsAt) {
     draft.appendSubscriptionEvent(historyRow(row, "canceled", context));
   }
   return put(draft, row, context);
+}
+
+/** An end, never before its start. */
+function endFrom(start: Millis, end: Millis | null): Millis | null {
+  return end === null ? null : Math.max(start, end);
 }
 
 function put(draft: Draft, row: Subscription, context: Context): Result<MirrorAnswer> {

@@ -7,7 +7,7 @@ import type { GrantInput } from "../credits/grant.ts";
 import { type Catalog, findPack, type Pack } from "../plans/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
 import type { Plan } from "../plans/plan.ts";
-import type { Known, KnownSubscription, Learned, Purchase } from "./facts.ts";
+import type { Known, KnownSubscription, Learned, Purchase, Settled } from "./facts.ts";
 import type { Line, SaleMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
 
 /** The provider of subscriptions that come from Stripe. */
@@ -23,13 +23,19 @@ export interface StripeOutcome {
   readonly learned: Learned;
   /** In the order in which they are done. */
   readonly acts: readonly StripeAct[];
-  /**
-   * A user whom the subscription belonged to and who has it no more: done first, unless it is the user of `acts` under
-   * another id.
-   */
-  readonly left: StripeAct | null;
-  /** Why there is nothing to do; null where there is. */
+  /** Users whom the subscription belonged to and who have it no more; null where nobody has lost it. */
+  readonly left: Leaving | null;
+  /** What is kept when all of it was done; null for nothing. */
+  readonly settled: Settled | null;
+  /** Why nothing is done, where nothing comes of the acts; null where something always does. */
   readonly reason: string | null;
+}
+
+/** The end of a subscription with the users who have lost it, which comes before everything else that is done. */
+export interface Leaving {
+  /** Whose it is now: an act for the same user under another id is left out. */
+  readonly to: string;
+  readonly acts: readonly StripeAct[];
 }
 
 const NOTHING: Learned = { subscription: null, purchases: [], payments: [], refunds: [] };
@@ -57,33 +63,39 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
 }
 
 function nothing(reason: string, learned: Partial<Learned> = {}): StripeOutcome {
-  return { learned: { ...NOTHING, ...learned }, acts: [], left: null, reason };
+  return { learned: { ...NOTHING, ...learned }, acts: [], left: null, settled: null, reason };
 }
 
 function answerSubscription(message: SubscriptionMessage, known: Known, catalog: Catalog): StripeOutcome {
   const before = known.subscriptions.get(message.subscriptionId);
-  if (before !== undefined && isOvertaken(message, before)) {
-    return nothing("a newer message of this subscription has come before");
-  }
-  const subscription = learnedOf(message, before);
-  const { userId } = subscription;
+  const isLate = before !== undefined && isOvertaken(message, before);
+  const overtaken = "a newer message of this subscription has come before";
+  // An older message may still tell whose the subscription is, for the packs that wait for that.
+  const subscription = isLate
+    ? { ...before, userId: before.userId ?? message.userId }
+    : learnedOf(message, before);
+  const { userId, leftUserIds } = subscription;
+  if (isLate && userId === null) return nothing(overtaken);
   if (userId === null) {
     return nothing("neither the subscription's metadata nor an earlier message names a holdfast_user", {
       subscription,
     });
   }
-  const waiting = [...known.purchases.values()]
-    .filter((purchase) => purchase.userId === null && purchase.subscriptionId === message.subscriptionId)
+  const { subscriptionId } = message;
+  const purchases = [...known.purchases.values()]
+    .filter((purchase) => purchase.userId === null && purchase.subscriptionId === subscriptionId)
     .map((purchase) => ({ ...purchase, userId }));
-  const grants = waiting.flatMap((purchase) => grantOf(purchase, catalog));
-  const mirrored = mirrorOf(message, catalog);
-  const acts = mirrored === null ? grants : [{ kind: "mirror" as const, userId, input: mirrored }, ...grants];
-  const hasMoved = before !== undefined && before.userId !== null && before.userId !== userId;
+  const grants = purchases.flatMap((purchase) => grantOf(purchase, catalog));
+  const mirrored = isLate ? null : mirrorOf(message, catalog);
+  const hasLeft = leftUserIds.length > 0;
   return {
-    learned: { ...NOTHING, subscription, purchases: waiting },
-    acts,
-    left: hasMoved ? leaving(message, before.userId as string) : null,
-    reason: acts.length > 0 ? null : whyNotMirrored(message),
+    learned: { ...NOTHING, subscription },
+    acts: mirrored === null ? grants : [{ kind: "mirror", userId, input: mirrored }, ...grants],
+    left: hasLeft ? { to: userId, acts: leftUserIds.map((id) => leaving(subscriptionId, id)) } : null,
+    settled: hasLeft || purchases.length > 0
+      ? { subscriptionId: hasLeft ? subscriptionId : null, purchases }
+      : null,
+    reason: isLate ? overtaken : whyNotMirrored(message),
   };
 }
 
@@ -102,7 +114,11 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
   const isOfSameMoment = before !== undefined && before.created === created && before.rank === rank;
   const earlier = isOfSameMoment ? before.eventIds.filter((id) => id !== eventId) : [];
   const userId = message.userId ?? before?.userId ?? null;
-  return { subscriptionId, userId, created, rank, isFinal, eventIds: [...earlier, eventId] };
+  const owners = before === undefined
+    ? []
+    : [...before.leftUserIds, ...before.userId === null ? [] : [before.userId]];
+  const leftUserIds = [...new Set(owners)].filter((id) => id !== userId);
+  return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds: [...earlier, eventId] };
 }
 
 /** What becomes of the user's row; null for nothing. */
@@ -115,10 +131,14 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   return { ...row, standing: { planId: plan.id, startsAt, endsAt } };
 }
 
+/** Prices that a reason names; a subscription has twenty at most. */
+const NAMED_PRICES_MAX = 20;
+
 function whyNotMirrored({ standing, priceIds }: SubscriptionMessage): string {
+  if (standing === "over") return "no such subscription is known";
   if (standing === "not_yet") return "the subscription is incomplete: its first payment has not been made";
   if (priceIds.length === 0) return "the subscription has no price";
-  return `no plan of the catalog lists ${priceIds.join(" or ")} in stripePrices`;
+  return `no plan of the catalog lists ${priceIds.slice(0, NAMED_PRICES_MAX).join(" or ")} in stripePrices`;
 }
 
 /** The plan with the highest rank that one of the prices sells. */
@@ -133,20 +153,21 @@ function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
   return best;
 }
 
-function leaving({ subscriptionId }: SubscriptionMessage, userId: string): StripeAct {
+function leaving(externalId: string, userId: string): StripeAct {
   const standing = { endedAt: null, reason: "Stripe: the subscription names another user" };
-  return { kind: "mirror", userId, input: { provider: STRIPE, externalId: subscriptionId, standing } };
+  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, standing } };
 }
 
 function answerSale(message: SaleMessage, known: Known, catalog: Catalog): StripeOutcome {
   const { source } = message;
-  const found = message.lines.map((line) => purchaseOf(source, line, known, catalog));
+  const lines = new Map(message.lines.map((line) => [line.externalRef, line]));
+  const found = [...lines.values()].map((line) => purchaseOf(source, line, known, catalog));
   const purchases = found.filter((each) => typeof each !== "string");
   const acts = purchases.flatMap((purchase) => grantOf(purchase, catalog));
   const isOfPacks = purchases.length > 0;
   const payments = isOfPacks ? message.payments.map((payment) => ({ payment, source })) : [];
   if (acts.length > 0) {
-    return { learned: { ...NOTHING, purchases, payments }, acts, left: null, reason: null };
+    return { ...nothing("", { purchases, payments }), acts, reason: null };
   }
   const reason = isOfPacks
     ? "the grant waits until a message tells the holdfast_user of its subscription"
@@ -168,8 +189,8 @@ function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog):
       : `no pack of the catalog lists ${line.sold.priceId} in stripePrices`;
   }
   if (userId === null && subscriptionId === null) return "nothing names the user: set metadata.holdfast_user";
-  // A session says how much only of a pack that has no amounts of its own.
-  const quantity = "pack" in line.sold && pack.bucket === null ? 1 : line.quantity;
+  // A session's quantity counts only for a pack that has no amounts of its own.
+  const quantity = "pack" in line.sold && pack.bucket === null ? line.quantity ?? 1 : line.quantity;
   if (quantity === null) return "the quantity is no whole number above 0";
   return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
 }
@@ -180,10 +201,12 @@ function packOf({ sold }: Line, catalog: Catalog): Pack | null {
   return found !== undefined && "pack" in found ? found.pack : null;
 }
 
-/** The grant of a purchase whose user is known. */
-function grantOf({ userId, packId, quantity, externalRef }: Purchase, catalog: Catalog): StripeAct[] {
+/** The grant of a purchase whose user is known, by the pack as it is now. A session sells one pack with items. */
+function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
+  const { userId, packId, quantity, externalRef, source } = purchase;
   if (userId === null) return [];
   const isBucket = catalog.packs.get(packId)?.bucket != null;
+  const isSession = externalRef === source;
   const input: GrantInput = {
     pack: packId,
     quantity: isBucket ? amountOf(quantity) : null,
@@ -191,7 +214,7 @@ function grantOf({ userId, packId, quantity, externalRef }: Purchase, catalog: C
     expiresAt: undefined,
     source: "purchase",
     notes: null,
-    paidPacks: isBucket ? 1 : quantity,
+    paidPacks: isBucket || isSession ? 1 : quantity,
   };
   return [{ kind: "grant", userId, input }];
 }

@@ -8,6 +8,8 @@ import type { SubscriptionMessage } from "./message.ts";
 export interface KnownSubscription {
   readonly subscriptionId: string;
   readonly userId: string | null;
+  /** Users whom it belonged to before and with whom it may not have ended yet. */
+  readonly leftUserIds: readonly string[];
   readonly created: Millis;
   readonly rank: SubscriptionMessage["rank"];
   readonly isFinal: boolean;
@@ -21,7 +23,7 @@ export interface Purchase {
   /** The session or invoice that was paid. */
   readonly source: string;
   readonly packId: string;
-  /** Packs, or units of a pack without items. */
+  /** As it was told: packs, or units of a pack without items. */
   readonly quantity: number;
   /** Null while only its subscription could tell, and has not. */
   readonly userId: string | null;
@@ -39,6 +41,14 @@ export interface Known {
   readonly subscriptions: ReadonlyMap<string, KnownSubscription>;
   /** By external reference: those that the message names, and those that wait for its subscription. */
   readonly purchases: ReadonlyMap<string, Purchase>;
+}
+
+/** What is kept of a message once all that it asks for is done: until then, sending it again does the rest. */
+export interface Settled {
+  /** A subscription that has ended with everybody whom it belonged to before; null for none. */
+  readonly subscriptionId: string | null;
+  /** Those that waited for their user, with the user. */
+  readonly purchases: readonly Purchase[];
 }
 
 /** What a message adds to what is known. */

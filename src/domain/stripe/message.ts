@@ -104,25 +104,26 @@ const USER = "holdfast_user";
 const PACK = "holdfast_pack";
 const QUANTITY = "holdfast_quantity";
 
-const STANDINGS: Readonly<Record<string, Standing>> = {
-  active: "in_force",
-  trialing: "in_force",
-  past_due: "in_force",
-  canceled: "over",
-  unpaid: "over",
-  incomplete_expired: "over",
-  paused: "over",
-  incomplete: "not_yet",
-};
+const STANDINGS: ReadonlyMap<string, Standing> = new Map<string, Standing>([
+  ["active", "in_force"],
+  ["trialing", "in_force"],
+  ["past_due", "in_force"],
+  ["canceled", "over"],
+  ["unpaid", "over"],
+  ["incomplete_expired", "over"],
+  ["paused", "over"],
+  ["incomplete", "not_yet"],
+]);
 
 const FINAL: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
 
 /** What an event says; null for a value that is no event of Stripe. */
 export function readMessage(event: unknown): StripeMessage | null {
-  const { id, type, created, livemode, data } = fieldsOf(event);
+  const { id, type: typeName, created, livemode, data } = fieldsOf(event);
   const eventId = nameOf(id);
+  const type = nameOf(typeName);
   const at = timeOf(created);
-  if (eventId === null || typeof type !== "string" || at === null) return null;
+  if (eventId === null || type === null || at === null) return null;
   const head = { eventId, type, created: at, isLive: livemode === true };
   const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
@@ -146,8 +147,8 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   const subscriptionId = idOf(object);
   if (subscriptionId === null) return other(head, "the subscription has no id");
   const isDeleted = rank === 2;
-  const status = typeof object.status === "string" ? object.status : "";
-  const standing = isDeleted ? "over" : STANDINGS[status];
+  const status = nameOf(object.status) ?? "";
+  const standing = isDeleted ? "over" : STANDINGS.get(status);
   if (standing === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
   return {

@@ -1,7 +1,7 @@
 // What is kept of Stripe's messages. Rows are only added, or completed by what was not known before. Section 7 of beyond.md.
 
 import type { Millis } from "../../domain/plans/period.ts";
-import type { Known, KnownSubscription, Learned, Purchase } from "../../domain/stripe/facts.ts";
+import type { Known, KnownSubscription, Learned, Purchase, Settled } from "../../domain/stripe/facts.ts";
 import type { StripeMessage } from "../../domain/stripe/message.ts";
 import { arrayText, type Session } from "../database.ts";
 
@@ -14,9 +14,11 @@ const PURCHASE = `external_ref as "externalRef", source, pack_id as "packId", qu
 export async function readKnown(reader: Reader, realm: number, message: StripeMessage): Promise<Known> {
   const { subscriptionIds, refs } = namedBy(message);
   if (subscriptionIds.length + refs.length === 0) return { subscriptions: new Map(), purchases: new Map() };
-  const rows = await reader.query<Omit<KnownSubscription, "eventIds"> & { readonly eventIds: string }>(
-    `select id as "subscriptionId", user_id as "userId", created_ms as created, rank, is_final as "isFinal",
-       event_ids as "eventIds"
+  const rows = await reader.query<
+    Record<"eventIds" | "leftUserIds", string> & Omit<KnownSubscription, "eventIds" | "leftUserIds">
+  >(
+    `select id as "subscriptionId", user_id as "userId", left_user_ids as "leftUserIds", created_ms as created, rank,
+       is_final as "isFinal", event_ids as "eventIds"
      from stripe_subscriptions where realm = $1::int and id = any($2::text::text[])`,
     [realm, arrayText(subscriptionIds)],
   );
@@ -29,7 +31,14 @@ export async function readKnown(reader: Reader, realm: number, message: StripeMe
   );
   return {
     subscriptions: new Map(
-      rows.map((row) => [row.subscriptionId, { ...row, eventIds: JSON.parse(row.eventIds) }]),
+      rows.map((row) => {
+        const { subscriptionId, eventIds, leftUserIds } = row;
+        return [subscriptionId, {
+          ...row,
+          eventIds: JSON.parse(eventIds),
+          leftUserIds: JSON.parse(leftUserIds),
+        }];
+      }),
     ),
     purchases: new Map(purchases.map((row) => [row.externalRef, row])),
   };
@@ -73,13 +82,17 @@ export async function keepLearned(
 }
 
 async function saveSubscription(session: Session, realm: number, row: KnownSubscription): Promise<void> {
-  const { subscriptionId, userId, created, rank, isFinal, eventIds } = row;
+  const { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds } = row;
   await session.query(
-    `insert into stripe_subscriptions (realm, id, user_id, created_ms, rank, is_final, event_ids)
-     values ($1::int, $2, $3, $4::bigint, $5::smallint, $6::boolean, $7)
+    `insert into stripe_subscriptions (realm, id, user_id, created_ms, rank, is_final, event_ids, left_user_ids)
+     values ($1::int, $2, $3, $4::bigint, $5::smallint, $6::boolean, $7, $8)
      on conflict (realm, id) do update set user_id = excluded.user_id, created_ms = excluded.created_ms,
-       rank = excluded.rank, is_final = excluded.is_final, event_ids = excluded.event_ids`,
-    [realm, subscriptionId, userId, created, rank, isFinal, JSON.stringify(eventIds)],
+       rank = excluded.rank, is_final = excluded.is_final, event_ids = excluded.event_ids,
+       left_user_ids = excluded.left_user_ids`,
+    [
+      ...[realm, subscriptionId, userId, created, rank, isFinal],
+      ...[JSON.stringify(eventIds), JSON.stringify(leftUserIds)],
+    ],
   );
 }
 
@@ -94,11 +107,28 @@ async function savePurchase(session: Session, realm: number, row: Purchase): Pro
   );
 }
 
+/** Keeps that all is done. Rows that an erasure has removed meanwhile stay away. */
+export async function keepSettled(session: Session, realm: number, settled: Settled): Promise<void> {
+  const { subscriptionId, purchases } = settled;
+  if (subscriptionId !== null) {
+    await session.query(
+      "update stripe_subscriptions set left_user_ids = '[]' where realm = $1::int and id = $2",
+      [realm, subscriptionId],
+    );
+  }
+  for (const { externalRef, userId } of purchases) {
+    await session.query(
+      `update stripe_purchases set user_id = $3 where realm = $1::int and external_ref = $2 and user_id is null`,
+      [realm, externalRef, userId],
+    );
+  }
+}
+
 /** The purchases with a user that have to go: those of the sources, or of what was just refunded, whose money went back. */
 export function findRefunded(
   reader: Reader,
   realm: number,
-  { purchases, payments, refunds }: Learned,
+  { purchases, payments, refunds }: Pick<Learned, "purchases" | "payments" | "refunds">,
 ): Promise<Purchase[]> {
   const sources = [...purchases, ...payments].map(({ source }) => source);
   return reader.query<Purchase>(
@@ -153,7 +183,7 @@ export async function readLast(reader: Reader, appId: string): Promise<Map<strin
   return new Map(rows.map(({ mode, ...last }) => [mode, last]));
 }
 
-/** Removes what names users by these ids. What they paid for is forgotten with them. */
+/** Removes what names users by these ids. What they alone paid for is forgotten with them. */
 export async function deleteStripeFacts(
   session: Session,
   realm: number,
@@ -163,11 +193,22 @@ export async function deleteStripeFacts(
   await session.query(
     `with gone as (
        delete from stripe_purchases where realm = $1::int and user_id = any($2::text::text[]) returning source
+     ), own(source) as (
+       select source from gone except select source from stripe_purchases
+       where realm = $1::int and (user_id is null or user_id <> all($2::text::text[]))
+         and source in (select source from gone)
      ), gone_payments as (
-       delete from stripe_payments where realm = $1::int and source in (select source from gone) returning payment
+       delete from stripe_payments where realm = $1::int and source in (select source from own) returning payment
      )
      delete from stripe_refunds where realm = $1::int
-       and (payment in (select payment from gone_payments) or payment in (select source from gone))`,
+       and (payment in (select payment from gone_payments) or payment in (select source from own))`,
+    [realm, texts],
+  );
+  await session.query(
+    `update stripe_subscriptions set left_user_ids = (
+       select coalesce(jsonb_agg(id), '[]')::text from jsonb_array_elements_text(left_user_ids::jsonb) id
+       where id <> all($2::text::text[])
+     ) where realm = $1::int and left_user_ids <> '[]'`,
     [realm, texts],
   );
   await session.query(

@@ -1,0 +1,196 @@
+// What messages of Stripe come to, with what was told before: whose a subscription is, which plan and pack, which of two
+// messages is the newer one, and what is done again where a message was cut off.
+
+import assert from "node:assert/strict";
+import { type CatalogDocument, compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import { answerMessage, type StripeAct } from "../../../src/domain/stripe/answer_message.ts";
+import type { KnownSubscription, Purchase } from "../../../src/domain/stripe/facts.ts";
+import { readMessage, type StripeMessage } from "../../../src/domain/stripe/message.ts";
+import { packOf, planOf } from "../scene.ts";
+
+const items = [{ id: "one", label: "one", unit: "count", amount: 10, matches: [{ event: "x" }] }] as const;
+const bundle = packOf("bundle", {
+  unit: undefined,
+  matches: undefined,
+  items,
+  stripePrices: ["price_bundle"],
+});
+const DOCUMENT: CatalogDocument = {
+  plans: [
+    planOf("low", { g: 1 }, { rank: 1, stripePrices: ["price_low", "price_low_year"] }),
+    planOf("top", { g: 2 }, { rank: 2, stripePrices: ["price_top"] }),
+    planOf("old", { g: 3 }, { rank: 9, archived: true, stripePrices: ["price_old"] }),
+  ],
+  packs: [bundle, packOf("wallet", { stripePrices: ["price_wallet"] })],
+};
+const AT_S = 1_770_000_000;
+
+function event(type: string, object: object, after = 0, id = `evt_${type}_${after}`): StripeMessage {
+  const message = readMessage({ id, type, created: AT_S + after, livemode: true, data: { object } });
+  assert.ok(message !== null);
+  return message;
+}
+
+function subscription(kind: string, members: object = {}, after = 0, id?: string): StripeMessage {
+  const object = { id: "sub_1", status: "active", items: { data: [{ price: "price_low" }] }, ...members };
+  return event(`customer.subscription.${kind}`, object, after, id);
+}
+
+const of = (holdfast_user: string) => ({ metadata: { holdfast_user } });
+const priced = (...prices: string[]) => ({ items: { data: prices.map((price) => ({ price })) } });
+const session = (metadata: object, members: object = {}) =>
+  event("checkout.session.completed", {
+    ...{ id: "cs_1", mode: "payment", payment_status: "paid", client_reference_id: "ada", metadata },
+    ...members,
+  });
+const line = (members: object = {}) => ({
+  id: "il_1",
+  amount: 1,
+  quantity: 3,
+  price: "price_bundle",
+  ...members,
+});
+const invoice = (lines: object[], members: object = {}) =>
+  event("invoice.paid", { id: "in_1", lines: { data: lines }, ...members });
+
+/** What is known, as the store keeps it. */
+class Facts {
+  readonly subscriptions = new Map<string, KnownSubscription>();
+  readonly purchases = new Map<string, Purchase>();
+  catalog = compileCatalog(DOCUMENT, 1);
+
+  /** Takes a message; one that is cut off keeps what it told and does nothing. */
+  take(message: StripeMessage, isCutOff = false) {
+    const outcome = answerMessage(message, this, this.catalog);
+    const { learned, acts, left, settled, reason } = outcome;
+    if (learned.subscription !== null) this.subscriptions.set("sub_1", learned.subscription);
+    for (const purchase of learned.purchases) this.purchases.set(purchase.externalRef, purchase);
+    if (isCutOff) return [];
+    const known = this.subscriptions.get("sub_1");
+    if (settled?.subscriptionId === "sub_1" && known !== undefined) {
+      this.subscriptions.set("sub_1", { ...known, leftUserIds: [] });
+    }
+    for (const purchase of settled?.purchases ?? []) this.purchases.set(purchase.externalRef, purchase);
+    const done = [...left?.acts ?? [], ...acts].map(shown);
+    return done.length > 0 ? done : [reason];
+  }
+}
+
+/** An act in short. */
+function shown(act: StripeAct): string {
+  if (act.kind === "grant") {
+    const { pack, quantity, paidPacks } = act.input;
+    return `${act.userId} gets ${
+      quantity === null || quantity === "malformed"
+        ? `${paidPacks} ${pack}`
+        : `${quantity / 1_000_000n} of ${pack}`
+    }`;
+  }
+  const { standing } = act.input;
+  return "planId" in standing
+    ? `${act.userId} on ${standing.planId}`
+    : `${act.userId} over: ${standing.reason}`;
+}
+
+const OVERTAKEN = "a newer message of this subscription has come before";
+const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
+
+/** Messages one after another, and what the last one comes to. */
+type Row = readonly [name: string, messages: readonly StripeMessage[], last: readonly (string | null)[]];
+
+// deno-fmt-ignore: a row a case
+const ROWS: readonly Row[] = [
+  ["a plan by its price", [subscription("created", of("ada"))], ["ada on low"]],
+  ["the plan of the highest rank", [subscription("created", { ...of("ada"), ...priced("price_low", "price_top", "price_none") })], ["ada on top"]],
+  ["an archived plan", [subscription("created", { ...of("ada"), ...priced("price_low", "price_old") })], ["ada on old"]],
+  ["a price of a pack", [subscription("created", { ...of("ada"), ...priced("price_bundle") })], ["no plan of the catalog lists price_bundle in stripePrices"]],
+  ["unknown prices", [subscription("created", { ...of("ada"), ...priced("price_a", "price_b") })], ["no plan of the catalog lists price_a or price_b in stripePrices"]],
+  ["no price", [subscription("created", { ...of("ada"), ...priced() })], ["the subscription has no price"]],
+  ["incomplete", [subscription("created", { ...of("ada"), status: "incomplete" })], ["the subscription is incomplete: its first payment has not been made"]],
+  ["over whatever its price", [subscription("updated", { ...of("ada"), ...priced(), status: "unpaid" })], ["ada over: Stripe: unpaid"]],
+  ["nobody", [subscription("created")], [NOBODY]],
+  ["a user who was named before", [subscription("created", of("ada")), subscription("updated", priced("price_top"), 1)], ["ada on top"]],
+  ["an older update", [subscription("updated", of("ada"), 1), subscription("updated", { ...of("ada"), ...priced("price_top") })], [OVERTAKEN]],
+  ["a creation of the same moment", [subscription("updated", of("ada")), subscription("created", of("ada"))], [OVERTAKEN]],
+  ["an update of the same moment", [subscription("created", of("ada")), subscription("updated", of("ada"))], ["ada on low"]],
+  ["another update of the same moment", [subscription("updated", of("ada"), 0, "evt_1"), subscription("updated", { ...of("ada"), ...priced("price_top") }, 0, "evt_2")], ["ada on top"]],
+  ["the first of them again", [subscription("updated", of("ada"), 0, "evt_1"), subscription("updated", of("ada"), 0, "evt_2"), subscription("updated", of("ada"), 0, "evt_1")], [OVERTAKEN]],
+  ["the last of them again", [subscription("updated", of("ada"), 0, "evt_1"), subscription("updated", of("ada"), 0, "evt_2"), subscription("updated", of("ada"), 0, "evt_2")], ["ada on low"]],
+  ["a deletion that is older than an update", [subscription("updated", of("ada"), 5), subscription("deleted", of("ada"))], ["ada over: Stripe: deleted"]],
+  ["an update after a deletion", [subscription("deleted", of("ada")), subscription("updated", of("ada"), 5)], [OVERTAKEN]],
+  ["an update after a cancellation", [subscription("updated", { ...of("ada"), status: "canceled" }), subscription("updated", of("ada"), 5)], [OVERTAKEN]],
+  ["a deletion after a cancellation", [subscription("updated", { ...of("ada"), status: "canceled" }), subscription("deleted", of("ada"), 5)], [OVERTAKEN]],
+  ["a deletion again", [subscription("deleted", of("ada")), subscription("deleted", of("ada"))], ["ada over: Stripe: deleted"]],
+  ["active after a pause", [subscription("updated", { ...of("ada"), status: "paused" }), subscription("updated", of("ada"), 5)], ["ada on low"]],
+  ["another user", [subscription("created", of("ada")), subscription("updated", of("bob"), 1)], ["ada over: Stripe: the subscription names another user", "bob on low"]],
+  ["the first user again", [subscription("created", of("ada")), subscription("updated", of("bob"), 1), subscription("updated", of("ada"), 2)], ["bob over: Stripe: the subscription names another user", "ada on low"]],
+  ["a pack by name", [session({ holdfast_pack: "BUNDLE" })], ["ada gets 1 bundle"]],
+  ["a pack with items, whatever the quantity", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["ada gets 1 bundle"]],
+  ["units of a pack without", [session({ holdfast_pack: "wallet", holdfast_quantity: "25" })], ["ada gets 25 of wallet"]],
+  ["a unit of it", [session({ holdfast_pack: "wallet" })], ["ada gets 1 of wallet"]],
+  ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["the quantity is no whole number above 0"]],
+  ["an unknown pack", [session({ holdfast_pack: "constructor" })], ['the catalog has no pack "constructor"']],
+  ["nobody's pack", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["nothing names the user: set metadata.holdfast_user"]],
+  ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
+  ["a line that stands there twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
+  ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
+  ["an empty invoice", [invoice([])], ["nothing was sold"]],
+  ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
+  ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits until a message tells the holdfast_user of its subscription"]],
+  ["and then its subscription", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada"))], ["ada on low", "ada gets 3 bundle"]],
+  ["and then its end", [invoice([line()], { subscription: "sub_1" }), subscription("deleted", of("ada"))], ["ada over: Stripe: deleted", "ada gets 3 bundle"]],
+  ["and then an older message than one without a user", [invoice([line()], { subscription: "sub_1" }), subscription("deleted"), subscription("created", of("ada"))], ["ada gets 3 bundle"]],
+  ["the invoice again, when it was granted", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada")), invoice([line(of("bob"))], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
+  ["the subscription again does not grant again", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada")), subscription("created", of("ada"))], ["ada on low"]],
+];
+
+Deno.test("what a message comes to, after others: a row a case", () => {
+  for (const [name, messages, last] of ROWS) {
+    const facts = new Facts();
+    const done = messages.map((message) => facts.take(message));
+    assert.deepEqual(done.at(-1), last, name);
+  }
+});
+
+Deno.test("a message that was cut off does the rest when it comes again, also where another came between", () => {
+  const moves = subscription("updated", of("bob"), 1);
+  const over = (id: string) => `${id} over: Stripe: the subscription names another user`;
+  // deno-fmt-ignore: a row a case
+  const rows: readonly (readonly [name: string, before: StripeMessage, cut: StripeMessage, between: readonly StripeMessage[], again: readonly (string | null)[]])[] = [
+    ["another user", subscription("created", of("ada")), moves, [], [over("ada"), "bob on low"]],
+    ["an invoice between", subscription("created", of("ada")), moves, [invoice([line(of("bob"))])], [over("ada"), "bob on low"]],
+    ["what waited", invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada")), [], ["ada on low", "ada gets 3 bundle"]],
+    ["a session", subscription("created", of("ada")), session({ holdfast_pack: "bundle" }), [], ["ada gets 1 bundle"]],
+  ];
+  for (const [name, before, cut, between, again] of rows) {
+    const facts = new Facts();
+    facts.take(before);
+    facts.take(cut, true);
+    for (const message of between) facts.take(message);
+    assert.deepEqual(facts.take(cut), again, name);
+  }
+  const facts = new Facts();
+  facts.take(subscription("created", of("ada")));
+  facts.take(moves, true);
+  assert.deepEqual(
+    facts.take(subscription("updated", of("cat"), 2)),
+    [over("ada"), over("bob"), "cat on low"],
+    "nobody who may have it is forgotten",
+  );
+  assert.deepEqual(facts.take(moves), [OVERTAKEN]);
+});
+
+Deno.test("what was bought stays, and is given by the pack as the catalog has it", () => {
+  const sale = session({ holdfast_pack: "wallet", holdfast_quantity: "500" });
+  const facts = new Facts();
+  facts.take(sale, true);
+  const wallet = { ...bundle, id: "wallet", name: "wallet", stripePrices: [] };
+  facts.catalog = compileCatalog({ ...DOCUMENT, packs: [wallet] }, 2);
+  assert.deepEqual(
+    facts.take(sale),
+    ["ada gets 1 wallet"],
+    "a pack that has items now: one, as of a new session",
+  );
+  facts.catalog = compileCatalog({ plans: [], packs: [] }, 3);
+  assert.deepEqual(facts.take(sale), ["ada gets 1 wallet"], "which the grant refuses, unless it is known");
+});
