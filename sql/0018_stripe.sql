@@ -67,6 +67,7 @@ create table stripe_payments (
 );
 comment on table stripe_payments is 'By which payments and charges a session or invoice was paid.';
 create index stripe_payments_source on stripe_payments (realm, source);
+create index stripe_payments_time on stripe_payments (realm, at_ms);
 
 create table stripe_refunds (
   realm int not null,
@@ -74,4 +75,5 @@ create table stripe_refunds (
   at_ms bigint not null,
   primary key (realm, payment)
 );
+create index stripe_refunds_time on stripe_refunds (realm, at_ms);
 comment on table stripe_refunds is 'Payments, charges and invoices that were refunded in full.';

@@ -131,6 +131,7 @@ export const sweepAnswer = z.strictObject({
   promptLogs: rowCount,
   refusals: rowCount,
   messages: rowCount,
+  stripeFacts: rowCount,
   erasures: rowCount,
 });
 

@@ -18,6 +18,7 @@ import { sweepLogs } from "./log_retention.ts";
 import { sweepMessages } from "./message_retention.ts";
 import { sweepRefusals } from "./refusal_retention.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
+import { sweepStripe } from "./stripe_retention.ts";
 
 /** What sweeps use of a running term. */
 export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
@@ -40,6 +41,7 @@ export interface SweepCounts {
   readonly promptLogs: number;
   readonly refusals: number;
   readonly messages: number;
+  readonly stripeFacts: number;
   readonly erasures: number;
 }
 
@@ -51,8 +53,9 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const promptLogs = await runSweep(world, "prompt_logs");
   const refusals = await runSweep(world, "refusals");
   const messages = await runSweep(world, "messages");
+  const stripeFacts = await runSweep(world, "stripe");
   const erasures = await runSweep(world, "erasures");
-  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, erasures };
+  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, stripeFacts, erasures };
 }
 
 const SWEEPS = {
@@ -65,6 +68,7 @@ const SWEEPS = {
   messages: sweepMessages,
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
+  stripe: sweepStripe,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;

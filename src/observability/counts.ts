@@ -19,6 +19,7 @@ export const SWEEP_NAMES = [
   "messages",
   "idempotency",
   "daily_use",
+  "stripe",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];

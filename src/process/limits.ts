@@ -139,6 +139,8 @@ export const STRIPE_LIMITS = {
   toleranceS: 300,
   /** The shortest secret of an endpoint. */
   secretLengthMin: 12,
+  /** How long payments and refunds are kept that belong to no purchase, by the realm's clock. */
+  strayKeptMs: 90 * 24 * 3_600_000,
 } as const;
 
 /** Bounds of request bodies that are still arriving. */

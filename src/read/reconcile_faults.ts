@@ -3,7 +3,7 @@
 
 import { TOLD } from "../domain/credits/credit.ts";
 
-export type FaultKind = "due" | "alerted" | "told" | "message";
+export type FaultKind = "due" | "alerted" | "told" | "message" | "refunded";
 
 /** A column above the first parameter of a query and up to the second. */
 export function inRange(column: string): string {
@@ -80,3 +80,24 @@ export const MESSAGES = `
   ) part
   where fault is not null
   order by user_key, id`;
+
+// Money that went back takes its credits along. A message that was cut off does so when Stripe sends it again, for which it
+// takes three days at most: what is younger by the clock of the store is no fault yet. The user of a purchase may have
+// become an alias, and one who was erased has no purchase.
+
+const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
+
+export const REFUNDED = `
+  select b.user_key, c.id as user_id, 'refunded' as kind, 'credit balance ' || to_json(b.id)::text ||
+    ': its purchase ' || to_json(p.external_ref)::text || ' was refunded' as text
+  from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
+  join users c on c.key = coalesce(u.merged_into, u.key)
+  join credit_balances b on b.user_key = c.key and b.external_ref = p.external_ref and b.pack_id = p.pack_id
+  where b.revoked_at_ms is null and ${inRange("u.key")} and exists (
+    select from stripe_refunds r where r.realm = p.realm
+      and greatest(r.at_ms, b.granted_at_ms) <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}
+      and (r.payment = p.source or exists (
+        select from stripe_payments s where s.realm = p.realm and s.source = p.source and s.payment = r.payment
+          and s.at_ms <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}))
+  )
+  order by b.user_key, b.id`;

@@ -312,6 +312,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     promptLogs: 0,
     refusals: 0,
     messages: 0,
+    stripeFacts: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
+import { rowsOf } from "./privacy_support.ts";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
   connect,
   eventOf,
   post,
+  SECRET,
   send,
   type SendOptions,
   sessionOf,
@@ -66,4 +68,144 @@ Deno.test("a message is let in by its signature alone", async () => {
   }
   const path = `/api/v1/stripe/${app.appId}/live`;
   assertRefused(await post(service, path, JSON.stringify(event), {}), 401, "invalid_key");
+});
+
+const subOf = (type: string, members: object = {}, price?: string) =>
+  eventOf(`customer.subscription.${type}`, subscriptionOf(members, price));
+
+Deno.test("each type of message answers in the envelope what was done, or why nothing was", async () => {
+  const app = await connectedApp();
+  const invoice = {
+    id: "in_1",
+    parent: { subscription_details: { subscription: "sub_stripe_1" } },
+    lines: {
+      has_more: true,
+      data: [{ id: "il_1", amount: 9, quantity: 2, pricing: { price_details: { price: "price_images" } } }],
+    },
+    payments: { data: [{ payment: { type: "payment_intent", payment_intent: "pi_in" } }] },
+  };
+  const refund = (payment: string, refunded = true) =>
+    eventOf("charge.refunded", { id: `ch_${payment}`, payment_intent: payment, refunded });
+  // deno-fmt-ignore: a row a message
+  const rows: readonly (readonly [event: object, did: readonly string[] | RegExp])[] = [
+    [subOf("created", { status: "incomplete" }), /^the subscription is incomplete/],
+    [subOf("updated", { status: "trialing" }), ["subscription_written"]],
+    [eventOf("customer.subscription.updated", subscriptionOf({ status: "active" }, "price_none"), 1), /^no plan of the catalog lists price_none/],
+    [eventOf("customer.subscription.updated", subscriptionOf({ status: "paused" }), 2), ["subscription_ended"]],
+    [subOf("updated"), /^a newer message/],
+    [eventOf("checkout.session.completed", sessionOf({ payment_status: "unpaid" })), /^the session is not paid yet/],
+    [eventOf("checkout.session.async_payment_succeeded", sessionOf()), ["credits_granted"]],
+    [eventOf("invoice.paid", invoice), ["credits_granted"]],
+    [eventOf("invoice_payment.paid", { invoice: "in_1", payment: { charge: "ch_in" } }), /^the payment is kept/],
+    [refund("pi_1", false), /^the charge is refunded in part only/],
+    [refund("pi_none"), /^no grant of this charge is known/],
+    [refund("pi_in"), ["credits_revoked"]],
+    [eventOf("customer.subscription.deleted", subscriptionOf({ ended_at: 1_768_000_000 }), 9), ["subscription_ended"]],
+    [eventOf("customer.created", { id: "cus_1" }), /^messages of this type ask for nothing/],
+    [subOf("updated", {}, "price_pro"), /^a newer message/],
+    [{ ...subOf("updated"), livemode: false }, /^the message is not of live mode/],
+  ];
+  for (const [event, did] of rows) {
+    const { done, reason, warnings } = await told(app, event);
+    const { type } = event as { type: string };
+    if (did instanceof RegExp) assert.match(reason ?? "", did, type);
+    else assert.deepEqual(done?.map((each: { did: string }) => each.did), did, `${type}: ${reason}`);
+    assert.deepEqual(
+      warnings,
+      did instanceof RegExp ? undefined : type === "invoice.paid" ? ["lines_left_out"] : [],
+      type,
+    );
+  }
+  const { user, credits } = await standingOf(app, "ada");
+  assert.deepEqual(user.counters, []);
+  assert.deepEqual(credits.map(({ remaining }: { remaining: number }) => remaining), [10, 2, 0, 0]);
+});
+
+Deno.test("signed JSON that makes no sense is answered, and leaves nothing behind", async () => {
+  const app = await connectedApp();
+  const lone = "\ud800", nul = "a\0b";
+  const lines = (line: object) => ({
+    id: "in_x",
+    lines: { data: [{ id: "il_x", price: "price_images", amount: 1, ...line }] },
+  });
+  // deno-fmt-ignore: a row a message
+  const events: readonly object[] = [
+    [], { ...eventOf("invoice.paid", {}), type: nul }, { ...eventOf("invoice.paid", {}), type: "x".repeat(100_000) },
+    { ...eventOf("invoice.paid", {}), id: lone }, { ...eventOf("invoice.paid", {}), created: 1e308 }, { ...eventOf("x", {}), data: null },
+    eventOf(lone, {}), eventOf("__proto__", {}), eventOf("constructor", {}),
+    subOf("created", { status: "toString" }), subOf("created", { status: nul }), subOf("created", { id: nul }), subOf("created", { id: { id: lone } }),
+    subOf("created", { metadata: { holdfast_user: nul } }), subOf("created", { metadata: [lone] }), subOf("created", { items: "x".repeat(1000) }),
+    subOf("created", { items: { data: Array.from({ length: 5_000 }, () => ({ price: "price_none" })) } }),
+    eventOf("checkout.session.completed", sessionOf({ metadata: { holdfast_pack: nul } })),
+    eventOf("checkout.session.completed", sessionOf({ metadata: { holdfast_pack: "cpk_cents", holdfast_quantity: "1e400" } })),
+    eventOf("checkout.session.completed", sessionOf({ client_reference_id: lone })),
+    eventOf("invoice.paid", lines({ quantity: 1e308, metadata: { holdfast_user: "ada" } })), eventOf("invoice.paid", lines({ amount: -5e300, metadata: { holdfast_user: "ada" } })),
+    eventOf("invoice.paid", lines({ id: nul, metadata: { holdfast_user: "ada" } })), eventOf("charge.refunded", { id: nul, refunded: true }),
+    eventOf("charge.refunded", JSON.parse('{"__proto__":{"refunded":true,"id":"ch_x"}}')),
+  ];
+  for (const event of events) {
+    const { handled, reason } = await told(app, event);
+    assert.equal(handled, false, JSON.stringify(event).slice(0, 200));
+    assert.ok(reason.length < 5_000);
+  }
+  const { user, credits } = await standingOf(app, "ada");
+  assert.deepEqual([user.counters, user.history, credits], [[], [], []]);
+  const large = JSON.stringify(eventOf("invoice.paid", { id: "x".repeat(2_000_000) }));
+  assertRefused(await post(service, `/api/v1/stripe/${app.appId}/live`, large, {}), 413, "payload_too_large");
+});
+
+Deno.test("the secret is set, replaced and removed; nobody is shown it, and the log keeps that it was", async () => {
+  const app = await service.newApp(STRIPE_CATALOG);
+  const path = `/apps/${app.appId}/stripe`;
+  const event = subOf("created");
+  const set = (body: object) => service.admin("PUT", path, body);
+  const none = { isSet: false, setAt: null, lastMessage: null };
+  const live = { ...none, url: `/api/v1/stripe/${app.appId}/live` };
+  const test = { ...none, url: `/api/v1/stripe/${app.appId}/test` };
+  assert.deepEqual(await dataOf(service.admin("GET", path)), { live, test });
+  assertRefused(await send(service, app, event), 401, "invalid_key");
+  assertRefused(await service.admin("DELETE", `${path}?mode=live`), 404, "not_found");
+  for (
+    const webhookSecret of [
+      undefined,
+      "",
+      "whsec_",
+      "sk_live_0123456789abcdef",
+      `whsec_${"x".repeat(200)}`,
+      "whsec_0123456789 abc",
+    ]
+  ) {
+    assertRefused(await set({ mode: "live", webhookSecret }), 400, "invalid_request", webhookSecret);
+  }
+  assertRefused(await set({ mode: "prod", webhookSecret: SECRET }), 400, "invalid_request");
+  const setAt = new Date(service.clock.now()).toISOString();
+  assert.deepEqual(await dataOf(set({ mode: "live", webhookSecret: SECRET })), {
+    live: { ...live, isSet: true, setAt },
+    test,
+  });
+  await told(app, event);
+  const { live: { lastMessage } } = await dataOf(service.admin("GET", path));
+  const { id: eventId, type } = event;
+  assert.deepEqual(lastMessage, { eventId, type, at: setAt, handled: true, reason: null });
+  const another = `${SECRET}_another`;
+  await dataOf(set({ mode: "live", webhookSecret: another }));
+  assertRefused(await send(service, app, event), 401, "invalid_key");
+  await told(app, event, { secret: another });
+  await service.restart();
+  await told(app, event, { secret: another });
+  assert.deepEqual(await dataOf(service.admin("DELETE", `${path}?mode=live`)), {});
+  assertRefused(await send(service, app, event, { secret: another }), 401, "invalid_key");
+  assert.deepEqual(await dataOf(service.admin("GET", path)), { live, test });
+  const { entries } = await dataOf(service.admin("GET", `/audit?appId=${app.appId}&limit=100`));
+  const ofStripe = entries.filter(({ what }: { what: string }) => /Stripe$/.test(what));
+  assert.deepEqual(ofStripe.map(({ what, after }: { what: string; after: object | null }) => [what, after]), [
+    ["deleteStripe", { mode: "live", isSet: false }],
+    ["setStripe", { mode: "live", isSet: true }],
+    ["setStripe", { mode: "live", isSet: true }],
+  ]);
+  assert.ok(!JSON.stringify(entries).includes("whsec_"));
+  const [kept] = await rowsOf(service, "select webhook_secret from stripe_connections where app_id = $1", [
+    app.appId,
+  ]);
+  assert.deepEqual(kept, { webhook_secret: "" });
 });

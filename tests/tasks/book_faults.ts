@@ -196,5 +196,27 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
   ],
 ];
 
+/** A purchase of user 1 that was paid by a payment, which was refunded at a moment; the balance of it. */
+function refunded(payment: string, at: string, userId = "user_1"): string {
+  return `with bought as (
+      insert into stripe_purchases (realm, external_ref, source, pack_id, quantity, user_id)
+      values (1, 'il_1', 'in_1', 'pack', 1, '${userId}')
+    ), paid as (insert into stripe_payments values (1, 'pi_1', 'in_1', 0)
+    ), back as (insert into stripe_refunds values (1, '${payment}', ${at}))
+    update credit_balances set external_ref = 'il_1' where id = 'crb_1'`;
+}
+
+const NOW = "extract(epoch from now())::bigint * 1000";
+const NOT_REVOKED = 'refunded 1 user_1 credit balance "crb_1": its purchase "il_1" was refunded';
+
+const STRIPE: readonly Fault[] = [
+  ["credits whose payment was refunded", refunded("pi_1", "5"), [NOT_REVOKED]],
+  ["credits whose invoice was refunded", refunded("in_1", "5"), [NOT_REVOKED]],
+  ["a refund of another payment", refunded("pi_2", "5"), []],
+  ["a purchase of another user", refunded("pi_1", "5", "user_2"), []],
+  ["a refund that Stripe may still send again", refunded("pi_1", NOW), []],
+  ["a refund by a clock that is ahead", refunded("pi_1", `${NOW} + 9000000000`), []],
+];
+
 /** Every fault that is tried. */
-export const FAULTS: readonly Fault[] = [...SUMS, ...DUE_MARKS_AND_MESSAGES];
+export const FAULTS: readonly Fault[] = [...SUMS, ...DUE_MARKS_AND_MESSAGES, ...STRIPE];

@@ -75,6 +75,33 @@ export async function deleteEndedMessages(
   return removed;
 }
 
+/** Removes payments and refunds of Stripe that came up to a moment and belong to no purchase. */
+export async function deleteStrayStripeFacts(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const refunds = await session.query(
+    `delete from stripe_refunds where realm = $1::int and payment = any(array(
+       select payment from stripe_refunds r where realm = $1::int and at_ms <= $2::bigint
+         and not exists (select from stripe_purchases p where p.realm = $1::int and p.source = r.payment)
+         and not exists (
+           select from stripe_payments s join stripe_purchases p using (realm, source)
+           where s.realm = $1::int and s.payment = r.payment)
+       order by at_ms limit $3::int)) returning 1`,
+    [realm, before, limit],
+  );
+  const payments = await session.query(
+    `delete from stripe_payments where realm = $1::int and (payment, source) in (
+       select payment, source from stripe_payments s where realm = $1::int and at_ms <= $2::bigint
+         and not exists (select from stripe_purchases p where p.realm = $1::int and p.source = s.source)
+       order by at_ms limit $3::int) returning 1`,
+    [realm, before, limit - refunds.length],
+  );
+  return refunds.length + payments.length;
+}
+
 /** Removes messages of webhooks of some realms that were removed. */
 export async function deleteMessagesOfRemoved(
   session: Session,

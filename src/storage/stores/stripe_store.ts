@@ -206,8 +206,9 @@ export async function deleteStripeFacts(
   );
   await session.query(
     `update stripe_subscriptions set left_user_ids = (
-       select coalesce(jsonb_agg(id), '[]')::text from jsonb_array_elements_text(left_user_ids::jsonb) id
-       where id <> all($2::text::text[])
+       select coalesce(jsonb_agg(name), '[]')::text
+       from jsonb_array_elements_text(left_user_ids::jsonb) as user_left(name)
+       where name <> all($2::text::text[])
      ) where realm = $1::int and left_user_ids <> '[]'`,
     [realm, texts],
   );

@@ -10,6 +10,7 @@ import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
+import { STRIPE } from "./statements_stripe.ts";
 import { WEBHOOKS } from "./statements_webhooks.ts";
 import { VIEWS } from "./statements_views.ts";
 import type { Lock } from "./locks.ts";
@@ -45,6 +46,7 @@ const EVERY = [
   ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
   ...VIEWS,
   ...AUDIT,
+  ...STRIPE,
 ];
 
 const known = new Map<string, Statement>();
