@@ -11,6 +11,7 @@ import { runSweep } from "../../src/housekeeping/sweeps.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 import type { Database, Param, Session } from "../../src/storage/database.ts";
 import type { TestApp } from "../support/test_service.ts";
+import { connect, eventOf, send, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
@@ -32,6 +33,11 @@ const TABLES = [
   "realms",
   "refusals",
   "reservations",
+  "stripe_connections",
+  "stripe_payments",
+  "stripe_purchases",
+  "stripe_refunds",
+  "stripe_subscriptions",
   "webhook_messages",
 ];
 
@@ -92,6 +98,15 @@ const WRITES: readonly Write[] = [
     write: (app) =>
       app.call("POST", "/identify", { distinctId: "p", mergeAnonymousId: "anon_p", consentGiven: true }),
   },
+  ...[
+    eventOf("customer.subscription.created", subscriptionOf()),
+    eventOf("charge.refunded", { id: "ch_1", refunded: true }),
+    eventOf("customer.created", {}),
+  ].map((event) => ({
+    name: `${event.type} of Stripe`,
+    prepare: (app: TestApp) => connect(service, app),
+    write: (app: TestApp) => send(service, app, event),
+  })),
   {
     name: "an alias of people",
     write: (app) => app.call("POST", "/alias", { distinctId: "p", alias: "q" }),

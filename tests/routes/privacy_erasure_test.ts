@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { addAllUp } from "../../src/housekeeping/daily_use.ts";
 import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
+import { connect, eventOf, send, sessionOf, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
 import { recordDeed } from "../../src/audit/audit.ts";
 import { reconcile } from "../../src/read/reconcile.ts";
@@ -42,6 +43,7 @@ const NOT_OF_USERS = [
   "members",
   "cells",
   "webhooks",
+  "stripe_connections",
 ];
 /** Tables of which something of an erased user is kept. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
@@ -66,6 +68,21 @@ async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   await new Customer(app, MARK.slice(0, 5), app.secretTest).post("/track", { event: "image.x", prompt: "p" });
 }
 
+/** A subscription and a pack that a user buys by Stripe, and the money for another pack that goes back. */
+async function buys(service: TestService, app: Zebra["customer"]["app"], userId: string): Promise<void> {
+  const metadata = { holdfast_user: userId, holdfast_pack: "cpk_wallet" };
+  const session = (id: string) => sessionOf({ id: `cs_${id}`, payment_intent: `pi_${id}`, metadata });
+  const events = [
+    eventOf("customer.subscription.created", subscriptionOf({ id: `sub_${userId}`, metadata })),
+    eventOf("checkout.session.completed", session(userId)),
+    eventOf("checkout.session.completed", session(`${userId}-back`)),
+    eventOf("charge.refunded", { id: "ch_1", payment_intent: `pi_${userId}-back`, refunded: true }),
+  ];
+  for (const event of events) {
+    await dataOf(send(service, app, { ...event, livemode: false }, { mode: "test" }));
+  }
+}
+
 /** Adds everything that was used so far to the sums by day. */
 async function addAllUsed(service: TestService): Promise<void> {
   service.clock.advance(1);
@@ -76,7 +93,9 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
   Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
     await withService(async (service) => {
       const app = await newApp(service);
+      await connect(service, app, "test");
       await bystanders(app);
+      await buys(service, app, "bystander");
       await sweep(service);
       await service.serving().term.refusals.write();
       await addAllUsed(service);
@@ -84,6 +103,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       const messages = await rowsOf<{ id: string }>(service, "select id from webhook_messages order by id");
       const zebra = await makeZebra(app);
       for (const userId of ZEBRA_IDS) {
+        await buys(service, app, userId);
         const deed = { who: "admin", via: "console", what: "grantCredits", userId } as const;
         await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
       }
@@ -109,6 +129,10 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "consents",
           "audit",
           "webhook_messages",
+          "stripe_subscriptions",
+          "stripe_purchases",
+          "stripe_payments",
+          "stripe_refunds",
         ]
       ) {
         assert.ok(found.includes(table), `there is something to erase in ${table}: ${found}`);

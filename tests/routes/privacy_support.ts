@@ -308,6 +308,7 @@ const KEPT_TABLES = [
   "realms",
   "registry",
   "schema_migrations",
+  "stripe_connections",
   "webhooks",
   "workspaces",
 ];

@@ -136,6 +136,7 @@ export async function post(
   body: string,
   headers: Record<string, string>,
 ): Promise<Answer> {
-  const response = await service.http.request(path, { method: "POST", body, headers });
+  const request = new Request(`http://localhost${path}`, { method: "POST", body, headers });
+  const response = await service.http.fetch(request);
   return { status: response.status, headers: response.headers, body: await response.json() };
 }

@@ -122,6 +122,36 @@ for (const [document, expected] of MESSAGES) {
   });
 }
 
+const PRICES: readonly (readonly [object, readonly string[]])[] = [
+  [{ ...planWith({ stripePrices: ["price_1"] }), ...packWith({ stripePrices: ["price_2"] }) }, []],
+  [
+    planWith({ stripePrices: ["price_1", "price_2", "price_1"] }),
+    ['plans[0].stripePrices[2]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+  ],
+  [
+    {
+      plans: [{ ...PLAN, stripePrices: ["price_1"] }, {
+        ...PLAN,
+        id: "other",
+        name: "Other",
+        limits: [],
+        stripePrices: ["price_2", "price_1"],
+      }],
+    },
+    ['plans[1].stripePrices[1]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+  ],
+  [
+    { ...planWith({ stripePrices: ["price_1"] }), ...packWith({ stripePrices: ["price_1"] }) },
+    ['packs[0].stripePrices[0]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+  ],
+  [planWith({ stripePrices: "price_1" }), ["plans[0].stripePrices: must be a list"]],
+  [packWith({ stripePrices: [7] }), ["packs[0].stripePrices[0]: must be a string"]],
+];
+
+Deno.test("a price of Stripe stands once in a catalog, and the fault names both places", async () => {
+  for (const [document, expected] of PRICES) assert.deepEqual(await faultsOf(document), expected);
+});
+
 Deno.test("what a catalog was read with can be put back, and is no part of the document", async () => {
   const envelope = { $schema: "./catalog.schema.json", version: 3, expectedVersion: 3 };
   assert.deepEqual(await checkCatalog({ ...envelope, ...demo }, null), { catalog: demo });
