@@ -77,13 +77,13 @@ Deno.test({
     );
     assert.deepEqual(
       await count(
-        "select distinct type || ' ' || count(*) over (partition by user_key, type) as found from subscription_events order by 1",
+        "select type as found from subscription_events group by user_key, type having count(*) > 1",
       ),
-      ["created 1", "plan_changed 1"],
+      [],
     );
     assert.deepEqual(
       await count(
-        "select (revoked_at_ms is not null) || ' ' || count(*) as found from credit_balances group by 1, revoked_at_ms is not null order by 1",
+        "select (revoked_at_ms is not null) || ' ' || count(*) as found from credit_balances group by revoked_at_ms is not null order by 1",
       ),
       [`false ${USERS}`, `true ${USERS}`],
     );
