@@ -160,8 +160,8 @@ Deno.test("the secret is set, replaced and removed; nobody is shown it, and the 
   const event = subOf("created");
   const set = (body: object) => service.admin("PUT", path, body);
   const none = { isSet: false, setAt: null, lastMessage: null };
-  const live = { ...none, url: `/api/v1/stripe/${app.appId}/live` };
-  const test = { ...none, url: `/api/v1/stripe/${app.appId}/test` };
+  const live = { ...none, path: `/api/v1/stripe/${app.appId}/live` };
+  const test = { ...none, path: `/api/v1/stripe/${app.appId}/test` };
   assert.deepEqual(await dataOf(service.admin("GET", path)), { live, test });
   assertRefused(await send(service, app, event), 401, "invalid_key");
   assertRefused(await service.admin("DELETE", `${path}?mode=live`), 404, "not_found");
