@@ -189,6 +189,34 @@ Deno.test("the same message many times at once is done once, and after a restart
   assert.deepEqual(history, [{ type: "created" }]);
 });
 
+Deno.test("a newer message that comes while an older one is being done waits for it", async () => {
+  const app = await connectedApp();
+  const { directory } = service.serving().term;
+  const { runById } = directory;
+  const reached = Promise.withResolvers<void>();
+  const going = Promise.withResolvers<void>();
+  Object.assign(directory, {
+    runById: async (...args: Parameters<typeof runById>) => {
+      Object.assign(directory, { runById });
+      reached.resolve();
+      await going.promise;
+      return await runById.apply(directory, args);
+    },
+  });
+  const older = told(app, eventOf("customer.subscription.created", subscriptionOf()));
+  await reached.promise;
+  const newer = told(app, eventOf("customer.subscription.updated", subscriptionOf({}, "price_pro"), 1));
+  // Time in which it would be done if it did not wait.
+  for (let call = 0; call < 20; call++) await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
+  going.resolve();
+  await Promise.all([older, newer]);
+  assert.deepEqual((await standingOf(app, "ada")).rows, [{
+    plan: "plan_pro",
+    id: "sub_stripe_1",
+    ends: null,
+  }]);
+});
+
 Deno.test("a message that was cut off after its facts were kept does the rest when Stripe sends it again", async () => {
   const app = await connectedApp();
   const as = (holdfast_user: string) => ({ metadata: { holdfast_user } });
