@@ -207,7 +207,7 @@ Deno.test("a newer message that comes while an older one is being done waits for
   await reached.promise;
   const newer = told(app, eventOf("customer.subscription.updated", subscriptionOf({}, "price_pro"), 1));
   // Time in which it would be done if it did not wait.
-  for (let call = 0; call < 20; call++) await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
+  for (let call = 0; call < 150; call++) await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
   going.resolve();
   await Promise.all([older, newer]);
   assert.deepEqual((await standingOf(app, "ada")).rows, [{
