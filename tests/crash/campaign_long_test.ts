@@ -33,6 +33,15 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "the last drains come undone with the server, and every answer stands",
+  ignore: !isServer,
+  fn: async () => {
+    const { faults } = await run({ store: "postgres", server: null, faults: 1 }, ["tail"]);
+    assert.equal(faults, 1);
+  },
+});
+
 Deno.test("kill -9 of the embedded store while it writes its files leaves every answer standing", async () => {
   const { faults } = await run({ store: "embedded", server: null, faults: 1 }, ["disk"]);
   assert.equal(faults, 1);

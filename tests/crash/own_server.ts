@@ -18,6 +18,8 @@ const SETTINGS = [
   "shared_buffers=32MB",
   "fsync=on",
   "synchronous_commit=on",
+  // Commits that do not wait for the disk are written late, so that a crash really loses some.
+  "wal_writer_delay=10s",
 ];
 
 /** Whom the server's programs run as; the own user where this process is not root. */

@@ -3,11 +3,12 @@
 
 import type { Fault } from "./faults.ts";
 import { askWhileStopped, assertUnavailable, termOf } from "./members.ts";
-import { pause } from "./program.ts";
+import { pause, until } from "./program.ts";
 import type { World } from "./world.ts";
 
 const HUNT_MS = 3_000;
 const OUTAGE_MAX_MS = 3_000;
+const LAST_CALLS_MS = 50;
 /** Time in which a process notices what was done to it, so that readiness means something again. */
 const NOTICE_MS = 250;
 
@@ -124,6 +125,34 @@ async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise
   await pause(world.random.pick([0, 0, 1_500]) * world.random.next());
   await world.ownServer?.start();
   return await sameIsBack(world);
+}
+
+/**
+ * The server ends in the moment in which the last batch has left the journal. The drain's commit did not wait for the disk:
+ * the batch is in the journal again when the server is back. Null where it was on the disk already.
+ */
+async function loseTail(world: World): Promise<number | null> {
+  const { look } = world.stage;
+  const batches = async () => {
+    const [row] = await look.query<{ batches: number }>("select count(*) as batches from journal");
+    return row?.batches ?? 0;
+  };
+  await world.calm();
+  // So that there is something to drain, and nobody who reads it.
+  world.load.start();
+  await pause(LAST_CALLS_MS);
+  await world.load.stop();
+  const isDrained = await batches() > 0 && await until("the journal is empty", HUNT_MS, async () => {
+    return await batches() === 0 || null;
+  });
+  if (isDrained) await world.ownServer?.crash(world.random.chance(0.5) ? "SIGKILL" : "SIGQUIT");
+  await world.ownServer?.start();
+  // Nobody replays it before its owner has been silent for seconds.
+  const isUndone = isDrained &&
+    await until("the server answers", HUNT_MS, () => batches().catch(() => null)) > 0;
+  await sameIsBack(world);
+  await world.blow();
+  return isUndone ? 1 : null;
 }
 
 /** SIGKILL of the session that commits: the server drops everybody and recovers from its log. */
@@ -264,6 +293,13 @@ export const SERVER_FAULTS: readonly Fault[] = [
     needs: "own server",
     weight: 1,
     strike: (world) => crashServer(world, "SIGQUIT"),
+  },
+  {
+    kind: "tail",
+    text: "SIGKILL or immediate shutdown of the server that undoes the last drains",
+    needs: "own server",
+    weight: 2,
+    strike: loseTail,
   },
   {
     kind: "backend",

@@ -34,6 +34,10 @@ const KINDS = {
   leave: 0.5,
 };
 
+/** How often, and how many times, a crash looks for a moment. */
+const LOOK_MS = 2;
+const LOOKS_MAX = 2_000;
+
 /** What goes wrong between members, where there are several. */
 const CHANNEL_KINDS = {
   lines: 0.6,
@@ -96,7 +100,7 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       endUnheard(world, process);
       return;
     case "restart":
-      server.crash(random.whole(1, 3_000));
+      restart(world, random.chance(0.5) ? LOOKS_MAX : 0);
       return;
     case "passivate":
       inProcess(world, process, () => {
@@ -111,6 +115,20 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       inProcess(world, process, () => process.stop(random.whole(1, 3_000), kind === "leave"));
       return;
   }
+}
+
+/** The server crashes, mostly when there are commits that it may lose: so many looks are taken for such a moment. */
+function restart(world: TroubleWorld, looks: number): void {
+  const { time, random, faults, server } = world;
+  if (looks > 0 && server.unwritten === 0) {
+    time.after(LOOK_MS, WORLD, () => {
+      if (!faults.isQuiet) restart(world, looks - 1);
+    });
+    return;
+  }
+  const undone = random.whole(0, server.unwritten);
+  if (undone > 0) faults.note("commits undone");
+  server.crash(random.whole(1, 3_000), undone);
 }
 
 /** The server ends a member's sessions, and the member hears nothing of it; now and then the others cannot tell it. */

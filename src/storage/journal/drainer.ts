@@ -12,6 +12,12 @@ import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 
+/**
+ * A drain's commit does not wait for the disk. A crash of the server may undo the last drains, rows and journal alike, and
+ * it ends every session; whoever takes a cell afterwards replays the journal as it finds it. What must not come undone is
+ * written by a later commit that does wait, and so everything before it in the log is on the disk too.
+ */
+const COMMIT_LATER = "set local synchronous_commit = off";
 const REPLAY_BATCHES = 200;
 /** The first number of the locks under which a term is replayed; the second is the term. */
 const REPLAY_LOCKS = 461_421;
@@ -55,7 +61,10 @@ class SessionDrainer implements Drainer {
 
   async drain(seqs: readonly number[]): Promise<void> {
     const batches = seqs.map((seq) => ({ seq, payload: this.#payloadOf(seq) }));
-    await this.#session.transaction((session) => drainBatches(session, batches));
+    await this.#session.transaction(async (session) => {
+      await session.query(COMMIT_LATER);
+      await drainBatches(session, batches);
+    });
     for (const seq of seqs) this.#kept.delete(seq);
   }
 

@@ -1,6 +1,7 @@
 // The simulated database server: sessions with their names, settings and transactions, locks, idle sessions that it ends,
-// and restarts. What was committed survives a restart and nothing else does. It understands the statements of the product
-// and no others (`statements.ts`).
+// and restarts. What was committed survives a restart and nothing else does; of commits that did not wait for the disk
+// the last may be lost, up to the last one that waited. It understands the statements of the product and no others
+// (`statements.ts`).
 //
 // Simpler than a server: transactions that write in sessions of one name, which are those of one member, run one after
 // another, from their first write to their end. Between members there are the locks that statements name: of cells, of
@@ -34,6 +35,8 @@ export class ServerSession {
   inTransaction = false;
   /** Whether its transaction sees one moment throughout. */
   isSnapshot = false;
+  /** Whether the commit of its transaction does not wait for the disk. */
+  commitsLater = false;
   /** The copy that a transaction works on, how many commits it has seen, and what the transaction did to it. */
   work: SimTables | null = null;
   commitsSeen = 0;
@@ -58,6 +61,9 @@ export interface ServerEvents {
   onAppend(seq: number, payload: string): void;
 }
 
+/** A commit that did not wait is on the disk after this time at the latest: three times `wal_writer_delay`. */
+const LOG_WRITTEN_MS = 600;
+
 /** One server. */
 export class Server {
   tables = new SimTables();
@@ -72,6 +78,8 @@ export class Server {
   readonly #rows = new Locks<ServerSession>();
   #commits = 0;
   #sessionsMade = 0;
+  /** The tables before each commit that is not on the disk yet, in their order. */
+  #unwritten: SimTables[] = [];
 
   constructor(time: VirtualTime, events: ServerEvents) {
     this.#time = time;
@@ -107,10 +115,21 @@ export class Server {
     this.#finish(session);
   }
 
-  /** Ends every session at once, and takes none for a while. */
-  crash(downMs: number): void {
+  /** Commits that a crash may undo. */
+  get unwritten(): number {
+    return this.#unwritten.length;
+  }
+
+  /** Ends every session at once, and takes none for a while. The last commits are undone, of those that may be. */
+  crash(downMs: number, undone: number): void {
     this.isUp = false;
     for (const session of [...this.sessions]) this.end(session);
+    const before = this.#unwritten.at(-undone);
+    if (undone > 0 && before !== undefined) {
+      before.onForgotten = this.tables.onForgotten;
+      this.tables = before;
+    }
+    this.#unwritten = [];
     this.#time.after(downMs, WORLD, () => {
       this.isUp = true;
       this.startedAt = this.#time.now;
@@ -210,8 +229,8 @@ export class Server {
         session.inTransaction = true;
         return [];
       case "commit":
+        if (session.done.length > 0) this.#commit(session.commitsLater);
         for (const effect of session.done) effect(this.tables);
-        if (session.done.length > 0) this.#commits += 1;
         this.#finish(session);
         return [];
       case "rollback":
@@ -252,6 +271,7 @@ export class Server {
         if (statement.locks !== undefined && session.work !== null) this.#refresh(session);
         return this.#apply(session, statement.make(params, session));
       case "append": {
+        this.#unwritten = [];
         const seq = statement.run(this.tables, session, params);
         if (seq === null) return [];
         this.#events.onAppend(seq, this.tables.journal.get(seq) as string);
@@ -279,7 +299,7 @@ export class Server {
   /** Does what a statement of a transaction does to its copy; the commit does it again to the tables. */
   #apply(session: ServerSession, effect: Effect): Fields[] {
     if (!session.inTransaction) {
-      this.#commits += 1;
+      this.#commit(false);
       return effect(this.tables);
     }
     if (session.work === null) {
@@ -290,8 +310,23 @@ export class Server {
     return effect(session.work);
   }
 
+  /** Counts a commit, before it changes the tables. One that waits for the disk takes all earlier ones there with it. */
+  #commit(isLater: boolean): void {
+    this.#commits += 1;
+    if (!isLater) {
+      this.#unwritten = [];
+      return;
+    }
+    const before = this.tables.clone();
+    this.#unwritten.push(before);
+    this.#time.after(LOG_WRITTEN_MS, WORLD, () => {
+      this.#unwritten = this.#unwritten.slice(this.#unwritten.indexOf(before) + 1);
+    });
+  }
+
   #finish(session: ServerSession): void {
     session.inTransaction = false;
+    session.commitsLater = false;
     session.isSnapshot = false;
     session.work = null;
     session.done = [];

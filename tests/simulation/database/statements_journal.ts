@@ -49,6 +49,13 @@ export const JOURNAL: readonly (readonly [start: string, statement: Statement])[
       return [];
     },
   }],
+  ["set local synchronous_commit = off", {
+    kind: "session",
+    run(_server, session) {
+      session.commitsLater = true;
+      return [];
+    },
+  }],
   ["set transaction isolation level repeatable read", {
     kind: "session",
     run(_server, session) {

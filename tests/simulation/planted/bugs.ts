@@ -17,7 +17,7 @@ import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
 import type { PlanDocument } from "../../../src/domain/plans/catalog.ts";
 import { TRANSITIONS } from "../../../src/domain/metering/reservation.ts";
 import { type Change, UserState } from "../../../src/domain/user.ts";
-import { CELL_LOCKS } from "../../../src/storage/journal/writer.ts";
+import { CELL_LOCKS, Writer } from "../../../src/storage/journal/writer.ts";
 import { Registry } from "../../../src/tenant/registry.ts";
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
 import { Locks } from "../database/locks.ts";
@@ -30,6 +30,33 @@ import { WEBHOOK_BUGS } from "./webhook_bugs.ts";
 
 function doubled(plan: PlanDocument): PlanDocument {
   return { ...plan, limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })) };
+}
+
+/** Trusts the last drain of a term: where it left nothing in the journal, the term is not replayed. */
+function trustTheLastDrain(): () => void {
+  const appended = new Map<number, number>();
+  const empty = new Set<number>();
+  const takes = [
+    replace(Writer.prototype, "append", (append) =>
+      async function (this: Writer, changes) {
+        empty.delete(this.term);
+        const batch = await append.call(this, changes);
+        appended.set(this.term, batch.seq);
+        return batch;
+      }),
+    replace(Writer.prototype, "drain", (drain) =>
+      async function (this: Writer, batches) {
+        await drain.call(this, batches);
+        if (batches.at(-1)?.seq === appended.get(this.term)) empty.add(this.term);
+      }),
+    replace(Writer.prototype, "replay", (replay) =>
+      async function (this: Writer, term) {
+        if (!empty.has(term)) await replay.call(this, term);
+      }),
+  ];
+  return () => {
+    for (const takeBack of takes) takeBack();
+  };
 }
 
 export const PLANTED: readonly PlantedBug[] = [
@@ -200,6 +227,7 @@ export const PLANTED: readonly PlantedBug[] = [
         });
     },
   },
+  { name: "a term whose last drain left nothing is not replayed", plant: trustTheLastDrain },
   {
     name: "a quota counts twice",
     plant: () =>
