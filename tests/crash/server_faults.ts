@@ -18,8 +18,7 @@ const LOCKING = "pid in (select pid from pg_locks where locktype = 'advisory' an
 /** A commit is at work when the log is being flushed for a statement that is a transaction of its own. */
 const IN_COMMIT = "wait_event in ('WALSync', 'WALWrite')";
 const DELAYED = "state = 'active' and wait_event is null and query like 'insert into journal%'";
-const IN_DRAIN =
-  "xact_start is not null and query ~* '^(copy|delete from journal|insert into [a-z_]+ \\(.*staged)'";
+const IN_DRAIN = "xact_start is not null and query ~* '^(copy|delete from journal|merge into)'";
 
 async function terminate(world: World, which: string): Promise<number> {
   const { admin, name } = world.stage.server;

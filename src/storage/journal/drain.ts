@@ -25,6 +25,13 @@ interface TableWork {
 /** Lines that are handled at a time; then other work of the event loop gets its turn. */
 const SLICE_LINES = 1000;
 
+/**
+ * Rows are looked up by their keys. The planner knows nothing of a temporary table, and a plan is kept: without this it could
+ * read a whole table, or go on doing so since the day on which the table was small.
+ */
+const BY_INDEX = `select set_config(name, 'off', true) from unnest(
+  '{enable_seqscan,enable_bitmapscan,enable_hashjoin,enable_mergejoin,jit}'::text[]) as names(name)`;
+
 /** Makes the temporary tables of a session that will drain. */
 export async function prepareDrain(session: Session): Promise<void> {
   for (const { name, mutable } of TABLES) {
@@ -38,6 +45,7 @@ export async function prepareDrain(session: Session): Promise<void> {
 /** Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction. */
 export async function drainBatches(session: Session, batches: readonly DrainBatch[]): Promise<void> {
   const work = await coalesce(batches);
+  await session.query(BY_INDEX);
   const removed = await session.query(
     "delete from journal where seq = any($1::text::bigint[]) returning seq",
     [arrayText(batches.map(({ seq }) => seq))],
@@ -90,14 +98,23 @@ function* chunksOf(lines: readonly string[]): Iterable<string> {
   }
 }
 
-async function upsert(session: Session, spec: TableSpec, lines: readonly string[]): Promise<void> {
-  const { name, columns, keyColumns, mutable } = spec;
+/**
+ * Writes new values of rows, and the rows that are new. A merge writes each row once, where `on conflict do update` would
+ * write a lock of it into the log before.
+ */
+async function upsert(
+  session: Session,
+  { name, columns, keyColumns, mutable }: TableSpec,
+  lines: readonly string[],
+) {
   await session.copy(`staged_${name}`, columns, chunksOf(lines));
-  const keys = columns.slice(0, keyColumns).join(", ");
-  const values = mutable.map((column) => `${column} = excluded.${column}`).join(", ");
-  const list = columns.join(", ");
+  const keys = columns.slice(0, keyColumns).map((column) => `t.${column} = s.${column}`).join(" and ");
+  const values = mutable.map((column) => `${column} = s.${column}`).join(", ");
   await session.query(
-    `insert into ${name} (${list}) select ${list} from staged_${name}
-     on conflict (${keys}) do update set ${values}`,
+    `merge into ${name} t using staged_${name} s on ${keys}
+     when matched then update set ${values}
+     when not matched then insert (${columns.join(", ")}) values (${
+      columns.map((column) => `s.${column}`).join(", ")
+    })`,
   );
 }

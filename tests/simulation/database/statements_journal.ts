@@ -41,6 +41,7 @@ export const JOURNAL: readonly (readonly [start: string, statement: Statement])[
   }],
   ["set idle_in_transaction_session_timeout", nothing],
   ["select set_config('lock_timeout', $1, true)", nothing],
+  ["select set_config(name, 'off', true) from unnest", nothing],
   ["create temp table", nothing],
   ["set local lock_timeout", {
     kind: "session",
@@ -108,8 +109,7 @@ export const JOURNAL: readonly (readonly [start: string, statement: Statement])[
 ];
 
 function upsert(spec: TableSpec): readonly [string, Statement] {
-  const list = spec.columns.join(", ");
-  return [`insert into ${spec.name} (${list}) select ${list} from staged_${spec.name}`, {
+  return [`merge into ${spec.name} t using staged_${spec.name} s on`, {
     kind: "write",
     make(_params, { staged }) {
       const lines = staged.get(spec.name) ?? [];
