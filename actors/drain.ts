@@ -1,6 +1,7 @@
 // Decides when appended batches are drained into the tables. Batches wait here until there are many of them or the
-// oldest has waited long, because a row that many of them change is then written once. A reader who needs the tables
-// asks for a drain at once. The backlog is bounded: at the bound the gate waits before it appends another batch.
+// oldest has waited long, because a row that many of them change is then written once. A drain spreads its work over time,
+// since appends wait for what it has written to the log before them. A reader who needs the tables asks for a drain at
+// once, and one that is under way hurries. The backlog is bounded: at the bound the gate waits before it appends another batch.
 
 import type { Batch } from "./gate.ts";
 import type { AppendedBatch, Journal } from "./port.ts";
@@ -82,7 +83,7 @@ export class Drain {
     if (this.#drainedSeq >= this.#appendedSeq) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.#waiters.push({ seq: this.#appendedSeq, resolve, reject });
-      this.#start();
+      this.#startNow();
     });
   }
 
@@ -91,7 +92,7 @@ export class Drain {
     const full = this.#changes >= RUNTIME_LIMITS.backlogChangesMax ||
       this.#bytes >= RUNTIME_LIMITS.backlogBytesMax;
     if (!full) return null;
-    this.#start();
+    this.#startNow();
     if (this.#roomWaiter === null) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       promise.catch(() => {});
@@ -111,9 +112,17 @@ export class Drain {
   }
 
   #schedule(): void {
-    if (this.#isDraining) return;
-    if (this.#changes >= RUNTIME_LIMITS.drainFromChanges) this.#start();
-    else this.#timer ??= setTimeout(() => this.#start(), RUNTIME_LIMITS.drainAfterMs);
+    const [oldest] = this.#pending;
+    if (this.#isDraining || oldest === undefined) return;
+    if (this.#changes >= RUNTIME_LIMITS.drainFromChanges) return this.#start();
+    const leftMs = oldest.at + RUNTIME_LIMITS.drainAfterMs - performance.now();
+    this.#timer ??= setTimeout(() => this.#start(), Math.max(leftMs, 0));
+  }
+
+  /** Starts a drain, or hurries the one that is under way. */
+  #startNow(): void {
+    if (this.#isDraining) this.#journal.hurry();
+    else this.#start();
   }
 
   #start(): void {
@@ -143,7 +152,7 @@ export class Drain {
     const startedAt = performance.now();
     const span = this.#spans?.drain(taken.map(({ batch }) => batch.span?.context ?? null));
     try {
-      await this.#journal.drain(taken.map(({ appended }) => appended));
+      await this.#journal.drain(taken.map(({ appended }) => appended), this.#spreadMs());
     } catch (error) {
       span?.end(error);
       throw error;
@@ -154,6 +163,13 @@ export class Drain {
     span?.end();
   }
 
+  /** Over how long a drain may spread its work: the less, the more has gathered behind it. */
+  #spreadMs(): number {
+    if (this.#waiters.length > 0 || this.#roomWaiter !== null) return 0;
+    const room = 2 - this.#changes / RUNTIME_LIMITS.drainChangesMax;
+    return RUNTIME_LIMITS.drainSpreadMs * Math.min(Math.max(room, 0), 1);
+  }
+
   /** Whether the next drain should not wait for the timer. */
   #isWanted(): boolean {
     return this.#pending.length > 0 &&
@@ -161,10 +177,11 @@ export class Drain {
   }
 
   #take(): Pending[] {
+    const most = Math.min(RUNTIME_LIMITS.drainChangesMax, this.#journal.drainChangesMax);
     let changes = 0;
     let count = 0;
     for (const { appended } of this.#pending) {
-      if (count > 0 && changes + appended.changes > RUNTIME_LIMITS.drainChangesMax) break;
+      if (count > 0 && changes + appended.changes > most) break;
       changes += appended.changes;
       count += 1;
     }

@@ -144,8 +144,16 @@ export interface Journal {
    * the calls, and one that fails takes all later ones with it.
    */
   append(changes: readonly RowChange[]): Promise<AppendedBatch>;
-  /** Writes appended batches into the tables and removes them from the journal, as one transaction. */
-  drain(batches: readonly AppendedBatch[]): Promise<void>;
+  /**
+   * Writes appended batches into the tables and removes them from the journal, as one transaction.
+   *
+   * @param spreadMs how long that may take, so that it does not hold up appends; 0, or left out, for as fast as it can
+   */
+  drain(batches: readonly AppendedBatch[], spreadMs?: number): Promise<void>;
+  /** The drain under way does not spread its work any more: somebody waits for it. */
+  hurry(): void;
+  /** The most changes of one drain beside the runtime's own bound: no append gets in between. */
+  readonly drainChangesMax: number;
 }
 
 /** The right to write, held until `lost` resolves. */

@@ -88,7 +88,8 @@ export function checkFeatures(
   return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
 }
 
-function checkDatabase({ kind, version, roundTripMs, fsync, synchronousCommit }: DatabaseFacts): Check {
+function checkDatabase(facts: DatabaseFacts): Check {
+  const { kind, version, roundTripMs, fsync, synchronousCommit } = facts;
   const name = "database";
   const where = kind === "embedded" ? "embedded" : "on a server";
   const found = `PostgreSQL ${version}, ${where}, ${roundTripMs.toFixed(1)} ms a round trip`;
@@ -103,8 +104,31 @@ function checkDatabase({ kind, version, roundTripMs, fsync, synchronousCommit }:
       "Set both to on: a crash of the server now loses answers given",
     );
   }
-  if (roundTripMs <= DOCTOR_LIMITS.roundTripWarnMs) return ok(name, found);
-  return warn(name, found, "Every answer waits for one: bring the process nearer to its database");
+  if (roundTripMs > DOCTOR_LIMITS.roundTripWarnMs) {
+    return warn(name, found, "Every answer waits for one: bring the process nearer to its database");
+  }
+  return checkCheckpoints(name, found, facts);
+}
+
+/** Where the log fills before it is time for a checkpoint, settings that leave it more room. */
+function checkCheckpoints(name: string, found: string, { kind, checkpoints }: DatabaseFacts): Check {
+  const { timed, requested, maxWalMegabytes, timeoutSeconds, compression } = checkpoints;
+  const { logMegabytes, checkpointSeconds, checkpointsMin } = DOCTOR_LIMITS;
+  const advice = [
+    ...(maxWalMegabytes < logMegabytes ? [`max_wal_size to ${logMegabytes} MB`] : []),
+    ...(timeoutSeconds < checkpointSeconds ? [`checkpoint_timeout to ${checkpointSeconds} s`] : []),
+    ...(compression === "off" ? ["wal_compression to lz4"] : []),
+  ];
+  const isFull = requested > Math.max(timed, checkpointsMin);
+  // The embedded store makes its checkpoints itself.
+  if (kind === "embedded" || !isFull || advice.length === 0) return ok(name, found);
+  return warn(
+    name,
+    `${found}, ${requested} of ${timed + requested} checkpoints because the log was full`,
+    `Set ${
+      advice.join(", ")
+    }: after each checkpoint the first write to a page puts the whole page into the log`,
+  );
 }
 
 function checkMigrations({ applied, missing, changed, unknown }: MigrationState): Check {

@@ -33,6 +33,10 @@ export const RUNTIME_LIMITS = {
   backlogBytesMax: 128 * 1024 * 1024,
   /** Changes written into the tables by one transaction. */
   drainChangesMax: 80_000,
+  /** The same where appends and drains share one connection. */
+  drainAloneChangesMax: 2_000,
+  /** How long such a transaction may take while nobody waits for it: so appends find little of it in the log before them. */
+  drainSpreadMs: 1_500,
   /** A drain starts at this many changes of backlog ... */
   drainFromChanges: 60_000,
   /** ... or when the oldest batch is this old. */
@@ -286,6 +290,11 @@ export const DOCTOR_LIMITS = {
   skewFailMs: 30_000,
   /** A round trip to the database that noticeably delays every answer. */
   roundTripWarnMs: 20,
+  /** Room in the server's log, and time between two checkpoints, with which these hold up no calls ... */
+  logMegabytes: 8_192,
+  checkpointSeconds: 900,
+  /** ... which is worth a word once more checkpoints than this came because the log was full. */
+  checkpointsMin: 10,
   /** The sweeps run every minute; what is due for longer shows that they do not. */
   overdueMs: 600_000,
   /** An erasure runs within minutes. */

@@ -5,6 +5,9 @@ import type { Session } from "../storage/database.ts";
 
 type Reader = Pick<Session, "query">;
 
+/** The first version of PostgreSQL that counts checkpoints in a view of their own. */
+const FIRST_WITH_CHECKPOINTER = 17;
+
 /** What is written and not done yet. */
 export interface BacklogFacts {
   readonly journalBatches: number;
@@ -17,6 +20,17 @@ export interface BacklogFacts {
   readonly lateErasures: number;
 }
 
+/** How a server makes room in its log, and what for. */
+export interface CheckpointFacts {
+  /** Checkpoints since the server began to count: those for which it was time, and those for which the log was full. */
+  readonly timed: number;
+  readonly requested: number;
+  readonly maxWalMegabytes: number;
+  readonly timeoutSeconds: number;
+  /** As the server's setting says: "off", "pglz", "lz4" or another. */
+  readonly compression: string;
+}
+
 /** The version and the settings of the database. */
 export interface ServerFacts {
   /** As "15.20". */
@@ -24,6 +38,7 @@ export interface ServerFacts {
   readonly fsync: boolean;
   /** As the server's setting says: "on", "off", "local" or another. */
   readonly synchronousCommit: string;
+  readonly checkpoints: CheckpointFacts;
 }
 
 /** The database's clock. */
@@ -43,7 +58,20 @@ export async function readServer(reader: Reader): Promise<ServerFacts> {
     version: row?.version.split(" ")[0] ?? "",
     fsync: row?.fsync === "on",
     synchronousCommit: row?.commits ?? "",
+    checkpoints: await readCheckpoints(reader, Number.parseInt(row?.version ?? "")),
   };
+}
+
+async function readCheckpoints(reader: Reader, major: number): Promise<CheckpointFacts> {
+  const counts = major >= FIRST_WITH_CHECKPOINTER
+    ? "num_timed as timed, num_requested as requested from pg_stat_checkpointer"
+    : "checkpoints_timed as timed, checkpoints_req as requested from pg_stat_bgwriter";
+  const [row] = await reader.query<CheckpointFacts>(
+    `select (select setting::int from pg_settings where name = 'max_wal_size') as "maxWalMegabytes",
+       (select setting::int from pg_settings where name = 'checkpoint_timeout') as "timeoutSeconds",
+       current_setting('wal_compression') as compression, ${counts}`,
+  );
+  return row as CheckpointFacts;
 }
 
 /**

@@ -11,12 +11,19 @@ import { MemoryStore } from "../support/memory_store.ts";
 function makeDrain() {
   const drained: number[][] = [];
   const faults: Error[] = [];
-  const hook: { before?: () => Promise<void> } = {};
+  const spreads: number[] = [];
+  let hurries = 0;
+  const hook: { before?: () => Promise<void>; changesMax?: number } = {};
   const journal = {
     append: () => Promise.reject(new Error("not here")),
-    drain: async (batches: readonly AppendedBatch[]) => {
+    drain: async (batches: readonly AppendedBatch[], spreadMs = 0) => {
+      spreads.push(spreadMs);
       await hook.before?.();
       drained.push(batches.map(({ seq }) => seq));
+    },
+    hurry: () => void hurries++,
+    get drainChangesMax() {
+      return hook.changesMax ?? Infinity;
     },
   };
   const drain = new Drain(journal, (error) => faults.push(error));
@@ -26,7 +33,7 @@ function makeDrain() {
     drain.add(batch, { seq: seq++, changes, bytes: changes * 10 });
     return batch;
   };
-  return { drain, drained, faults, hook, add };
+  return { drain, drained, spreads, hurries: () => hurries, faults, hook, add };
 }
 
 Deno.test("a flush drains what was added before it, and is done at once when there is nothing", async () => {
@@ -70,6 +77,44 @@ Deno.test("one transaction takes a bounded number of changes, and at least one b
   await first;
   await all;
   assert.deepEqual(drained, [[0], [1, 2], [3], [4], [5]]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("a drain spreads its work unless somebody waits for it, and hurries for whoever comes to wait", async () => {
+  const { drain, drained, spreads, hurries, hook, add } = makeDrain();
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  add(RUNTIME_LIMITS.drainFromChanges);
+  assert.deepEqual(spreads, [RUNTIME_LIMITS.drainSpreadMs]);
+  assert.equal(hurries(), 0);
+  add(1);
+  const flushed = drain.flush();
+  assert.equal(hurries(), 1);
+  open();
+  await flushed;
+  assert.deepEqual(spreads, [RUNTIME_LIMITS.drainSpreadMs, 0]);
+  assert.deepEqual(drained, [[0], [1]]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("a drain spreads the less the more has gathered behind it", async () => {
+  const { drain, spreads, hook, add } = makeDrain();
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  add(RUNTIME_LIMITS.drainFromChanges);
+  for (let count = 0; count < 3; count++) add(RUNTIME_LIMITS.drainChangesMax / 2);
+  open();
+  while (spreads.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(spreads, [RUNTIME_LIMITS.drainSpreadMs, RUNTIME_LIMITS.drainSpreadMs / 2]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("where appends and drains share one connection a drain is small", async () => {
+  const { drain, drained, hook, add } = makeDrain();
+  hook.changesMax = 10;
+  for (const changes of [6, 4, 1, 11, 1]) add(changes);
+  await drain.flush();
+  assert.deepEqual(drained, [[0, 1], [2], [3], [4]]);
   drain.close(new Error("end"));
 });
 

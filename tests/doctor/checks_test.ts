@@ -38,7 +38,14 @@ const MEMBERS = [memberOf(7), memberOf(8), memberOf(9, { share: 0, cells: [] })]
 const CLUSTER: ClusterFacts = { registryVersion: 4, members: MEMBERS, free: [] };
 const clusterOf = (...members: MemberFacts[]) => ({ cluster: { ...CLUSTER, members } });
 const SOUND: StoreFacts = {
-  database: { kind: "postgres", version: "15.20", roundTripMs: 0.31, fsync: true, synchronousCommit: "on" },
+  database: {
+    kind: "postgres",
+    version: "15.20",
+    roundTripMs: 0.31,
+    fsync: true,
+    synchronousCommit: "on",
+    checkpoints: { timed: 40, requested: 7, maxWalMegabytes: 1_024, timeoutSeconds: 300, compression: "off" },
+  },
   migrations: { applied: ["0001_core", "0002_credits"], missing: [], changed: [], unknown: [] },
   cluster: CLUSTER,
   skewMs: -3,
@@ -81,6 +88,12 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
 const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp])[] = [
   [{ database: { ...database, version: "14.1" } }, true, "fail database", /14\.1/],
   [{ database: { ...database, fsync: false } }, true, "fail database", /fsync off/],
+  [
+    { database: { ...database, checkpoints: { ...database.checkpoints, requested: 41 } } },
+    false,
+    "warn database",
+    /41 of 81 checkpoints because the log was full/,
+  ],
   [{ database: { ...database, synchronousCommit: "off" } }, true, "fail database", /synchronous_commit off/],
   [{ database: { ...database, roundTripMs: 45 } }, true, "warn database", /45\.0 ms/],
   [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],

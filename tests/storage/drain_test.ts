@@ -137,6 +137,30 @@ Deno.test("a drain of more rows than any buffer holds reaches its end", () =>
     assert.equal(counted?.rows, rows.length);
   }));
 
+Deno.test("a drain that is spread over time writes every row, with appends between its pieces, and hurries when told to", () =>
+  withWriter(async ({ store, lease, append }) => {
+    const range = [...Array(2_600).keys()];
+    const changes = (count: bigint) =>
+      range.map((
+        index,
+      ) => ({ verb: "put", table: "counters", row: counter({ userKey: index, count }) } as const));
+    const events = range.map((index) => (
+      { verb: "append", table: "events", row: event({ id: `evt_${index}` }) } as const
+    ));
+    await lease.journal.drain([await append([...changes(1_000_000n), ...events])], 300);
+    const taken = await append(changes(2_000_000n));
+    const drained = lease.journal.drain([taken], 3_600_000);
+    const later = await append([{ verb: "put", table: "counters", row: counter({ userKey: 9_999 }) }]);
+    lease.journal.hurry();
+    await inTime(drained);
+    await lease.journal.drain([later]);
+    const [sums] = await store.database.query(
+      `select count(*)::int as counters, sum(count)::int as used, (select count(*)::int from events) as events
+       from counters`,
+    );
+    assert.deepEqual({ ...sums }, { counters: 2_601, used: 5_201, events: 2_600 });
+  }));
+
 Deno.test("hostile text survives journal, drain and tables as it is", () =>
   withWriter(async ({ store, write }) => {
     const users = openUserStore(store.database);

@@ -430,6 +430,8 @@ export class MemoryLease implements Lease {
         return appended;
       },
       drain: (batches) => store.drain(batches),
+      hurry: () => {},
+      drainChangesMax: Infinity,
     };
   }
 

@@ -2,10 +2,14 @@
 // their journal rows. A batch reaches the tables exactly once, whatever crashes: the journal rows are deleted first and
 // counted, so a batch that another process has already replayed stops the transaction before it writes anything.
 //
+// A drain may be spread over time (pace.ts): then it goes in pieces, each with so few rows that an append, which must wait
+// for what stands in the log before it, does not wait long.
+//
 // The drain works on the text that is in the journal. Rows that are new in these batches are copied straight into their
 // table. New values of older rows go through a temporary table into an upsert.
 
 import { arrayText, type Session, yieldToLoop } from "../database.ts";
+import { Pace } from "./pace.ts";
 import type { TableSpec } from "../rows/columns.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../rows/tables.ts";
 
@@ -22,6 +26,8 @@ interface TableWork {
   readonly puts: string[];
 }
 
+/** Rows of one piece: about 100 kB of log with the indexes of the largest rows. */
+const PIECE_ROWS = 250;
 /** Lines that are handled at a time; then other work of the event loop gets its turn. */
 const SLICE_LINES = 1000;
 
@@ -42,8 +48,18 @@ export async function prepareDrain(session: Session): Promise<void> {
   }
 }
 
-/** Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction. */
-export async function drainBatches(session: Session, batches: readonly DrainBatch[]): Promise<void> {
+/**
+ * Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction.
+ *
+ * @param spreadMs how long it may take in pieces; 0 for as fast as it can
+ * @param onPace told of the pace of a drain in pieces
+ */
+export async function drainBatches(
+  session: Session,
+  batches: readonly DrainBatch[],
+  spreadMs = 0,
+  onPace: (pace: Pace) => void = () => {},
+): Promise<void> {
   const work = await coalesce(batches);
   await session.query(BY_INDEX);
   const removed = await session.query(
@@ -53,10 +69,25 @@ export async function drainBatches(session: Session, batches: readonly DrainBatc
   if (removed.length !== batches.length) {
     throw new Error(`Cannot drain: ${removed.length} of ${batches.length} journal rows are left`);
   }
+  const pieceRows = spreadMs > 0 ? PIECE_ROWS : Infinity;
+  const pieces = work.reduce(
+    (sum, { appends, puts }) => sum + piecesOf(appends, pieceRows) + piecesOf(puts, pieceRows),
+    0,
+  );
+  const pace = new Pace(pieces, spreadMs);
+  onPace(pace);
   for (const { spec, appends, puts } of work) {
-    if (appends.length > 0) await session.copy(spec.name, spec.columns, chunksOf(appends));
-    if (puts.length > 0) await upsert(session, spec, puts);
+    for (let from = 0; from < appends.length; from += pieceRows) {
+      const piece = pieceRows === Infinity ? appends : appends.slice(from, from + pieceRows);
+      await session.copy(spec.name, spec.columns, chunksOf(piece));
+      await pace.rest();
+    }
+    if (puts.length > 0) await writeValues(session, spec, puts, piecesOf(puts, pieceRows), pace);
   }
+}
+
+function piecesOf(lines: readonly string[], pieceRows: number): number {
+  return lines.length === 0 ? 0 : Math.max(1, Math.ceil(lines.length / pieceRows));
 }
 
 /** Keeps the last value of each row. A row that is new in these batches stays an append, whatever came after. */
@@ -100,21 +131,37 @@ function* chunksOf(lines: readonly string[]): Iterable<string> {
 
 /**
  * Writes new values of rows, and the rows that are new. A merge writes each row once, where `on conflict do update` would
- * write a lock of it into the log before.
+ * write a lock of it into the log before. A piece is a range of pages of the temporary table, which is not in the log.
  */
-async function upsert(
+async function writeValues(
   session: Session,
   { name, columns, keyColumns, mutable }: TableSpec,
   lines: readonly string[],
-) {
+  pieces: number,
+  pace: Pace,
+): Promise<void> {
   await session.copy(`staged_${name}`, columns, chunksOf(lines));
   const keys = columns.slice(0, keyColumns).map((column) => `t.${column} = s.${column}`).join(" and ");
   const values = mutable.map((column) => `${column} = s.${column}`).join(", ");
-  await session.query(
-    `merge into ${name} t using staged_${name} s on ${keys}
+  const fresh = columns.map((column) => `s.${column}`).join(", ");
+  const merge = (staged: string) =>
+    `merge into ${name} t using ${staged} s on ${keys}
      when matched then update set ${values}
-     when not matched then insert (${columns.join(", ")}) values (${
-      columns.map((column) => `s.${column}`).join(", ")
-    })`,
+     when not matched then insert (${columns.join(", ")}) values (${fresh})`;
+  if (pieces === 1) {
+    await session.query(merge(`staged_${name}`));
+    return await pace.rest();
+  }
+  const [size] = await session.query<{ pages: number }>(
+    `select (pg_relation_size('staged_${name}') / current_setting('block_size')::int)::int as pages`,
   );
+  const pages = size?.pages ?? 0;
+  const step = Math.max(1, Math.ceil(pages / pieces));
+  const range = merge(
+    `(select * from staged_${name} where ctid >= $1::text::tid and ctid < $2::text::tid)`,
+  );
+  for (let page = 0; page < pages; page += step) {
+    await session.query(range, [`(${page},0)`, `(${page + step},0)`]);
+    await pace.rest();
+  }
 }

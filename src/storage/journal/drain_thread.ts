@@ -5,11 +5,12 @@ import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 
-/** Messages to the thread. It replies to each but `keep`, in order. */
+/** Messages to the thread. It replies to each but `keep` and `hurry`, in order. */
 export type DrainRequest =
   | { readonly kind: "open"; readonly url: string; readonly name: string }
   | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
-  | { readonly kind: "drain"; readonly seqs: readonly number[] }
+  | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
+  | { readonly kind: "hurry" }
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
 
@@ -77,16 +78,22 @@ class DrainThread implements Drainer {
     if (this.#unsent.length >= MESSAGE_BATCHES) this.#send();
   }
 
-  drain(seqs: readonly number[]): Promise<void> {
+  drain(seqs: readonly number[], spreadMs: number): Promise<void> {
     this.#send();
-    return this.ask({ kind: "drain", seqs });
+    return this.ask({ kind: "drain", seqs, spreadMs });
+  }
+
+  hurry(): void {
+    if (this.#fault === null) this.#worker.postMessage({ kind: "hurry" } satisfies DrainRequest);
   }
 
   replay(term: number | null): Promise<void> {
+    this.hurry();
     return this.ask({ kind: "replay", term });
   }
 
   async close(): Promise<void> {
+    this.hurry();
     const closed = this.ask({ kind: "close" }).catch(() => {});
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => timer = setTimeout(resolve, CLOSE_MS));

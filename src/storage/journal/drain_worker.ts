@@ -15,10 +15,13 @@ let last: Promise<void> = Promise.resolve();
 
 thread.onmessage = ({ data: request }) => {
   if (request.kind === "keep") { for (const batch of request.batches) drainer?.keep(batch); }
+  else if (request.kind === "hurry") drainer?.hurry();
   else last = last.then(() => answer(request));
 };
 
-async function answer(request: Exclude<DrainRequest, { kind: "keep" }>): Promise<void> {
+type Asked = Exclude<DrainRequest, { kind: "keep" | "hurry" }>;
+
+async function answer(request: Asked): Promise<void> {
   try {
     await handle(request);
     thread.postMessage({ error: null });
@@ -27,13 +30,13 @@ async function answer(request: Exclude<DrainRequest, { kind: "keep" }>): Promise
   }
 }
 
-async function handle(request: Exclude<DrainRequest, { kind: "keep" }>): Promise<void> {
+async function handle(request: Asked): Promise<void> {
   switch (request.kind) {
     case "open":
       drainer = await openSessionDrainer(openPostgres(request.url, 1, request.name));
       return;
     case "drain":
-      return await drainer?.drain(request.seqs);
+      return await drainer?.drain(request.seqs, request.spreadMs);
     case "replay":
       return await drainer?.replay(request.term);
     case "close":

@@ -8,6 +8,7 @@
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import { type Database, LOCK_NOT_AVAILABLE, type PinnedSession, type Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
+import type { Pace } from "./pace.ts";
 import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
@@ -28,8 +29,14 @@ const LOOK_MS = 50;
 export interface Drainer {
   /** Takes a batch that is durable. */
   keep(batch: DrainBatch): void;
-  /** Writes batches that are kept, in order of seq, into the tables and out of the journal, as one transaction. */
-  drain(seqs: readonly number[]): Promise<void>;
+  /**
+   * Writes batches that are kept, in order of seq, into the tables and out of the journal, as one transaction.
+   *
+   * @param spreadMs how long that may take as long as nobody waits for it; 0 for as fast as it can
+   */
+  drain(seqs: readonly number[], spreadMs: number): Promise<void>;
+  /** The drain that was asked for last does not spread its work any more. */
+  hurry(): void;
   /** Moves everything that a dead term left in the journal into the tables, in order; null stands for every term. */
   replay(term: number | null): Promise<void>;
   close(): Promise<void>;
@@ -50,6 +57,8 @@ export async function openSessionDrainer(database: Database): Promise<Drainer> {
 class SessionDrainer implements Drainer {
   readonly #session: PinnedSession;
   readonly #kept = new Map<number, string>();
+  #isHurried = false;
+  #pace: Pace | null = null;
 
   constructor(session: PinnedSession) {
     this.#session = session;
@@ -59,21 +68,33 @@ class SessionDrainer implements Drainer {
     this.#kept.set(seq, payload);
   }
 
-  async drain(seqs: readonly number[]): Promise<void> {
+  async drain(seqs: readonly number[], spreadMs: number): Promise<void> {
     const batches = seqs.map((seq) => ({ seq, payload: this.#payloadOf(seq) }));
     await this.#session.transaction(async (session) => {
       await session.query(COMMIT_LATER);
-      await drainBatches(session, batches);
+      await drainBatches(session, batches, spreadMs, (pace) => {
+        this.#pace = pace;
+        if (this.#isHurried) pace.hurry();
+      });
     });
+    this.#pace = null;
+    this.#isHurried = false;
     for (const seq of seqs) this.#kept.delete(seq);
   }
 
+  hurry(): void {
+    this.#isHurried = true;
+    this.#pace?.hurry();
+  }
+
   async replay(term: number | null): Promise<void> {
+    this.hurry();
     const lock = [REPLAY_LOCKS, term ?? 0] as const;
     await takeLock(this.#session, lock);
     try {
       await replayRange(this.#session, term);
     } finally {
+      this.#isHurried = false;
       await this.#session.query("select pg_advisory_unlock($1::int, $2::int)", lock);
     }
   }

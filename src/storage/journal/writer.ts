@@ -16,7 +16,7 @@ import {
   Unavailable,
 } from "../../../actors/port.ts";
 import type { Millis } from "../../domain/plans/period.ts";
-import { LEASE_LIMITS } from "../../process/limits.ts";
+import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
 import { insertMember, MEMBER_LOCK, type NewMember, nextTerm, prepareKeys } from "../members/member_store.ts";
 import { encodeChange } from "../rows/tables.ts";
@@ -201,8 +201,17 @@ export class Writer implements Lease, Journal {
     return { seq, changes: changes.length, bytes: payload.length };
   }
 
-  drain(batches: readonly AppendedBatch[]): Promise<void> {
-    return this.#drainer.drain(batches.map(({ seq }) => seq));
+  drain(batches: readonly AppendedBatch[], spreadMs = 0): Promise<void> {
+    return this.#drainer.drain(batches.map(({ seq }) => seq), this.#isRemote ? spreadMs : 0);
+  }
+
+  hurry(): void {
+    this.#drainer.hurry();
+  }
+
+  /** The one connection of the embedded store takes no append while it drains. */
+  get drainChangesMax(): number {
+    return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneChangesMax;
   }
 
   /**

@@ -1,12 +1,15 @@
 // Statements of the session that appends, of the journal and of the drain.
 
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
+import type { Param } from "../../../src/storage/database.ts";
 import type { TableSpec } from "../../../src/storage/rows/columns.ts";
 import { firstSeq, lastSeq } from "../../../src/storage/journal/ranges.ts";
 import { TABLES } from "../../../src/storage/rows/tables.ts";
 import { numbersOf } from "./params.ts";
 import type { Lock } from "./locks.ts";
 import type { Statement } from "./statements.ts";
+
+type Entry = readonly [start: string, statement: Statement];
 
 const SEQ = "holdfast.seq";
 
@@ -17,7 +20,7 @@ function rangeOf(seq: number): Lock {
 
 const nothing: Statement = { kind: "session", run: () => [] };
 
-export const JOURNAL: readonly (readonly [start: string, statement: Statement])[] = [
+export const JOURNAL: readonly Entry[] = [
   ["select set_config('holdfast.seq', $1", {
     kind: "session",
     run(_server, session, [value]) {
@@ -105,18 +108,37 @@ export const JOURNAL: readonly (readonly [start: string, statement: Statement])[
     locks: ([seqs]) => numbersOf(seqs).slice(0, 1).map(rangeOf),
     make: ([seqs]) => (tables) => tables.takeFromJournal(numbersOf(seqs)).map((seq) => ({ seq })),
   }],
-  ...TABLES.filter(({ mutable }) => mutable.length > 0).map((spec) => upsert(spec)),
+  ...TABLES.filter(({ mutable }) => mutable.length > 0).flatMap((spec) => mergesOf(spec)),
 ];
 
-function upsert(spec: TableSpec): readonly [string, Statement] {
-  return [`merge into ${spec.name} t using staged_${spec.name} s on`, {
-    kind: "write",
-    make(_params, { staged }) {
-      const lines = staged.get(spec.name) ?? [];
-      return (tables) => {
-        tables.copy(spec, lines, false);
-        return [];
-      };
+function mergesOf(spec: TableSpec): Entry[] {
+  const merge = (using: string, linesOf: (lines: string[], from: Param, to: Param) => string[]): Entry => [
+    `merge into ${spec.name} t using ${using} s on`,
+    {
+      kind: "write",
+      make([from = null, to = null], { staged }) {
+        const lines = linesOf(staged.get(spec.name) ?? [], from, to);
+        return (tables) => {
+          tables.copy(spec, lines, false);
+          return [];
+        };
+      },
     },
-  }];
+  ];
+  return [
+    merge(`staged_${spec.name}`, (lines) => lines),
+    merge(
+      `(select * from staged_${spec.name} where ctid >= $1::text::tid and ctid < $2::text::tid)`,
+      (lines, from, to) => lines.slice(pageOf(from), pageOf(to)),
+    ),
+    [`select (pg_relation_size('staged_${spec.name}')`, {
+      kind: "session",
+      run: (_server, { staged }) => [{ pages: staged.get(spec.name)?.length ?? 0 }],
+    }],
+  ];
+}
+
+/** The page of a place in a table, "(page,0)"; a page of a temporary table has one line here. */
+function pageOf(place: Param): number {
+  return Number(String(place).slice(1).split(",")[0]);
 }
