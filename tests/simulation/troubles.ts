@@ -78,7 +78,7 @@ function makeTrouble(world: TroubleWorld): void {
 }
 
 function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KINDS): void {
-  const { time, random, server } = world;
+  const { time, random } = world;
   switch (kind) {
     case "crash":
       process.crash(random.chance(0.2));
