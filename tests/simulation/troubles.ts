@@ -100,7 +100,7 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       endUnheard(world, process);
       return;
     case "restart":
-      restart(world, random.chance(0.5) ? LOOKS_MAX : 0);
+      restart(world, random.chance(0.75) ? LOOKS_MAX : 0);
       return;
     case "passivate":
       inProcess(world, process, () => {
@@ -126,7 +126,7 @@ function restart(world: TroubleWorld, looks: number): void {
     });
     return;
   }
-  const undone = random.whole(0, server.unwritten);
+  const undone = server.unwritten > 0 && random.chance(0.8) ? random.whole(1, server.unwritten) : 0;
   if (undone > 0) faults.note("commits undone");
   server.crash(random.whole(1, 3_000), undone);
 }
