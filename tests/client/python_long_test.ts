@@ -6,24 +6,11 @@ import assert from "node:assert/strict";
 import { createClient } from "../../src/client/client.ts";
 import { startTestService } from "../support/test_service.ts";
 import { runTask, serve } from "../tasks/support.ts";
+import { run } from "./project.ts";
 
 const README = new URL("../../routes/reference/README.md", import.meta.url);
 const GENERATOR = "@openapitools/openapi-generator-cli";
 const NEEDED = "import certifi, dateutil, six, urllib3";
-const TIMEOUT_MS = 120_000;
-
-async function run(command: string, args: readonly string[], cwd: string, env: Record<string, string> = {}) {
-  const { success, stdout, stderr } = await new Deno.Command(command, {
-    args: [...args],
-    cwd,
-    env,
-    stdin: "null",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  }).output();
-  const decoder = new TextDecoder();
-  assert.ok(success, `${command} ${args.join(" ")}: ${decoder.decode(stdout)}${decoder.decode(stderr)}`);
-  return decoder.decode(stdout);
-}
 
 async function works(command: string, args: readonly string[]): Promise<boolean> {
   try {

@@ -10,6 +10,7 @@ import { erase, MARK, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
 import {
   connect,
+  connectedApp,
   eventOf,
   send,
   type SendOptions,
@@ -19,12 +20,6 @@ import {
 } from "./stripe_support.ts";
 
 const service = serviceOfFile();
-
-async function connectedApp(mode = "live"): Promise<TestApp> {
-  const app = await service.newApp(STRIPE_CATALOG);
-  await connect(service, app, mode);
-  return app;
-}
 
 // deno-lint-ignore no-explicit-any -- tests look at whatever came back
 const told = (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
@@ -101,7 +96,7 @@ function shuffled<Item>(random: Random, items: readonly Item[]): Item[] {
 for (const isDeleted of [true, false]) {
   const name = isDeleted ? "to the end of the subscription" : "while the subscription lasts";
   Deno.test(`messages in any order, each of them twice, come to the same: ${name}`, async () => {
-    const app = await connectedApp();
+    const app = await connectedApp(service);
     const random = new Random(7);
     for (let no = 1; no <= 20; no++) {
       const story = storyOf(no).slice(0, isDeleted ? 7 : 6);
@@ -126,7 +121,7 @@ for (const isDeleted of [true, false]) {
 }
 
 Deno.test("a merge between two messages: whichever id they name, it is one user", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const as = (holdfast_user: string) => ({ metadata: { holdfast_user } });
   await told(app, eventOf("customer.subscription.created", subscriptionOf(as("anon"))));
   await told(app, eventOf("checkout.session.completed", sessionOf({ client_reference_id: "anon" })));
@@ -153,7 +148,7 @@ Deno.test("a merge between two messages: whichever id they name, it is one user"
 });
 
 Deno.test("a subscription that goes to another user ends with the first", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   await told(app, eventOf("customer.subscription.created", subscriptionOf()));
   await told(
     app,
@@ -169,7 +164,7 @@ Deno.test("a subscription that goes to another user ends with the first", async 
 });
 
 Deno.test("the same message many times at once is done once, and after a restart it is still done", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const sale = eventOf("checkout.session.completed", sessionOf());
   const created = eventOf("customer.subscription.created", subscriptionOf());
   const answers = await Promise.all(
@@ -190,7 +185,7 @@ Deno.test("the same message many times at once is done once, and after a restart
 });
 
 Deno.test("a newer message that comes while an older one is being done waits for it", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const { directory } = service.serving().term;
   const { runById } = directory;
   const reached = Promise.withResolvers<void>();
@@ -218,7 +213,7 @@ Deno.test("a newer message that comes while an older one is being done waits for
 });
 
 Deno.test("a message that was cut off after its facts were kept does the rest when Stripe sends it again", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const as = (holdfast_user: string) => ({ metadata: { holdfast_user } });
   const line = { id: "il_1", amount: 5, price: "price_images" };
   await told(app, eventOf("customer.subscription.created", subscriptionOf(as("ada"))));
@@ -248,7 +243,7 @@ Deno.test("a message that was cut off after its facts were kept does the rest wh
 });
 
 Deno.test("an erasure leaves nothing of what a person bought, others keep theirs, and a refund afterwards does nothing", async () => {
-  const app = await connectedApp("test");
+  const app = await connectedApp(service, "test");
   const test = { mode: "test" };
   const of = (userId: string) => ({ metadata: { holdfast_user: userId } });
   const take = (type: string, object: object) =>
@@ -284,7 +279,7 @@ Deno.test("an erasure leaves nothing of what a person bought, others keep theirs
 });
 
 Deno.test("payments and refunds that belong to no purchase go after 90 days of the realm's clock", async () => {
-  const app = await connectedApp("test");
+  const app = await connectedApp(service, "test");
   const take = (type: string, object: object) =>
     told(app, eventOf(type, object, 0, { livemode: false }), { mode: "test" });
   await take("checkout.session.completed", sessionOf({ id: "cs_kept", payment_intent: "pi_kept" }));

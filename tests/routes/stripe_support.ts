@@ -140,3 +140,10 @@ export async function post(
   const response = await service.http.fetch(request);
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
+
+/** An app that sells by prices of Stripe, with the secret of a mode set. */
+export async function connectedApp(service: TestService, mode = "live"): Promise<TestApp> {
+  const app = await service.newApp(STRIPE_CATALOG);
+  await connect(service, app, mode);
+  return app;
+}

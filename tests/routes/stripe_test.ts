@@ -5,7 +5,7 @@ import type { TestApp } from "../support/test_service.ts";
 import { rowsOf } from "./privacy_support.ts";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
-  connect,
+  connectedApp,
   eventOf,
   post,
   SECRET,
@@ -17,12 +17,6 @@ import {
 } from "./stripe_support.ts";
 
 const service = serviceOfFile();
-
-async function connectedApp(): Promise<TestApp> {
-  const app = await service.newApp(STRIPE_CATALOG);
-  await connect(service, app);
-  return app;
-}
 
 // deno-lint-ignore no-explicit-any -- tests look at whatever came back
 const told = (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
@@ -42,7 +36,7 @@ async function standingOf(app: TestApp, userId: string) {
 }
 
 Deno.test("a subscription and a pack that were paid for are given, and a refund takes the pack back", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   await told(app, eventOf("customer.subscription.created", subscriptionOf()));
   await told(app, eventOf("checkout.session.completed", sessionOf()));
   const { user, credits } = await standingOf(app, "ada");
@@ -54,7 +48,7 @@ Deno.test("a subscription and a pack that were paid for are given, and a refund 
 });
 
 Deno.test("a message is let in by its signature alone", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const event = eventOf("customer.subscription.created", subscriptionOf());
   const strangers = [
     { secret: "whsec_another_0123456789" },
@@ -74,7 +68,7 @@ const subOf = (type: string, members: object = {}, price?: string) =>
   eventOf(`customer.subscription.${type}`, subscriptionOf(members, price));
 
 Deno.test("each type of message answers in the envelope what was done, or why nothing was", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const invoice = {
     id: "in_1",
     parent: { subscription_details: { subscription: "sub_stripe_1" } },
@@ -122,7 +116,7 @@ Deno.test("each type of message answers in the envelope what was done, or why no
 });
 
 Deno.test("signed JSON that makes no sense is answered, and leaves nothing behind", async () => {
-  const app = await connectedApp();
+  const app = await connectedApp(service);
   const lone = "\ud800", nul = "a\0b";
   const lines = (line: object) => ({
     id: "in_x",
