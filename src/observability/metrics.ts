@@ -238,6 +238,12 @@ function addRefusals(registry: Registry, service: Service): void {
 function addJournal(registry: Registry, service: Service): void {
   const { runtime } = service.counts;
   registry.registerMetric(runtime.appendSeconds);
+  addGauge(
+    registry,
+    "holdfast_append_longest_seconds",
+    "The longest append that ended in the last 15 seconds.",
+    () => runtime.appendPeak.read(),
+  );
   registry.registerMetric(runtime.appendChanges);
   addCounter(
     registry,
@@ -270,6 +276,12 @@ function addJournal(registry: Registry, service: Service): void {
     () => service.serving?.term.drain.backlogAgeSeconds ?? null,
   );
   registry.registerMetric(runtime.drainSeconds);
+  addGauge(
+    registry,
+    "holdfast_drain_longest_seconds",
+    "The longest drain that ended in the last 15 seconds.",
+    () => runtime.drainPeak.read(),
+  );
   registry.registerMetric(runtime.drainChanges);
 }
 

@@ -6,6 +6,7 @@ import type { CommandName, Commands } from "../domain/command.ts";
 import type { ReserveReason } from "../domain/metering/refused_call.ts";
 import type { Result } from "../domain/result.ts";
 import { BATCH_CHANGES, makeHistogram, MEMORY_SECONDS, STORE_SECONDS } from "./histograms.ts";
+import { RecentPeak } from "./recent_peak.ts";
 
 /** Of each command one turn in this many is timed; a power of two. */
 const TURNS_PER_SAMPLE = 16;
@@ -73,12 +74,16 @@ export class RuntimeCounts {
     "Time until a batch was durable in the journal.",
     STORE_SECONDS,
   );
+  /** Seconds of the longest append lately. */
+  readonly appendPeak = new RecentPeak();
   readonly appendChanges = makeHistogram("holdfast_append_changes", "Changes of a batch.", BATCH_CHANGES);
   readonly drainSeconds = makeHistogram(
     "holdfast_drain_seconds",
     "Time of a transaction that moves batches into the tables.",
     STORE_SECONDS,
   );
+  /** Seconds of the longest drain lately. */
+  readonly drainPeak = new RecentPeak();
   readonly drainChanges = makeHistogram(
     "holdfast_drain_changes",
     "Changes of a transaction that moves batches into the tables.",
@@ -121,14 +126,18 @@ export class RuntimeCounts {
     { changes, bytes }: { readonly changes: number; readonly bytes: number },
     startedAt: number,
   ): void {
-    this.appendSeconds.observe(secondsSince(startedAt));
+    const seconds = secondsSince(startedAt);
+    this.appendSeconds.observe(seconds);
+    this.appendPeak.record(seconds);
     this.appendChanges.observe(changes);
     this.appendedBytes += bytes;
   }
 
   /** Counts a drain that is done. */
   drained(changes: number, startedAt: number): void {
-    this.drainSeconds.observe(secondsSince(startedAt));
+    const seconds = secondsSince(startedAt);
+    this.drainSeconds.observe(seconds);
+    this.drainPeak.record(seconds);
     this.drainChanges.observe(changes);
   }
 }
