@@ -7,6 +7,8 @@ import {
   COLD_USERS,
   coldUserId,
   commitOf,
+  HOT_CALLS,
+  HOT_USERS,
   isPair,
   type LoadPlan,
   type LoadReport,
@@ -16,10 +18,12 @@ import {
   userId,
   USERS,
 } from "./load_plan.ts";
+import { Pace } from "./pace.ts";
 
 const RESERVATION = bytes('"reservationId":"');
 const QUOTE = bytes('"');
 const CONNECTION_FAULTS_MAX = 100;
+const PULSE_MS = 5;
 
 function request(
   plan: LoadPlan,
@@ -40,7 +44,7 @@ function requestsOf(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
   const { calls, paidBy, users } = plan;
   const names = users === "cold"
     ? [coldUserId(0)]
-    : Array.from(users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed), userId);
+    : Array.from(users === "hot" ? HOT_USERS : shuffled(USERS, plan.seed), userId);
   return names.map((name) => request(plan, ...requestOf(calls, paidBy, name)));
 }
 
@@ -50,11 +54,17 @@ class Run {
   readonly commit = new Histogram();
   readonly failures: Record<string, number> = {};
   firstFailure: string | null = null;
-  measuring = false;
+  /** Calls that were answered well in each second of the measured time. */
+  readonly bySecond: number[] = [];
+  readonly answered = { first: 0, commit: 0 };
+  /** The measured time, by `performance.now()`: calls that were due in it are in the histograms. */
+  from = Infinity;
+  until = Infinity;
   stopped = false;
   readonly #plan: LoadPlan;
   readonly #requests: Uint8Array<ArrayBuffer>[];
   #next = 0;
+  #onHot = 0;
   nextCold: number;
   #faults = 0;
 
@@ -84,25 +94,26 @@ class Run {
     const answer = new AnswerReader(connection);
     const commit = new CommitRequest(this.#plan);
     const cold = this.#plan.users === "cold" ? new ColdRequest(this.#requests[0]!) : null;
-    const pace = new Pace(this.#plan);
+    const pace = this.#plan.rate === null ? null : Pace.of(this.#plan.rate, this.#plan.connections);
     const success = successOf(this.#plan.calls);
     const wanted = success === null ? null : bytes(success);
-    while (!this.stopped) {
-      await pace.wait();
+    while (!this.stopped || pace !== null && pace.nextAt < this.until) {
+      const due = pace === null ? performance.now() : await pace.wait();
       const body = cold === null ? this.#turn() : cold.of(this.#coldTurn());
-      await this.#call(connection, answer, body, this.first);
+      await this.#call(connection, answer, body, "first", due);
       if (answer.status !== 200) {
         await sleep(1);
       } else if (wanted !== null && find(answer.buffer, wanted, answer.bodyStart, answer.bodyEnd) < 0) {
         this.#fail("refused", answer.bodyText());
       } else if (isPair(this.#plan.calls)) {
-        await this.#call(connection, answer, commit.settling(answer), this.commit);
+        await this.#call(connection, answer, commit.settling(answer), "commit", performance.now());
       }
     }
   }
 
   #turn(): Uint8Array<ArrayBuffer> {
     const body = this.#requests[this.#next]!;
+    if (this.#plan.users === "hot" && ++this.#onHot % HOT_CALLS !== 0) return body;
     this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1;
     return body;
   }
@@ -116,38 +127,24 @@ class Run {
     connection: Deno.TcpConn,
     answer: AnswerReader,
     body: Uint8Array<ArrayBuffer>,
-    histogram: Histogram,
+    kind: "first" | "commit",
+    due: number,
   ): Promise<void> {
-    const start = performance.now();
     let written = await connection.write(body);
     while (written < body.length) written += await connection.write(body.subarray(written));
     await answer.read();
-    if (answer.status !== 200) this.#fail(String(answer.status), answer.bodyText());
-    else if (this.measuring) histogram.record((performance.now() - start) * 1000);
+    if (answer.status !== 200) return this.#fail(String(answer.status), answer.bodyText());
+    this.answered[kind] += 1;
+    const now = performance.now();
+    if (due >= this.from && due < this.until) this[kind].record((now - due) * 1000);
+    if (now < this.from || now >= this.until) return;
+    const second = Math.floor((now - this.from) / 1000);
+    this.bySecond[second] = (this.bySecond[second] ?? 0) + 1;
   }
 
   #fail(kind: string, detail: string): void {
     this.failures[kind] = (this.failures[kind] ?? 0) + 1;
     this.firstFailure ??= `${kind}: ${detail.slice(0, 300)}`;
-  }
-}
-
-/** When a connection may send: at once, or at its part of a rate. */
-class Pace {
-  readonly #intervalMs: number;
-  #nextAt: number;
-
-  constructor({ rate, connections }: LoadPlan) {
-    this.#intervalMs = rate === null ? 0 : 1000 * connections / rate;
-    this.#nextAt = performance.now() + Math.random() * this.#intervalMs;
-  }
-
-  async wait(): Promise<void> {
-    if (this.#intervalMs === 0) return;
-    const early = this.#nextAt - performance.now();
-    // A late request does not make the next ones come in a burst.
-    this.#nextAt = Math.max(this.#nextAt, performance.now() - this.#intervalMs) + this.#intervalMs;
-    if (early > 0) await sleep(early);
   }
 }
 
@@ -194,6 +191,26 @@ class CommitRequest {
   }
 }
 
+/** How long this process itself stood still, since that looks like a late answer. */
+class Pulse {
+  #last = performance.now();
+  #longestMs = 0;
+  readonly #timer = setInterval(() => this.#beat(), PULSE_MS);
+
+  /** Ends it; answers the longest pause in milliseconds. */
+  end(): number {
+    clearInterval(this.#timer);
+    this.#beat();
+    return Math.max(0, this.#longestMs - PULSE_MS);
+  }
+
+  #beat(): void {
+    const now = performance.now();
+    this.#longestMs = Math.max(this.#longestMs, now - this.#last);
+    this.#last = now;
+  }
+}
+
 function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
@@ -204,11 +221,12 @@ async function load(plan: LoadPlan): Promise<LoadReport> {
   const connections = Promise.all(Array.from({ length: plan.connections }, () => run.drive()));
   // A connection that gives up ends the run with its error; the timer alone would hide it.
   await Promise.race([connections, sleep(plan.warmupMs)]);
-  run.measuring = true;
-  const start = performance.now();
+  run.from = performance.now();
+  const pulse = new Pulse();
   await Promise.race([connections, sleep(plan.measureMs)]);
-  run.measuring = false;
-  const seconds = (performance.now() - start) / 1000;
+  run.until = performance.now();
+  const longestPauseMs = pulse.end();
+  const seconds = (run.until - run.from) / 1000;
   run.stopped = true;
   await Promise.race([connections, sleep(5000)]);
   const all = new Histogram();
@@ -220,6 +238,9 @@ async function load(plan: LoadPlan): Promise<LoadReport> {
     nextCold: run.nextCold,
     commit: isPair(plan.calls) ? callReport(run.commit, seconds) : null,
     all: callReport(all, seconds),
+    bySecond: Array.from({ length: Math.round(seconds) }, (_, second) => run.bySecond[second] ?? 0),
+    answered: run.answered,
+    longestPauseMs,
     failures: run.failures,
     firstFailure: run.firstFailure,
   };

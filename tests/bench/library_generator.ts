@@ -140,6 +140,12 @@ if (import.meta.main) {
     nextCold: counts.nextCold,
     commit: isPair(plan.calls) ? callReport(counts.commit, seconds) : null,
     all: callReport(all, seconds),
+    bySecond: [],
+    longestPauseMs: null,
+    answered: {
+      first: warmup.first.count + counts.first.count,
+      commit: warmup.commit.count + counts.commit.count,
+    },
     failures: counts.failures,
     firstFailure: counts.firstFailure,
   };

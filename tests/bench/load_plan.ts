@@ -4,6 +4,12 @@
 /** How many users "spread" means. */
 export const USERS = 10_000;
 
+/** The users that are the hot one, one after the other. */
+export const HOT_USERS: readonly number[] = Array.from({ length: 16 }, (_, user) => user);
+
+/** Calls after which another user is the hot one: Holdfast refuses a user's millionth open hold. */
+export const HOT_CALLS = 200_000;
+
 /** What a reserve takes its quota from. */
 export type PaidBy = "plan" | "credits";
 
@@ -78,6 +84,7 @@ export interface CallReport {
   requestsPerSecond: number;
   p50Ms: number;
   p99Ms: number;
+  p999Ms: number;
   maxMs: number;
 }
 
@@ -88,6 +95,12 @@ export interface LoadReport {
   first: CallReport;
   commit: CallReport | null;
   all: CallReport;
+  /** Calls that were answered well in each second of the measured time; none where the library made the load. */
+  bySecond: number[];
+  /** Calls that were answered well from the start of the process to its end, measured or not. */
+  answered: { first: number; commit: number };
+  /** How long the generator itself stood still at most, as where the machine does; null where it does not look. */
+  longestPauseMs: number | null;
   /** The first cold user that was not called. */
   nextCold: number;
   /** Answers other than 200, by status, and reserves that were not allowed, as "refused". */

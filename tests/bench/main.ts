@@ -2,18 +2,27 @@
 // and the same PostgreSQL, and prints one table (or, with --json, one document) on stdout. Progress goes to stderr.
 // Whatever it made is undone at the end, on failure and on Ctrl-C.
 import { cpus } from "node:os";
-import { type Contestant, type Running, Skipped } from "./contestant.ts";
+import { type Bench, type Contestant, type Running, Skipped } from "./contestant.ts";
 import { echo } from "./contestants/echo.ts";
 import { plpgsql } from "./contestants/function.ts";
-import { holdfast } from "./contestants/holdfast.ts";
+import { embedded, holdfast } from "./contestants/holdfast.ts";
 import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
 import { benchMembers, membersTable } from "./members.ts";
 import { type Options, readOptions } from "./options.ts";
-import { type Cleanup, messageOf, withCleanup } from "./processes.ts";
+import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
-import { measure, type Measured, roundOf } from "./schedule.ts";
-import { makeScratch, type Scratch } from "./scratch.ts";
+import { measureLog } from "./log_bytes.ts";
+import {
+  measure,
+  type Measured,
+  type MeasuredWithCost,
+  measureWithCost,
+  roundOf,
+  type Scenario,
+} from "./schedule.ts";
+import { makeScratch, NO_SCRATCH, type Scratch, type ServerFacts } from "./scratch.ts";
+import { COMPARED, sustainedPlans, sustainedRate } from "./sustained.ts";
 
 const CONTESTANTS: Contestant[] = [echo, transaction, plpgsql, redis, holdfast];
 
@@ -21,36 +30,34 @@ function progress(text: string): void {
   console.error(`bench: ${text}`);
 }
 
-function machineFacts(scratch: Scratch): Machine {
+function machineFacts(facts: ServerFacts | null): Machine {
   return {
     cores: navigator.hardwareConcurrency,
     cpu: cpus()[0]?.model ?? Deno.build.arch,
     memoryGiB: Math.round(Deno.systemMemoryInfo().total / 2 ** 30),
     os: `${Deno.build.os} ${Deno.osRelease()}`,
     deno: Deno.version.deno,
-    postgres: scratch.facts.version,
-    synchronousCommit: scratch.facts.synchronousCommit,
-    fsync: scratch.facts.fsync,
+    postgres: facts?.version ?? "n/a",
+    synchronousCommit: facts?.synchronousCommit ?? "n/a",
+    fsync: facts?.fsync ?? "n/a",
   };
 }
 
 /** Starts what can be started and notes why the rest can't. */
 async function startAll(
-  wanted: Contestant[],
-  options: Options,
-  databaseUrl: string,
-  cleanup: Cleanup,
+  wanted: readonly Contestant[],
+  bench: Bench,
   absent: Report["absent"],
 ): Promise<Map<string, Running>> {
-  const needsCold = options.calls?.includes(COLD) ?? true;
   const running = new Map<string, Running>();
   for (const contestant of wanted) {
     progress(`starting ${contestant.name}`);
     try {
-      running.set(contestant.name, await contestant.start({ databaseUrl, needsCold, cleanup, progress }));
+      running.set(contestant.name, await contestant.start(bench));
     } catch (error) {
-      if (cleanup.begun) throw error;
+      if (bench.cleanup.begun) throw error;
       const outcome = error instanceof Skipped ? "skipped" : "failed";
+      if (absent.some((other) => other.contestant === contestant.name)) continue;
       absent.push({ contestant: contestant.name, outcome, reason: messageOf(error) });
       progress(`${outcome}: ${contestant.name}: ${messageOf(error)}`);
     }
@@ -58,63 +65,146 @@ async function startAll(
   return running;
 }
 
-/** Runs all rounds; a contestant that fails under load is left out of what follows. */
-async function runAll(
-  options: Options,
-  contestants: Contestant[],
-  running: Map<string, Running>,
-  scratch: Scratch,
-  cleanup: Cleanup,
-  absent: Report["absent"],
-): Promise<Measured[]> {
-  const runs: Measured[] = [];
-  const scenarios = Array.from({ length: options.rounds }, () => roundOf(contestants)).flat()
+/** What all parts share. */
+interface Shared {
+  readonly options: Options;
+  readonly cleanup: Cleanup;
+  readonly absent: Report["absent"];
+  /** What the server says of itself, once a part has asked. */
+  facts: ServerFacts | null;
+}
+
+/** What the runs of a part share. */
+interface Stage {
+  readonly options: Options;
+  readonly started: readonly Contestant[];
+  readonly running: Map<string, Running>;
+  readonly scratch: Scratch;
+  readonly cleanup: Cleanup;
+  readonly absent: Report["absent"];
+}
+
+/** Runs all rounds of the table; a contestant that fails under load is left out of what follows. */
+async function runTable(stage: Stage): Promise<MeasuredWithCost[]> {
+  const { options, started, scratch, cleanup } = stage;
+  const wanted = { ...options, databaseUrl: scratch.url };
+  const runs: MeasuredWithCost[] = [];
+  const scenarios = Array.from({ length: options.rounds }, () => roundOf([...started])).flat()
     .filter((scenario) => options.calls?.includes(callsOf(scenario)) ?? true);
   for (const [index, scenario] of scenarios.entries()) {
-    const server = running.get(scenario.contestant);
-    if (server === undefined) continue;
     const name = `${scenario.contestant} ${callsOf(scenario)}, ${scenario.users}`;
-    await scratch.checkpoint();
-    try {
-      const run = await measure(scenario, server, runs, { ...options, databaseUrl: scratch.url }, cleanup);
+    await runOne(stage, scenario, name, async (server) => {
+      const run = await measureWithCost(scenario, server, runs, wanted, cleanup);
       runs.push(run);
-      progress(
-        `${index + 1}/${scenarios.length} ${name}: ${Math.round(run.load.all.requestsPerSecond)} requests/s`,
-      );
-      if (run.load.firstFailure !== null) progress(`  first failure: ${run.load.firstFailure}`);
-    } catch (error) {
-      if (cleanup.begun) throw error;
-      running.delete(scenario.contestant);
-      absent.push({
-        contestant: scenario.contestant,
-        outcome: "failed",
-        reason: `${name}: ${messageOf(error)}`,
-      });
-      progress(`failed: ${name}: ${messageOf(error)}`);
-    }
+      return `${index + 1}/${scenarios.length} ${name}: ${rateText(run)}`;
+    });
   }
   return runs;
 }
 
+/** Runs the sustained loads. */
+async function runSustained(stage: Stage): Promise<Measured[]> {
+  const { options: { connections, sustained }, started, cleanup } = stage;
+  if (sustained === null) return [];
+  const runs: Measured[] = [];
+  for (const plan of sustainedPlans(started.map(({ name }) => name), sustained)) {
+    const { scenario, seconds } = plan;
+    const name = `sustained: ${scenario.contestant} ${callsOf(scenario)}, ${scenario.users}`;
+    await runOne(stage, scenario, name, async (server) => {
+      const rate = sustainedRate(plan, runs, sustained);
+      const run = await measure(
+        scenario,
+        server,
+        [],
+        { connections, seconds, rate, generator: "own" },
+        cleanup,
+      );
+      runs.push(run);
+      return `${name}: ${rateText(run)}`;
+    });
+  }
+  return runs;
+}
+
+/** Makes one run, unless its contestant has failed before; says what came of it. */
+async function runOne(
+  { running, scratch, cleanup, absent }: Stage,
+  { contestant }: Scenario,
+  name: string,
+  run: (server: Running) => Promise<string>,
+): Promise<void> {
+  const server = running.get(contestant);
+  if (server === undefined) return;
+  await scratch.checkpoint();
+  try {
+    progress(await run(server));
+  } catch (error) {
+    if (cleanup.begun) throw error;
+    running.delete(contestant);
+    const reason = `${name}: ${messageOf(error)}`;
+    absent.push({ contestant, outcome: "failed", reason });
+    progress(`failed: ${reason}`);
+  }
+}
+
+function rateText({ load }: Measured): string {
+  const failure = load.firstFailure === null ? "" : `; first failure: ${load.firstFailure}`;
+  return `${Math.round(load.all.requestsPerSecond)} requests/s${failure}`;
+}
+
+/**
+ * One part of the benchmark: contestants that start anew on a database of their own, so that what one part leaves behind
+ * (open holds, a million users) is not felt in the next.
+ */
+async function part<Made>(
+  shared: Shared,
+  wanted: readonly Contestant[],
+  needsCold: boolean,
+  work: (stage: Stage) => Promise<Made>,
+): Promise<Made> {
+  const { options, absent } = shared;
+  const cleanup = new Cleanup();
+  shared.cleanup.add("end a part", () => cleanup.run());
+  const scratch = options.isEmbedded ? NO_SCRATCH : await makeScratch(options.databaseUrl, cleanup);
+  shared.facts ??= scratch.facts;
+  try {
+    const bench = { databaseUrl: scratch.url, needsCold, cleanup, progress };
+    const running = await startAll(wanted, bench, absent);
+    const started = wanted.filter(({ name }) => running.has(name));
+    return await work({ options, started, running, scratch, cleanup, absent });
+  } finally {
+    await cleanup.run();
+  }
+}
+
 async function bench(options: Options, cleanup: Cleanup): Promise<Report> {
-  const scratch = await makeScratch(options.databaseUrl, cleanup);
-  const wanted = CONTESTANTS.filter(({ name }) => options.only?.includes(name) ?? true);
-  const absent: Report["absent"] = [];
-  const running = await startAll(wanted, options, scratch.url, cleanup, absent);
-  const started = wanted.filter(({ name }) => running.has(name));
-  const runs = await runAll(options, started, running, scratch, cleanup, absent);
-  const { seconds, rounds, connections } = options;
+  const { seconds, rounds, connections, logUsers: users } = options;
+  const shared: Shared = { options, cleanup, absent: [], facts: null };
+  const contestants = options.isEmbedded ? [echo, embedded] : CONTESTANTS;
+  const wanted = contestants.filter(({ name }) => options.only?.includes(name) ?? true);
+  const needsCold = options.calls?.includes(COLD) ?? true;
+  const runs = options.table ? await part(shared, wanted, needsCold, runTable) : [];
+  const compared = wanted.filter(({ name }) => COMPARED.includes(name));
+  const sustained = options.sustained === null ? [] : await part(shared, compared, false, runSustained);
+  const services = users.length === 0 ? [] : wanted.filter(({ isService }) => isService);
+  const logBytes = services.length === 0 ? [] : await part(shared, services, false, async (stage) => {
+    const running = stage.running.get("holdfast");
+    return running === undefined
+      ? []
+      : await measureLog({ ...stage, running, connections, seconds, users, progress });
+  });
   return {
-    machine: machineFacts(scratch),
+    machine: machineFacts(shared.facts),
     options: { seconds, rounds, connections },
-    ...summarize(runs),
-    absent,
+    ...summarize(runs, sustained),
+    logBytes,
+    absent: shared.absent,
   };
 }
 
 /** Runs the benchmark and returns the exit code: 1 when a contestant failed, 0 also when a target is missed. */
 async function main(args: string[]): Promise<number> {
-  const options = readOptions(args, CONTESTANTS.map(({ name }) => name));
+  const options = readOptions(args, [...CONTESTANTS, embedded].map(({ name }) => name));
   if (options === null) return 0;
   if (options.members === 2) {
     const runs = await withCleanup((cleanup) => benchMembers(options, cleanup, progress));

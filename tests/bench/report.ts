@@ -1,9 +1,14 @@
 // From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
 // document. Nothing here measures.
 import { type CallCost, callsIn } from "./call_cost.ts";
-import { type DrainReport } from "./drain_watch.ts";
 import { type CallReport, isPair, type Spread } from "./load_plan.ts";
-import type { Measured, Scenario } from "./schedule.ts";
+import type { LogRow } from "./log_bytes.ts";
+import { logTable } from "./log_table.ts";
+import type { Measured, MeasuredWithCost, Scenario } from "./schedule.ts";
+import { type DrainReport } from "./service_watch.ts";
+import { type SustainedRow, sustainedRows, sustainedTable, sustainedTargets } from "./sustained.ts";
+import { type Bound, type Target, targetLine } from "./targets.ts";
+import { aligned, number } from "./text_table.ts";
 
 /** Facts about where the numbers come from. */
 export interface Machine {
@@ -26,6 +31,7 @@ export interface Row {
   requestsPerSecond: number;
   p50Ms: number;
   p99Ms: number;
+  p999Ms: number;
   ratioToEcho: number | null;
   ratioToTransaction: number | null;
   failures: Record<string, number>;
@@ -48,16 +54,28 @@ export interface Report {
   options: { seconds: number; rounds: number; connections: number };
   rows: Row[];
   drain: DrainRow[];
+  sustained: SustainedRow[];
+  logBytes: LogRow[];
   /** The largest difference between two echo runs, as a share of the fastest: how quiet the machine was. */
   echoDrift: number | null;
-  targets: ({ what: string; users: Spread; value: number; met: boolean } & Bound)[];
+  targets: Target[];
   absent: { contestant: string; outcome: "skipped" | "failed"; reason: string }[];
 }
 
-/** Builds rows, drain and targets from all runs. */
-export function summarize(runs: Measured[]): Pick<Report, "rows" | "drain" | "echoDrift" | "targets"> {
+/** Builds rows, drain and targets from all runs, those of the table and the sustained ones. */
+export function summarize(
+  runs: MeasuredWithCost[],
+  sustainedRuns: Measured[],
+): Pick<Report, "rows" | "drain" | "sustained" | "echoDrift" | "targets"> {
   const rows = ratios(rowsOf(runs));
-  return { rows, drain: drainRows(runs), echoDrift: echoDrift(runs), targets: targets(rows) };
+  const sustained = sustainedRows(sustainedRuns);
+  return {
+    rows,
+    sustained,
+    drain: drainRows([...runs, ...sustainedRuns]),
+    echoDrift: echoDrift(runs),
+    targets: [...targets(rows), ...sustainedTargets(sustained)],
+  };
 }
 
 const BY_CREDITS = "reserve by credits";
@@ -84,10 +102,10 @@ const PAIRS: Readonly<Record<string, string>> = {
   "pair with usage": WITH_USAGE,
 };
 
-function rowsOf(runs: Measured[]): Row[] {
+function rowsOf(runs: MeasuredWithCost[]): Row[] {
   const rows: Row[] = [];
   for (const same of grouped(runs)) {
-    const [run] = same as [Measured];
+    const [run] = same as [MeasuredWithCost];
     const { contestant, users } = run;
     const row = (calls: string, pick: (run: Measured) => CallReport | null) =>
       rows.push(rowOf({ contestant, calls, users }, same, pick));
@@ -105,13 +123,13 @@ function callsEach(report: CallReport, calls: number): CallReport {
   return { ...report, requests: requests * calls, requestsPerSecond: requestsPerSecond * calls };
 }
 
-function grouped(runs: Measured[]): Measured[][] {
+function grouped(runs: MeasuredWithCost[]): MeasuredWithCost[][] {
   return [...Map.groupBy(runs, (run) => `${run.contestant} ${callsOf(run)} ${run.users}`).values()];
 }
 
 function rowOf(
   which: Pick<Row, "contestant" | "calls" | "users">,
-  same: Measured[],
+  same: MeasuredWithCost[],
   pick: (run: Measured) => CallReport | null,
 ): Row {
   const reports = same.map(pick).filter((report) => report !== null);
@@ -124,6 +142,7 @@ function rowOf(
     requestsPerSecond: median(reports.map((report) => report.requestsPerSecond)),
     p50Ms: median(reports.map((report) => report.p50Ms)),
     p99Ms: median(reports.map((report) => report.p99Ms)),
+    p999Ms: median(reports.map((report) => report.p999Ms)),
     ratioToEcho: null,
     ratioToTransaction: null,
     failures,
@@ -163,8 +182,11 @@ function ratios(rows: Row[]): Row[] {
   });
 }
 
+/** The contestants that have a drain. */
+const SERVICES = ["holdfast", "embedded"];
+
 function drainRows(runs: Measured[]): DrainRow[] {
-  return runs.filter((run) => run.contestant === "holdfast").map((run) => ({
+  return runs.filter((run) => SERVICES.includes(run.contestant)).map((run) => ({
     calls: callsOf(run),
     users: run.users,
     drain: run.drain,
@@ -226,17 +248,9 @@ function targets(rows: Row[]): Report["targets"] {
         { atLeast: 5 },
       );
     }
-    if (calls === HALF) {
-      const echo = rows.find((other) => other.contestant === "echo" && other.calls === HALF);
-      add("p99 to that of echo, each at half its load", users, row.p99Ms / (echo?.p99Ms ?? NaN), {
-        atMost: 3,
-      });
-    }
   }
   return found;
 }
-
-type Bound = { readonly atLeast: number } | { readonly atMost: number };
 
 /** The least share of the echo that each of Holdfast's calls is to reach. */
 const TO_ECHO: Readonly<Record<string, number>> = {
@@ -256,19 +270,14 @@ export function table(report: Report): string {
     `PostgreSQL ${machine.postgres}, synchronous_commit=${machine.synchronousCommit}, fsync=${machine.fsync}; ` +
     `${options.connections} connections, ${options.rounds} x ${options.seconds} s`,
     "",
-    ...aligned([
-      ["contestant", "calls", "users", "requests/s", "p50 ms", "p99 ms", "x echo", "x transaction", "failed"],
-      ...report.rows.map(cells),
-    ]),
-    "",
-    "microseconds of processor time a call; of a batch an event",
-    ...aligned([
-      ["contestant", "calls", "users", "answering thread", "other threads", "PostgreSQL"],
-      // The two calls of a pair stand together in the row above them.
-      ...report.rows.filter(({ calls }) => !calls.startsWith(" ")).map(costCells),
-    ]),
-    "",
   ];
+  const add = (part: string[]) => part.length > 0 && lines.push(...part, "");
+  if (report.rows.length > 0) {
+    add(aligned([HEAD, ...report.rows.map(cells)]));
+    add(costTable(report.rows));
+  }
+  add(sustainedTable(report.sustained));
+  add(logTable(report.logBytes));
   for (const { contestant, outcome, reason } of report.absent) {
     lines.push(`${outcome}: ${contestant}: ${reason}`);
   }
@@ -278,13 +287,22 @@ export function table(report: Report): string {
       `echo runs differ by ${(report.echoDrift * 100).toFixed(1)} %${report.echoDrift > 0.15 ? NOISY : ""}`,
     );
   }
-  for (const target of report.targets) {
-    const { what, users, value, met } = target;
-    const bound = "atLeast" in target ? `at least ${target.atLeast}` : `at most ${target.atMost}`;
-    lines.push(`target ${met ? "met" : "MISSED"}: ${what}, ${users}: ${value.toFixed(2)} (${bound})`);
-  }
+  lines.push(...report.targets.map(targetLine));
   return lines.join("\n");
 }
+
+const HEAD = [
+  "contestant",
+  "calls",
+  "users",
+  "requests/s",
+  "p50 ms",
+  "p99 ms",
+  "p99.9 ms",
+  "x echo",
+  "x transaction",
+  "failed",
+];
 
 const NOISY = ": something else is using this machine; the ratios are not to be trusted";
 
@@ -294,14 +312,26 @@ function cells(row: Row): string[] {
     row.contestant,
     row.calls,
     row.users,
-    Math.round(row.requestsPerSecond).toLocaleString("en-US"),
+    number(row.requestsPerSecond),
     row.p50Ms.toFixed(2),
     row.p99Ms.toFixed(2),
+    row.p999Ms.toFixed(2),
     row.ratioToEcho?.toFixed(3) ?? "-",
     row.ratioToTransaction?.toFixed(2) ?? "-",
     failed === "" ? "0" : failed,
   ];
 }
+
+/** What the calls cost; the two calls of a pair stand together in the row above them. */
+function costTable(rows: Row[]): string[] {
+  const whole = rows.filter(({ calls }) => !calls.startsWith(" "));
+  return [
+    "microseconds of processor time a call; of a batch an event",
+    ...aligned([COST_HEAD, ...whole.map(costCells)]),
+  ];
+}
+
+const COST_HEAD = ["contestant", "calls", "users", "answering thread", "other threads", "PostgreSQL"];
 
 function costCells({ contestant, calls, users, cost }: Row): string[] {
   const parts = [cost.answering, cost.others, cost.postgres];
@@ -318,15 +348,4 @@ function drainLine({ calls, users, drain }: DrainRow): string {
     mebibytes(drain.maxBytes)
   }; ` +
     `at the end ${drain.endChanges}, ${mebibytes(drain.endBytes)}; ${emptied}`;
-}
-
-const TEXT_COLUMNS = 3;
-
-function aligned(rows: string[][]): string[] {
-  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  return rows.map((row) =>
-    row.map((cell, column) =>
-      column < TEXT_COLUMNS ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)
-    ).join("  ").trimEnd()
-  );
 }

@@ -2,7 +2,7 @@
 // round, because every ratio stands on it: the two together show how much the machine drifted meanwhile.
 import { type CallCost, callsIn, watchCost } from "./call_cost.ts";
 import { type Contestant, type Running } from "./contestant.ts";
-import { type DrainReport, DrainWatch } from "./drain_watch.ts";
+import { type DrainReport, ServiceWatch, type StoreReport } from "./service_watch.ts";
 import type { Calls, LoadPlan, LoadReport, PaidBy, Spread } from "./load_plan.ts";
 import { Child, type Cleanup } from "./processes.ts";
 
@@ -23,6 +23,11 @@ export interface Scenario {
 export interface Measured extends Scenario {
   load: LoadReport;
   drain: DrainReport | null;
+  store: StoreReport | null;
+}
+
+/** One finished run, and what its calls cost. */
+export interface MeasuredWithCost extends Measured {
   cost: CallCost;
 }
 
@@ -65,38 +70,60 @@ export function rateOf(scenario: Scenario, before: readonly Measured[]): number 
   return whole === undefined ? null : whole.load.first.requestsPerSecond / 2;
 }
 
+/** How a contestant is loaded. */
+interface Wanted {
+  readonly connections: number;
+  readonly seconds: number;
+  readonly generator: Generator;
+  /** Requests a second, null for as fast as it goes; where it is left out, what the scenario says. */
+  readonly rate?: number | null;
+  readonly warmupMs?: number;
+}
+
 /** Warms a contestant up and measures it. */
 export async function measure(
   scenario: Scenario,
-  running: Running,
+  running: Omit<Running, "pid">,
   before: readonly Measured[],
-  wanted: { connections: number; seconds: number; generator: Generator; databaseUrl: string },
+  wanted: Wanted,
   cleanup: Cleanup,
 ): Promise<Measured> {
   const plan: LoadPlan = {
     port: running.port,
     connections: wanted.connections,
-    warmupMs: WARMUP_MS,
+    warmupMs: wanted.warmupMs ?? WARMUP_MS,
     measureMs: wanted.seconds * 1000,
     users: scenario.users,
     paidBy: scenario.paidBy,
     calls: scenario.calls,
-    rate: rateOf(scenario, before),
+    rate: wanted.rate === undefined ? rateOf(scenario, before) : wanted.rate,
     firstCold: before.at(-1)?.load.nextCold ?? 0,
     authorization: running.authorization,
     seed: SEED,
   };
-  const costOf = await watchCost(running.pid, wanted.databaseUrl);
-  const watch = running.metricsUrl === undefined ? null : new DrainWatch(running.metricsUrl);
+  const watch = running.metricsUrl === undefined ? null : new ServiceWatch(running.metricsUrl, plan.warmupMs);
   try {
     const load = await generate(plan, wanted.generator, cleanup);
-    const drain = watch === null ? null : await watch.finish();
-    const calls = load.all.requestsPerSecond * callsIn(scenario.calls);
-    return { ...scenario, load, drain, cost: await costOf(calls, plan.warmupMs + plan.measureMs) };
+    return { ...scenario, load, ...(watch === null ? { drain: null, store: null } : await watch.finish()) };
   } catch (error) {
     watch?.abandon();
     throw error;
   }
+}
+
+/** The same, and what a call costs its process and the sessions of the database at `databaseUrl`. */
+export async function measureWithCost(
+  scenario: Scenario,
+  running: Running,
+  before: readonly Measured[],
+  wanted: Wanted & { readonly databaseUrl: string },
+  cleanup: Cleanup,
+): Promise<MeasuredWithCost> {
+  const costOf = await watchCost(running.pid, wanted.databaseUrl);
+  const run = await measure(scenario, running, before, wanted, cleanup);
+  const calls = run.load.all.requestsPerSecond * callsIn(scenario.calls);
+  const loadMs = (wanted.warmupMs ?? WARMUP_MS) + wanted.seconds * 1000;
+  return { ...run, cost: await costOf(calls, loadMs) };
 }
 
 /** Who makes the load: our own program, or the library's. */

@@ -18,6 +18,13 @@ export interface Scratch {
   checkpoint(): Promise<void>;
 }
 
+/** What stands for a database where no contestant needs a server. */
+export const NO_SCRATCH: Scratch = {
+  url: "",
+  facts: { version: "embedded", synchronousCommit: "n/a", fsync: "n/a" },
+  checkpoint: () => Promise.resolve(),
+};
+
 /** Makes `holdfast_bench_<pid>` on the server that `url` points to. */
 export async function makeScratch(url: string, cleanup: Cleanup): Promise<Scratch> {
   const { hostname } = new URL(url);

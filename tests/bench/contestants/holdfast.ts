@@ -1,6 +1,6 @@
 // Holdfast itself: the real service as a child on the scratch database, set up as a customer would do it, through the
 // admin API (workspace, app, catalog) and with one subscription and one grant of credits a user.
-import { type Bench, type Contestant, Skipped } from "../contestant.ts";
+import { type Bench, type Contestant, type Running, Skipped } from "../contestant.ts";
 import postgres from "postgres";
 import { startArguments } from "../../crash/program.ts";
 import { COLD_USERS, EVENTS, userId, USERS } from "../load_plan.ts";
@@ -52,23 +52,37 @@ export const holdfast: Contestant = {
   name: "holdfast",
   isService: true,
   start: async (bench) => {
-    const adminToken = crypto.randomUUID().replaceAll("-", "");
-    const { base, child } = await startService(bench, adminToken);
-    const { key } = await setUp(base, adminToken);
-    bench.progress(`holdfast: subscribing ${USERS} users`);
-    await subscribeAll(base, key);
+    const running = await startWithUsers(bench);
     if (bench.needsCold) {
       bench.progress(`holdfast: adding ${COLD_USERS} cold users to the tables`);
       await addColdUsers(bench.databaseUrl);
     }
-    return {
-      port: Number(new URL(base).port),
-      authorization: `Bearer ${key}`,
-      pid: child.pid,
-      metricsUrl: `${base}/metrics`,
-    };
+    return running;
   },
 };
+
+/** The service on the embedded store, in a folder of its own. */
+export const embedded: Contestant = {
+  name: "embedded",
+  start: (bench) => startWithUsers({ ...bench, databaseUrl: EMBEDDED }),
+};
+
+/** What the service reads as no server: it then embeds one. */
+const EMBEDDED = "";
+
+async function startWithUsers(bench: Bench): Promise<Running> {
+  const adminToken = crypto.randomUUID().replaceAll("-", "");
+  const { base, child } = await startService(bench, adminToken);
+  const { key } = await setUp(base, adminToken);
+  bench.progress(`holdfast: subscribing ${USERS} users`);
+  await subscribeAll(base, key);
+  return {
+    port: Number(new URL(base).port),
+    authorization: `Bearer ${key}`,
+    pid: child.pid,
+    metricsUrl: `${base}/metrics`,
+  };
+}
 
 /** A started service. */
 export interface StartedService {
