@@ -48,7 +48,7 @@ export async function startBaseline(
   env: Record<string, string> = {},
 ): Promise<Running> {
   const path = new URL(file).pathname;
-  const args = ["run", "--quiet", "--no-prompt", ...permissions, path];
+  const args = ["run", "--lock=tests/deno.lock", "--quiet", "--no-prompt", ...permissions, path];
   const child = Child.start(bench.cleanup, path.slice(path.lastIndexOf("/") + 1), "deno", args, env);
   const { port } = JSON.parse(await child.firstLine(60_000));
   return { port, pid: child.pid, authorization: "Bearer hf_live_secret_0123456789abcdefghijklmnop" };
