@@ -12,6 +12,7 @@ import type { Purchase } from "../domain/stripe/facts.ts";
 import type { StripeMessage } from "../domain/stripe/message.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
+import type { Session } from "../storage/database.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import {
   findRefunded,
@@ -75,7 +76,7 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     const known = await readKnown(session, realm.realm, message);
     const outcome = answerMessage(message, known, realm.catalog);
     await keepLearned(session, realm.realm, outcome.learned, realm.now());
-    return { outcome, refunded: await findRefunded(session, realm.realm, outcome.learned) };
+    return { outcome, refunded: await refundedBy(session, realm.realm, outcome) };
   });
   const { settled } = outcome;
   const done: Done[] = [];
@@ -85,19 +86,30 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     if (typeof result === "string") refusal ??= result;
     else if (result !== null) done.push(result);
   }
-  if (settled !== null) {
-    refunded.push(
-      ...await world.inCell(realm.cell, async (session) => {
-        await keepSettled(session, realm.realm, settled);
-        return await findRefunded(session, realm.realm, { ...settled, payments: [], refunds: [] });
-      }),
-    );
-  }
   for (const purchase of refunded) done.push(...await revoke(world, realm, purchase));
+  // Last of all: a message that is cut off before finds everything that waited once more.
+  if (settled !== null) {
+    await world.inCell(realm.cell, (session) => keepSettled(session, realm.realm, settled));
+  }
   // Stripe puts the first lines of a long invoice into its message, and we have no key to ask for the others.
   const warnings = message.kind === "sale" && message.isCut ? ["lines_left_out"] : [];
   if (done.length > 0) return { handled: true, done, warnings };
   return { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
+}
+
+/** The purchases that have to go: those that a message tells of, and those that it finds a user for. */
+async function refundedBy(
+  session: Session,
+  realm: number,
+  { learned, settled }: StripeOutcome,
+): Promise<readonly Purchase[]> {
+  const users = new Map(settled?.purchases.map(({ externalRef, userId }) => [externalRef, userId]));
+  const purchases = [...learned.purchases, ...settled?.purchases ?? []];
+  const found = await findRefunded(session, realm, { ...learned, purchases });
+  return found.map((purchase) => ({
+    ...purchase,
+    userId: purchase.userId ?? users.get(purchase.externalRef) ?? null,
+  })).filter(({ userId }) => userId !== null);
 }
 
 /** The acts in order. A subscription that only goes by another id of its user is not ended first. */

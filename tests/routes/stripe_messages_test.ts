@@ -242,6 +242,27 @@ Deno.test("a message that was cut off after its facts were kept does the rest wh
   assert.deepEqual(await refs("ada"), ["cs_1", "cs_1"]);
 });
 
+Deno.test("a message that was cut off between a grant that waited and its revoke does the rest", async () => {
+  const app = await connectedApp(service);
+  const line = { id: "il_1", amount: 5, price: "price_images" };
+  await told(app, eventOf("invoice.paid", { id: "in_1", subscription: "sub_1", lines: { data: [line] } }));
+  await told(app, eventOf("charge.refunded", { id: "ch_1", invoice: "in_1", refunded: true }));
+  const created = eventOf("customer.subscription.created", subscriptionOf({ id: "sub_1" }));
+  const { directory } = service.serving().term;
+  const { runById } = directory;
+  Object.assign(directory, {
+    runById: (...[userId, call]: Parameters<typeof runById>) =>
+      call.name === "refund"
+        ? Promise.reject(new Error("the process dies here"))
+        : runById.call(directory, userId, call),
+  });
+  assert.equal((await send(service, app, created)).status, 500);
+  Object.assign(directory, { runById });
+  assert.deepEqual((await standingOf(app, "ada")).balances.map(({ revoked }) => revoked), [false, false]);
+  await told(app, created);
+  assert.deepEqual((await standingOf(app, "ada")).balances.map(({ revoked }) => revoked), [true, true]);
+});
+
 Deno.test("an erasure leaves nothing of what a person bought, others keep theirs, and a refund afterwards does nothing", async () => {
   const app = await connectedApp(service, "test");
   const test = { mode: "test" };

@@ -206,6 +206,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     STRIPE,
     "actors/",
     "src/process/",
+    "src/storage/",
     "src/storage/members/",
     "src/storage/stores/",
   ],

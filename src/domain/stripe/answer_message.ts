@@ -82,9 +82,10 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
     });
   }
   const { subscriptionId } = message;
+  const buyer = firstUserOf(before) ?? userId;
   const purchases = [...known.purchases.values()]
     .filter((purchase) => purchase.userId === null && purchase.subscriptionId === subscriptionId)
-    .map((purchase) => ({ ...purchase, userId }));
+    .map((purchase) => ({ ...purchase, userId: buyer }));
   const grants = purchases.flatMap((purchase) => grantOf(purchase, catalog));
   const mirrored = isLate ? null : mirrorOf(message, catalog);
   const hasLeft = leftUserIds.length > 0;
@@ -119,6 +120,14 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
     : [...before.leftUserIds, ...before.userId === null ? [] : [before.userId]];
   const leftUserIds = [...new Set(owners)].filter((id) => id !== userId);
   return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds: [...earlier, eventId] };
+}
+
+/**
+ * Whose a subscription's purchases are that still wait though its user is known: the message that named this user first was
+ * cut off, and may have granted them already. Null where nobody was named.
+ */
+function firstUserOf(subscription: KnownSubscription | undefined): string | null {
+  return subscription?.leftUserIds[0] ?? subscription?.userId ?? null;
 }
 
 /** What becomes of the user's row; null for nothing. */
@@ -179,9 +188,11 @@ function answerSale(message: SaleMessage, known: Known, catalog: Catalog): Strip
 function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog): Purchase | string {
   const { externalRef, subscriptionId } = line;
   const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
-  const userId = line.userId ?? ofSubscription?.userId ?? null;
   const before = known.purchases.get(externalRef);
-  if (before !== undefined) return { ...before, userId: before.userId ?? userId };
+  if (before !== undefined) {
+    return { ...before, userId: before.userId ?? firstUserOf(ofSubscription) ?? line.userId };
+  }
+  const userId = line.userId ?? ofSubscription?.userId ?? null;
   const pack = packOf(line, catalog);
   if (pack === null) {
     return "pack" in line.sold

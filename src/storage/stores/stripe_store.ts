@@ -124,7 +124,7 @@ export async function keepSettled(session: Session, realm: number, settled: Sett
   }
 }
 
-/** The purchases with a user that have to go: those of the sources, or of what was just refunded, whose money went back. */
+/** The purchases whose money went back: those of the sources, or of what was just refunded, also those that wait for a user. */
 export function findRefunded(
   reader: Reader,
   realm: number,
@@ -138,7 +138,7 @@ export function findRefunded(
        union select source from stripe_payments where realm = $1::int and payment = any($3::text::text[])
      )
      select ${PURCHASE} from stripe_purchases p join touched using (source)
-     where p.realm = $1::int and p.user_id is not null and (
+     where p.realm = $1::int and (
        exists (select 1 from stripe_refunds r where r.realm = $1::int and r.payment = p.source)
        or exists (
          select 1 from stripe_payments s join stripe_refunds r using (realm, payment)

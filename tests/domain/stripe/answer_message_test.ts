@@ -180,6 +180,22 @@ Deno.test("a message that was cut off does the rest when it comes again, also wh
   assert.deepEqual(facts.take(moves), [OVERTAKEN]);
 });
 
+Deno.test("what waited goes to the user of the message that was cut off, who may have it already", () => {
+  const moves = subscription("updated", of("bob"), 1);
+  const waiting = invoice([line()], { subscription: "sub_1" });
+  const cut = (...messages: StripeMessage[]) => {
+    const facts = new Facts();
+    facts.take(waiting);
+    for (const message of messages) facts.take(message, true);
+    return facts;
+  };
+  const created = subscription("created", of("ada"));
+  const over = "ada over: Stripe: the subscription names another user";
+  assert.deepEqual(cut(created).take(moves), [over, "bob on low", "ada gets 3 bundle"]);
+  assert.deepEqual(cut(created, moves).take(moves), [over, "bob on low", "ada gets 3 bundle"]);
+  assert.deepEqual(cut(created, moves).take(waiting), ["ada gets 3 bundle"]);
+});
+
 Deno.test("what was bought stays, and is given by the pack as the catalog has it", () => {
   const sale = session({ holdfast_pack: "wallet", holdfast_quantity: "500" });
   const facts = new Facts();
