@@ -1,5 +1,6 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
-// searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name. `--members N` is for worlds of that many.
+// searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
+// `--members N` is for worlds of that many, `--no-stripe` for those in which nobody pays by Stripe.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -18,15 +19,18 @@ function option<Otherwise>(name: string, otherwise: Otherwise): number | Otherwi
 /** Undefined: each seed says. */
 const members = option("members", undefined);
 
+/** Whether some pay by Stripe. */
+const stripe = !Deno.args.includes("--no-stripe");
+
 /** Runs one seed and tells what happened. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, members });
+  const outcome = await simulate({ seed, steps, members, stripe });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
   console.log(`${violation.checker}: ${violation.message}`);
   for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
-  const more = members === undefined ? "" : ` --members ${members}`;
+  const more = `${members === undefined ? "" : ` --members ${members}`}${stripe ? "" : " --no-stripe"}`;
   console.log(`Again: deno task sim --seed ${seed} --steps ${steps}${more}`);
   return false;
 }
@@ -40,8 +44,9 @@ class Summary {
   readonly #faults = new Map<string, number>();
   readonly #answers = new Map<string, number>();
   readonly #moves = new Map<string, number>();
+  readonly #stripe = new Map<string, number>();
 
-  add({ calls, faults, moves, virtualMs, calendarMs }: Outcome): void {
+  add({ calls, faults, moves, stripe, virtualMs, calendarMs }: Outcome): void {
     this.seeds += 1;
     this.steps += calls.length;
     this.#virtualMs += virtualMs;
@@ -50,6 +55,7 @@ class Summary {
     for (const [kind, times] of moves.flatMap((each) => Object.entries(each))) {
       this.#moves.set(kind, (this.#moves.get(kind) ?? 0) + times);
     }
+    for (const [what, times] of stripe) this.#stripe.set(what, (this.#stripe.get(what) ?? 0) + times);
     for (const { request: { op }, answer } of calls) {
       const what = `${op} ${answer === null ? "unknown" : answer.model.code ?? "ok"}`;
       this.#answers.set(what, (this.#answers.get(what) ?? 0) + 1);
@@ -64,7 +70,7 @@ class Summary {
 
   print(): void {
     console.log(this.line);
-    const all = { Faults: this.#faults, Members: this.#moves, Calls: this.#answers };
+    const all = { Faults: this.#faults, Members: this.#moves, Stripe: this.#stripe, Calls: this.#answers };
     for (const [title, counts] of Object.entries(all)) {
       const sorted = [...counts].sort(([a], [b]) => a < b ? -1 : 1);
       console.log(`${title}: ${sorted.map(([kind, times]) => `${kind} ${times}`).join(", ")}`);
@@ -77,7 +83,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps, members });
+    const outcome = await simulate({ seed, steps, members, stripe });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -8,6 +8,7 @@ import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { isKeyless } from "../../routes/run_keyless.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
+import { STRIPE } from "../../routes/stripe.ts";
 import type { PassedHandlers } from "../../src/service/member_link.ts";
 import { Service, type Serving } from "../../src/service/service.ts";
 import { SimClock } from "./clock.ts";
@@ -21,7 +22,9 @@ import { nameSending, observedRegistry, type Recorder } from "./recorder.ts";
 import { newOwner, type Owner, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
-const ADMIN = new Map(ADMIN_ENDPOINTS.map((endpoint) => [endpoint.doc.id, endpoint]));
+const KEYLESS: ReadonlyMap<string, unknown> = new Map(
+  [...ADMIN_ENDPOINTS, ...STRIPE].map((endpoint) => [endpoint.doc.id, endpoint]),
+);
 
 const FEATURES: Features = {
   privacySecret: "simulated-privacy-secret",
@@ -178,6 +181,18 @@ export class SimProcess {
     };
   }
 
+  /** Takes a message of Stripe; runs in an event of this process. Answers its status. */
+  async takeOfStripe(path: string, payload: string, id: string): Promise<number> {
+    const headers = { "stripe-signature": "simulated", "x-request-id": id };
+    const request = new Request(`http://${this.name}.test${path}`, {
+      method: "POST",
+      headers,
+      body: payload,
+    });
+    const { status } = await this.#http.fetch(request);
+    return status;
+  }
+
   /** The service as the routes see it: who calls is noted. */
   #viewOf(service: Service): Service {
     const views = new WeakMap<Serving, Serving>();
@@ -210,7 +225,7 @@ export class SimProcess {
       requireServing: () => viewOf(service.requireServing()),
       handlePassed: ({ onCall, onRequest }: PassedHandlers) =>
         service.handlePassed({
-          onCall: (call, from) => onCall(isKeyless(ADMIN, call) ? call : nameSending(call), from),
+          onCall: (call, from) => onCall(isKeyless(KEYLESS, call) ? call : nameSending(call), from),
           onRequest,
         }),
       counts: service.counts,

@@ -16,6 +16,7 @@ import { livenessChecker } from "./checks/liveness.ts";
 import { messagesChecker } from "./checks/messages.ts";
 import { refusalsChecker } from "./checks/refusals.ts";
 import { registryChecker } from "./checks/registry.ts";
+import { stripeChecker } from "./checks/stripe.ts";
 import { tablesChecker } from "./checks/tables.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
 import { type Message, Server } from "./database/server.ts";
@@ -26,6 +27,7 @@ import { SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
+import { SimStripe, trustSignatures } from "./stripe.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
@@ -57,6 +59,8 @@ export interface RunOptions {
   readonly members?: number | undefined;
   /** What goes wrong more or less often than else. */
   readonly troubles?: Troubles | undefined;
+  /** Whether some pay by Stripe; left out: they do. */
+  readonly stripe?: boolean | undefined;
 }
 
 /** What a run was. */
@@ -66,6 +70,8 @@ export interface Outcome {
   readonly faults: ReadonlyMap<string, number>;
   /** What members counted of cells that changed hands and of calls that they passed on. */
   readonly moves: readonly Readonly<Record<string, number>>[];
+  /** Messages of Stripe by type, and what came of their sendings. */
+  readonly stripe: ReadonlyMap<string, number>;
   readonly virtualMs: number;
   /** How far the calendar went. */
   readonly calendarMs: number;
@@ -97,6 +103,8 @@ class Simulation {
   readonly #watch: Watch;
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
+  /** Null where nobody pays by Stripe. */
+  readonly #stripe: SimStripe | null;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
@@ -107,15 +115,16 @@ class Simulation {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { seed, members = MEMBERS[seed % MEMBERS.length] as number, troubles = {} } = options;
+    const { seed, members = MEMBERS[seed % MEMBERS.length] as number, troubles = {}, stripe = true } =
+      options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
     const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
-    const [count, canaries] = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, count, canaries);
+    const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
+    const tenants = tenantsOf(seed, random, counts, stripe);
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
@@ -131,17 +140,19 @@ class Simulation {
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
-    this.#watch = new Watch(everyChecker(), tenants, server, calls, receiver);
+    this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
+    this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
       const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
       return { tenant, traffic, aheadMs: 0 };
     });
-    this.#canary = canaries === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
+    this.#canary = counts[1] === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
   }
 
   async run(): Promise<Outcome> {
-    const undo = [this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
+    const trusting = this.#stripe === null ? [] : [await trustSignatures()];
+    const undo = [...trusting, this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
@@ -193,10 +204,19 @@ class Simulation {
     const visited = this.#whoIsNext();
     if (!isBurst) this.#leap(visited);
     if (this.#random.chance(0.03)) this.#setWebhook(visited);
+    if (this.#stripe !== null) this.#sell(this.#stripe, visited);
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then somebody names what another workspace has.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
     this.#ask(isStray ? this.#random.pick(this.#visited) : visited, request);
+  }
+
+  /** Something happens at Stripe, or those who pay by it do something here. */
+  #sell(stripe: SimStripe, visited: Visited): void {
+    const account = stripe.accounts.find(({ tenant }) => tenant === visited.tenant);
+    if (account === undefined) return;
+    if (this.#random.chance(0.2)) stripe.happen(account);
+    if (this.#random.chance(0.1)) this.#ask(visited, visited.traffic.ofBuyer(stripe.buyersOf(account)));
   }
 
   /** Disables a webhook or enables it again; the first of a workspace listens all the time. */
@@ -260,6 +280,9 @@ class Simulation {
     this.#world.faults.isQuiet = true;
     if (!await this.#until(() => this.#open === 0, 300_000)) {
       return this.#fail(`${this.#open} calls have no answer`);
+    }
+    if (!await this.#until(() => this.#stripe?.isAllTaken !== false, 300_000)) {
+      return this.#fail("messages of Stripe are not taken");
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
@@ -382,6 +405,7 @@ class Simulation {
       notes: this.#notes,
       faults: this.#world.faults.counts,
       moves: this.#world.processes.map(({ moves }) => moves),
+      stripe: this.#stripe?.counts ?? new Map(),
       virtualMs: this.#time.now,
       calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
@@ -391,7 +415,7 @@ class Simulation {
   }
 }
 
-function everyChecker() {
+function everyChecker(stripe: SimStripe | null) {
   return [
     booksChecker(),
     holdsChecker(),
@@ -404,6 +428,7 @@ function everyChecker() {
     clockChecker(),
     registryChecker(),
     refusalsChecker(),
+    stripeChecker(stripe),
     linearChecker(),
   ];
 }

@@ -39,6 +39,8 @@ export interface Tenant {
   /** Of the mode; the first one, where there is any, wants everything. */
   readonly webhooks: readonly SimWebhook[];
   readonly isCanary: boolean;
+  /** Whether Stripe sells its plans and packs. */
+  readonly isSold: boolean;
 }
 
 /** Of each six tenants two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
@@ -52,8 +54,13 @@ function capsOf(seed: number): Caps {
   };
 }
 
-/** The tenants of a world. */
-export function tenantsOf(seed: number, random: Random, count: number, canaries: number): Tenant[] {
+/** The tenants of a world: so many with traffic, and so many canaries. */
+export function tenantsOf(
+  seed: number,
+  random: Random,
+  [count, canaries]: readonly [number, number],
+  hasStripe: boolean,
+): Tenant[] {
   return Array.from({ length: count + canaries }, (_, index): Tenant => {
     const no = index + 1;
     const isCanary = index >= count;
@@ -71,6 +78,8 @@ export function tenantsOf(seed: number, random: Random, count: number, canaries:
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
+      // What is refused at a cap depends on what came before: the checker of Stripe knows nothing of that.
+      isSold: hasStripe && !isCanary && caps.operationCap === null,
     };
   });
 }
@@ -85,6 +94,20 @@ function webhooksOf(no: number, random: Random): SimWebhook[] {
   });
 }
 
+/** The price by which Stripe sells a plan or pack. */
+export function priceOf(id: string): string {
+  return `price_of_${id}`;
+}
+
+/** A catalog whose plans and packs have prices of Stripe. */
+function priced(catalog: CatalogDocument): CatalogDocument {
+  const withPrice = <Sold extends { readonly id: string }>(sold: Sold) => ({
+    ...sold,
+    stripePrices: [priceOf(sold.id)],
+  });
+  return { ...catalog, plans: catalog.plans.map(withPrice), packs: (catalog.packs ?? []).map(withPrice) };
+}
+
 /** Writes what the simulated database holds before the first process starts. */
 export function seedTenants(tables: SimTables, tenants: readonly Tenant[], createdAt: number): void {
   for (let cell = 0; cell < CELLS; cell++) {
@@ -94,7 +117,7 @@ export function seedTenants(tables: SimTables, tenants: readonly Tenant[], creat
 }
 
 function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
-  const { no, workspaceId, appId, keyId, key, catalog, caps, webhooks } = tenant;
+  const { no, workspaceId, appId, keyId, key, catalog, caps, webhooks, isSold } = tenant;
   const { mode, operationCap, testCreditBalanceCap } = caps;
   const row = { createdAt, changedIn: 0 };
   tables.put("workspaces", workspaceId, {
@@ -121,10 +144,14 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
     ...row,
     appId,
     version: 1,
-    document: JSON.stringify(catalog),
+    document: JSON.stringify(isSold ? priced(catalog) : catalog),
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
     priceRows: JSON.stringify(catalog.models ?? []),
   });
+  if (isSold) {
+    const connection = { appId, mode, webhookSecret: "whsec_simulated", setAt: createdAt, removed: false };
+    tables.put("stripe_connections", JSON.stringify([appId, mode]), { ...connection, changedIn: 0 });
+  }
   for (const { webhookId, url, events } of webhooks) {
     tables.put("webhooks", webhookId, {
       ...row,

@@ -142,7 +142,7 @@ export class Traffic {
   /** Tells what a request was answered. */
   observe({ op, input }: SimRequest, { data = {}, status }: ModelReply): void {
     const userId = this.#canonicalOf(String(input["userId"] ?? ""));
-    if (isGone(userId)) return;
+    if (isUnmodelled(userId)) return;
     if (op === "grant" || op === "credits" || op === "revoke") {
       this.#credits.observe({ op, input: { ...input, userId } }, { status, data });
     }
@@ -263,6 +263,16 @@ export class Traffic {
     return Math.min(1, ...ahead.map((each) => each.expiresAtMs - nowMs));
   }
 
+  /** A request about one of those who pay by Stripe. */
+  ofBuyer(ids: readonly string[]): SimRequest {
+    const random = this.#random;
+    const userId = random.pick(ids);
+    const op = random.weighted({ alias: 3, reserve: 6, track: 3, usage: 1, credits: 1, customer: 1 });
+    if (op === "alias") return { op, input: { from: userId, to: random.pick(ids) } };
+    if (op !== "reserve" && op !== "track") return { op, input: { userId } };
+    return { op, input: { userId, ...quotaInput(random, op, random.pick(this.#events), []) } };
+  }
+
   /** A request about somebody who gets erased now and then. */
   #ofGone(nowMs: number): SimRequest {
     const random = this.#random;
@@ -294,6 +304,11 @@ export class Traffic {
         return { op: kind, input: { userId, ...quotaInput(random, kind, random.pick(this.#events), []) } };
     }
   }
+}
+
+/** Whether the model is asked nothing about an id: those who get erased, and those who pay by Stripe. */
+export function isUnmodelled(id: unknown): boolean {
+  return isGone(id) || typeof id === "string" && id.startsWith("buyer-");
 }
 
 /** Whether an id is of those who get erased. */

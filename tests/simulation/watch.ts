@@ -9,7 +9,7 @@ import type { Call } from "./history.ts";
 import type { Receipt, Receiver } from "./receiver.ts";
 import type { NotedBatch, Turn } from "./recorder.ts";
 import type { Tenant } from "./tenants.ts";
-import { isGone } from "./traffic.ts";
+import { isGone, isUnmodelled } from "./traffic.ts";
 
 /** What was found, by whom. */
 export interface Violation {
@@ -29,6 +29,8 @@ export interface Scene {
   sweptAtMs: number;
   /** Whether a user's number is of somebody who gets erased. */
   isGone(userKey: number): boolean;
+  /** Whether a user's number is of somebody whom the model is not asked about. */
+  isUnmodelled(userKey: number): boolean;
   /** The tenant that a user belongs to. */
   tenantOf(userKey: number): Tenant | undefined;
 }
@@ -51,7 +53,7 @@ export class Watch {
   violation: Violation | null = null;
   readonly scene: Scene;
   readonly #checkers: readonly Checker[];
-  readonly #gone = new Map<number, boolean>();
+  readonly #ids = new Map<number, string>();
   readonly #tenants = new Map<number, Tenant>();
 
   constructor(
@@ -70,7 +72,8 @@ export class Watch {
       calls,
       receiver,
       sweptAtMs: 0,
-      isGone: (key) => this.#gone.get(key) === true,
+      isGone: (key) => isGone(this.#ids.get(key)),
+      isUnmodelled: (key) => isUnmodelled(this.#ids.get(key)),
       tenantOf: (key) => this.#tenants.get(key),
     };
     receiver.onReceipt = (receipt) => {
@@ -99,7 +102,7 @@ export class Watch {
   }
 
   #learn({ key, id, realm }: User): void {
-    this.#gone.set(key, isGone(id));
+    this.#ids.set(key, id);
     const tenant = this.scene.tenants.find((each) => each.realm === realm);
     if (tenant !== undefined) this.#tenants.set(key, tenant);
   }

@@ -12,7 +12,7 @@ import { Model } from "../../model/model.ts";
 import { isAtCap } from "./caps.ts";
 import { type Attempt, type Call, isFinal, isOfModel } from "../history.ts";
 import type { Tenant } from "../tenants.ts";
-import { isGone } from "../traffic.ts";
+import { isUnmodelled } from "../traffic.ts";
 import type { Checker, Scene } from "../watch.ts";
 
 /** Something that happened: a call's execution, with the moments between which it did. */
@@ -70,7 +70,7 @@ function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, sce
   if (row?.changedIn !== 0) return;
   const recorded = expected.list(
     "webhook_messages",
-    (each) => each.webhook_id === first.webhookId && !scene.isGone(each.user_key as number),
+    (each) => each.webhook_id === first.webhookId && !scene.isUnmodelled(each.user_key as number),
   );
   const differences = model.take(recorded.map(({ webhook_id: webhookId, body }): Recorded => ({
     webhookId: webhookId as string,
@@ -89,7 +89,7 @@ function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, sce
 export function isModelled({ request, tenant }: Call): boolean {
   const { input } = request;
   return !tenant.isCanary && isOfModel(request) &&
-    !["userId", "from", "to"].some((name) => isGone(input[name]));
+    !["userId", "from", "to"].some((name) => isUnmodelled(input[name]));
 }
 
 /** The executions of a call that count: those that were answered, and those whose changes are durable. */

@@ -1,20 +1,231 @@
-// Statements of Stripe that the service makes whether or not anybody uses Stripe. Nobody does in a simulated world, so they
-// find nothing.
+// Statements of Stripe: the secrets of its messages, and what is kept of them.
 
+import type { Param } from "../../../src/storage/database.ts";
+import type { Fields } from "../../support/memory_store.ts";
+import { by, textsOf } from "./params.ts";
 import type { Statement } from "./statements.ts";
+import type { SimTables } from "./tables.ts";
 
 type Entry = readonly [start: string, statement: Statement];
+type Run = (tables: SimTables, params: readonly Param[]) => Fields[];
 
-const NOTHING_REMOVED: Statement = { kind: "write", make: () => () => [] };
+const NOTHING: Fields[] = [];
+
+function read(start: string, run: Run): Entry {
+  return [start, { kind: "read", run }];
+}
+
+function write(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[] | void): Entry {
+  return [start, { kind: "write", make: (params) => (tables) => run(tables, params) ?? NOTHING }];
+}
+
+/** Inserts a row unless there is one with its key. */
+function add(start: string, table: string, columns: readonly string[], keyColumns: number): Entry {
+  return write(start, (tables, params) => {
+    const key = keyOf(params.slice(0, keyColumns));
+    if (find(tables, table, key) === undefined) tables.put(table, key, rowOf(columns, params));
+  });
+}
+
+function rowOf(columns: readonly string[], params: readonly Param[]): Fields {
+  return Object.fromEntries(columns.map((name, place) => [name, (params[place] ?? null) as Fields[string]]));
+}
+
+function keyOf(values: readonly Param[]): string {
+  return JSON.stringify(values);
+}
+
+function find(tables: SimTables, table: string, key: string): Fields | undefined {
+  const [realm, ...rest] = JSON.parse(key) as unknown[];
+  return tables.list(table, (row) => {
+    const own = KEYS[table] as readonly string[];
+    return row.realm === realm && own.every((column, place) => row[column] === rest[place]);
+  })[0];
+}
+
+/** The columns beside the realm that tell rows apart. */
+const KEYS: Readonly<Record<string, readonly string[]>> = {
+  stripe_subscriptions: ["id"],
+  stripe_purchases: ["external_ref"],
+  stripe_payments: ["payment", "source"],
+  stripe_refunds: ["payment"],
+};
+
+const SUBSCRIPTION = [
+  ...["realm", "id", "user_id", "created_ms", "rank", "is_final", "event_ids", "left_user_ids"],
+];
+const PURCHASE = ["realm", "external_ref", "source", "pack_id", "quantity", "user_id", "subscription_id"];
+
+/** A row under the names that the product reads. */
+function renamed(names: Readonly<Record<string, string>>): (row: Fields) => Fields {
+  return (row) =>
+    Object.fromEntries(Object.entries(names).map(([name, column]) => [name, row[column] ?? null]));
+}
+
+const showSubscription = renamed({
+  subscriptionId: "id",
+  userId: "user_id",
+  leftUserIds: "left_user_ids",
+  created: "created_ms",
+  rank: "rank",
+  isFinal: "is_final",
+  eventIds: "event_ids",
+});
+
+const showPurchase = renamed({
+  externalRef: "external_ref",
+  source: "source",
+  packId: "pack_id",
+  quantity: "quantity",
+  userId: "user_id",
+  subscriptionId: "subscription_id",
+});
+
+const KNOWN: readonly Entry[] = [
+  read('select id as "subscriptionId", user_id as "userId", left_user_ids', (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    return tables.list("stripe_subscriptions", (row) => row.realm === realm && named.includes(String(row.id)))
+      .map(showSubscription);
+  }),
+  read(
+    'select external_ref as "externalRef", source, pack_id as "packId"',
+    (tables, [realm, refs, subscriptionIds]) => {
+      const named = textsOf(refs);
+      const waiting = textsOf(subscriptionIds);
+      const isMeant = (row: Fields) =>
+        named.includes(String(row.external_ref)) ||
+        row.user_id === null && waiting.includes(row.subscription_id as string | null);
+      return tables.list("stripe_purchases", (row) => row.realm === realm && isMeant(row))
+        .sort(by("external_ref")).map(showPurchase);
+    },
+  ),
+  read("with touched(source) as (", (tables, [realm, sources, payments]) => {
+    const isHere = (row: Fields) => row.realm === realm;
+    const paid = tables.list("stripe_payments", isHere);
+    const refunded = new Set(tables.list("stripe_refunds", isHere).map(({ payment }) => payment));
+    const named = textsOf(payments) as Fields[string][];
+    const paidByNamed = paid.filter(({ payment }) => named.includes(payment as string));
+    const touched = new Set([...textsOf(sources), ...named, ...paidByNamed.map(({ source }) => source)]);
+    const isRefunded = ({ source }: Fields) =>
+      refunded.has(source as string) ||
+      paid.some((row) => row.source === source && refunded.has(row.payment as string));
+    return tables.list(
+      "stripe_purchases",
+      (row) => isHere(row) && touched.has(row.source as string) && isRefunded(row),
+    )
+      .sort(by("external_ref")).map(showPurchase);
+  }),
+];
+
+const KEPT: readonly Entry[] = [
+  write("insert into stripe_subscriptions", (tables, params) => {
+    const key = keyOf(params.slice(0, 2));
+    tables.put("stripe_subscriptions", key, rowOf(SUBSCRIPTION, params));
+  }),
+  write("insert into stripe_purchases", (tables, params) => {
+    const key = keyOf(params.slice(0, 2));
+    const row = rowOf(PURCHASE, params);
+    const before = find(tables, "stripe_purchases", key);
+    const userId = before?.user_id ?? row.user_id ?? null;
+    tables.put("stripe_purchases", key, { ...before ?? row, user_id: userId });
+  }),
+  add("insert into stripe_payments", "stripe_payments", ["realm", "payment", "source", "at_ms"], 3),
+  add("insert into stripe_refunds", "stripe_refunds", ["realm", "payment", "at_ms"], 2),
+  write("update stripe_subscriptions set left_user_ids = '[]'", (tables, [realm, id]) => {
+    const isMeant = (row: Fields) => row.realm === realm && row.id === id;
+    tables.update("stripe_subscriptions", isMeant, { left_user_ids: "[]" });
+  }),
+  write("update stripe_purchases set user_id = $3", (tables, [realm, ref, userId]) => {
+    const isMeant = (row: Fields) => row.realm === realm && row.external_ref === ref && row.user_id === null;
+    tables.update("stripe_purchases", isMeant, { user_id: userId as string });
+  }),
+  write("update stripe_connections set last_event_id", (tables, [appId, mode, eventId, type, at, reason]) => {
+    const isMeant = (row: Fields) => row.appId === appId && row.mode === mode;
+    const last = { last_event_id: eventId, last_type: type, last_at_ms: at, last_reason: reason } as Fields;
+    tables.update("stripe_connections", isMeant, last);
+  }),
+];
+
+const REMOVED: readonly Entry[] = [
+  write("with gone as ( delete from stripe_purchases", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isHere = (row: Fields) => row.realm === realm;
+    const isGone = (row: Fields) =>
+      isHere(row) && row.user_id !== null && named.includes(String(row.user_id));
+    const gone = new Set(tables.list("stripe_purchases", isGone).map(({ source }) => source));
+    tables.remove("stripe_purchases", isGone);
+    for (const { source } of tables.list("stripe_purchases", isHere)) gone.delete(source as string);
+    const isOwn = (row: Fields) => isHere(row) && gone.has(row.source as string);
+    const payments = new Set(tables.list("stripe_payments", isOwn).map(({ payment }) => payment));
+    tables.remove("stripe_payments", isOwn);
+    tables.remove(
+      "stripe_refunds",
+      (row) => isHere(row) && (payments.has(row.payment) || gone.has(row.payment)),
+    );
+  }),
+  write("update stripe_subscriptions set left_user_ids = (", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isMeant = (row: Fields) => row.realm === realm && row.left_user_ids !== "[]";
+    for (const row of tables.list("stripe_subscriptions", isMeant)) {
+      const left = (JSON.parse(row.left_user_ids as string) as string[]).filter((id) => !named.includes(id));
+      tables.update("stripe_subscriptions", (each) => each === row, { left_user_ids: JSON.stringify(left) });
+    }
+  }),
+  write("delete from stripe_subscriptions where realm", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isMeant = (row: Fields) =>
+      row.realm === realm && row.user_id !== null && named.includes(String(row.user_id));
+    tables.remove("stripe_subscriptions", isMeant);
+  }),
+  write("delete from stripe_refunds where realm", (tables, [realm, before, limit]) => {
+    const paid = tables.list("stripe_payments", (row) => row.realm === realm);
+    return oldOnes(
+      tables,
+      "stripe_refunds",
+      realm,
+      before,
+      limit,
+      ({ payment }, sold) =>
+        sold.has(payment) || paid.some((row) => row.payment === payment && sold.has(row.source)),
+    );
+  }),
+  write(
+    "delete from stripe_payments where realm",
+    (tables, [realm, before, limit]) =>
+      oldOnes(tables, "stripe_payments", realm, before, limit, ({ source }, sold) => sold.has(source)),
+  ),
+];
+
+/** Removes old rows that belong to no purchase, the oldest first. */
+function oldOnes(
+  tables: SimTables,
+  table: string,
+  realm: Param | undefined,
+  before: Param | undefined,
+  limit: Param | undefined,
+  belongs: (row: Fields, sold: ReadonlySet<unknown>) => boolean,
+): Fields[] {
+  const sold = new Set<unknown>(
+    tables.list("stripe_purchases", (row) => row.realm === realm).map(({ source }) => source),
+  );
+  const old = new Set(
+    tables.list(
+      table,
+      (row) => row.realm === realm && (row.at_ms as number) <= Number(before) && !belongs(row, sold),
+    )
+      .sort(by("at_ms")).slice(0, Number(limit)),
+  );
+  tables.remove(table, (row) => old.has(row));
+  return [...old];
+}
 
 export const STRIPE: readonly Entry[] = [
-  [
+  read(
     'select app_id as "appId", mode, webhook_secret as "webhookSecret"',
-    { kind: "read", run: () => [] },
-  ],
-  ["with gone as ( delete from stripe_purchases", NOTHING_REMOVED],
-  ["update stripe_subscriptions set left_user_ids = (", NOTHING_REMOVED],
-  ["delete from stripe_subscriptions where realm", NOTHING_REMOVED],
-  ["delete from stripe_refunds where realm", NOTHING_REMOVED],
-  ["delete from stripe_payments where realm", NOTHING_REMOVED],
+    (tables, [since]) =>
+      tables.list("stripe_connections", ({ changedIn }) => Number(changedIn) > Number(since)),
+  ),
+  ...KNOWN,
+  ...KEPT,
+  ...REMOVED,
 ];

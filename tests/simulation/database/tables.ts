@@ -21,6 +21,11 @@ const OTHERS = [
   "refusals",
   "audit",
   "audit_begun",
+  "stripe_connections",
+  "stripe_subscriptions",
+  "stripe_purchases",
+  "stripe_payments",
+  "stripe_refunds",
 ];
 
 /** All rows of a database at one moment. */

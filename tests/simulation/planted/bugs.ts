@@ -26,6 +26,7 @@ import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
 import { CLUSTER_BUGS } from "./cluster_bugs.ts";
 import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
+import { STRIPE_BUGS } from "./stripe_bugs.ts";
 import { WEBHOOK_BUGS } from "./webhook_bugs.ts";
 
 function doubled(plan: PlanDocument): PlanDocument {
@@ -276,4 +277,5 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   ...CLUSTER_BUGS.map((bug) => ({ ...bug, members: 3 })),
   ...WEBHOOK_BUGS,
+  ...STRIPE_BUGS,
 ];

@@ -62,6 +62,6 @@ export function testFinds(bug: PlantedBug): void {
 }
 
 /** The world in which a bug is looked for. */
-function worldOf({ members, troubles }: PlantedBug, seed: number): RunOptions {
-  return { seed, steps: STEPS, members, troubles };
+function worldOf({ members, troubles, stripe = false }: PlantedBug, seed: number): RunOptions {
+  return { seed, steps: STEPS, members, troubles, stripe };
 }

@@ -9,6 +9,8 @@ export interface PlantedBug {
   readonly members?: number;
   /** What goes wrong in them, where it has to be something rare. */
   readonly troubles?: Troubles;
+  /** Whether some pay by Stripe in them; left out: nobody does. */
+  readonly stripe?: boolean;
   plant(): () => void;
 }
 

@@ -1,0 +1,131 @@
+// Stripe: once every message was taken, whatever their order was, subscriptions and balances are what the newest messages
+// say. A subscription in force is one row of its user and of nobody else, with its plan and end; one that is over is
+// nobody's. A purchase was granted once, whole, to its user, and is revoked where its money went back, and only there.
+// Users who were merged are one. Of those who get erased nothing is asked.
+
+import { CREDIT_BALANCES } from "../../../src/storage/rows/credit_rows.ts";
+import { SUBSCRIPTIONS } from "../../../src/storage/rows/subscription_rows.ts";
+import { STRIPE_LIMITS } from "../../../src/process/limits.ts";
+import { amountOf } from "../../../src/domain/amount.ts";
+import type { CreditBalance } from "../../../src/domain/credits/credit.ts";
+import type { SimTables } from "../database/tables.ts";
+import type { Account, SimSale, SimStripe, SimSubscription, Stand } from "../stripe.ts";
+import { isGone } from "../traffic.ts";
+import type { Checker, Scene } from "../watch.ts";
+
+/** Statuses of a subscription that entitles. */
+const IN_FORCE: ReadonlySet<string> = new Set(["active", "trialing", "past_due"]);
+
+/** Looks at the end; null where nobody pays by Stripe. */
+export function stripeChecker(stripe: SimStripe | null): Checker {
+  return {
+    name: "stripe",
+    atEnd(scene) {
+      for (const account of stripe?.accounts ?? []) {
+        for (const subscription of account.subscriptions) checkSubscription(account, subscription, scene);
+        for (const sale of account.sales) checkSale(account, sale, scene);
+        checkSettled(account, scene.server.tables);
+      }
+    },
+  };
+}
+
+/** The number of the user that an id stands for in a tenant's realm. */
+function userOf({ tenant: { realm } }: Account, id: string, tables: SimTables): number | null {
+  const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
+  return own === undefined ? null : (own.merged_into ?? own.key) as number;
+}
+
+/** The message that counts: they are made in the order of their seconds and ranks. */
+function newestOf({ stands }: SimSubscription): Stand {
+  return stands.at(-1) as Stand;
+}
+
+function usersOf({ stands }: SimSubscription): string[] {
+  return stands.flatMap(({ userId }) => userId === null ? [] : [userId]);
+}
+
+function checkSubscription(account: Account, subscription: SimSubscription, scene: Scene): void {
+  if (usersOf(subscription).some(isGone)) return;
+  const { server: { tables }, sweptAtMs } = scene;
+  const { realm } = account.tenant;
+  const [{ clockOffsetMs = 0 } = {}] = tables.list("realms", (row) => row.realm === realm);
+  const now = sweptAtMs + Number(clockOffsetMs);
+  const own = new Set(tables.list("users", (row) => row.realm === realm).map(({ key }) => key));
+  const rows = tables.list(
+    "subscriptions",
+    (row) => row.external_id === subscription.id && own.has(row.user_key as number),
+  ).map((row) => SUBSCRIPTIONS.read(row));
+  const newest = newestOf(subscription);
+  const endsAt = newest.cancelAt === null ? null : newest.cancelAt * 1000;
+  const isOver = !IN_FORCE.has(newest.status) || endsAt !== null && endsAt <= now;
+  const userKey = newest.userId === null ? null : userOf(account, newest.userId, tables);
+  const wanted = isOver ? [] : [{ userKey, planId: newest.planId, endsAt }];
+  const found = rows.filter((row) => !row.ended && (row.endsAt === null || row.endsAt > now))
+    .map(({ userKey, planId, endsAt }) => ({ userKey, planId, endsAt }));
+  expectSame(`${subscription.id} of ${newest.userId}, by ${newest.message.id}`, wanted, found);
+}
+
+function checkSale(account: Account, sale: SimSale, { server: { tables } }: Scene): void {
+  const { userId, subscription, lines, source, isRefunded } = sale;
+  const ids = subscription === null ? [userId as string] : usersOf(subscription);
+  if (ids.some(isGone)) return;
+  // Whoever the subscription belonged to when the purchase found its user.
+  const users = ids.map((id) => userOf(account, id, tables));
+  const { realm } = account.tenant;
+  for (const { ref, pack, quantity } of lines) {
+    const found = tables.list("credit_balances", (row) => row.realm === realm && row.external_ref === ref)
+      .map((row) => CREDIT_BALANCES.read(row));
+    const items = pack.items.length === 0
+      ? [{ id: null, amount: quantity }]
+      : pack.items.map(({ id, amount }) => ({ id, amount: amount * quantity }));
+    expectSame(
+      `${ref} of ${source}, ${quantity} of ${pack.id}`,
+      items.map(({ id, amount }) => ({
+        item: id,
+        initial: amountOf(amount),
+      })),
+      found.map(({ packItemId, initial }) => ({ item: packItemId, initial })),
+    );
+    if (
+      new Set(found.map(({ userKey }) => userKey)).size > 1 || !users.includes(found[0]?.userKey as number)
+    ) {
+      throw new Error(
+        `${ref} of ${ids} belongs to users ${found.map(({ userKey }) => userKey)}, not ${users}`,
+      );
+    }
+    if (!isStray(sale)) checkRevoked(ref, found, isRefunded);
+  }
+}
+
+function checkRevoked(ref: string, found: readonly CreditBalance[], isRefunded: boolean): void {
+  for (const { id, revokedAt } of found) {
+    if ((revokedAt !== null) === isRefunded) continue;
+    const [was, is] = isRefunded ? ["was", "is not"] : ["was not", "is"];
+    throw new Error(`${ref} ${was} refunded, and its balance ${id} ${is} revoked`);
+  }
+}
+
+/** Whether what a sale needs came so far apart that the first of it may have been forgotten. */
+function isStray({ messages }: SimSale): boolean {
+  const from = Math.min(...messages.map(({ firstSentAt }) => firstSentAt ?? 0));
+  const until = Math.max(...messages.map(({ firstTakenAt }) => firstTakenAt ?? Infinity));
+  return until - from >= STRIPE_LIMITS.strayKeptMs;
+}
+
+/** Nothing is left to be done. */
+function checkSettled({ tenant: { realm } }: Account, tables: SimTables): void {
+  const isHere = (row: { readonly [name: string]: unknown }) => row.realm === realm;
+  for (const { id, left_user_ids: left } of tables.list("stripe_subscriptions", isHere)) {
+    if (left !== "[]") throw new Error(`${id} has not ended with ${left}`);
+  }
+}
+
+function expectSame(what: string, wanted: readonly object[], found: readonly object[]): void {
+  const show = (rows: readonly object[]) =>
+    rows.map((row) => JSON.stringify(row, (_, value) => typeof value === "bigint" ? String(value) : value))
+      .sort().join(", ") || "nothing";
+  if (show(wanted) !== show(found)) {
+    throw new Error(`${what}: expected ${show(wanted)}, found ${show(found)}`);
+  }
+}

@@ -1,0 +1,31 @@
+// Bugs of what comes of Stripe's messages, planted one at a time as those in `bugs.ts` are.
+
+import type { Fields } from "../../support/memory_store.ts";
+import { SimTables } from "../database/tables.ts";
+import { type PlantedBug, replace } from "./plant.ts";
+
+/** Keeps only some of what messages tell. */
+function keepOnly(isKept: (tables: SimTables, table: string, row: Fields) => boolean): () => void {
+  return replace(SimTables.prototype, "put", (put) =>
+    function (this: SimTables, table, key, row) {
+      if (isKept(this, table, row)) put.call(this, table, key, row);
+    });
+}
+
+/** Whether a refund is of something that is known. */
+function isOfKnown(tables: SimTables, { payment }: Fields): boolean {
+  return tables.list("stripe_payments", (row) => row.payment === payment).length > 0;
+}
+
+export const STRIPE_BUGS: readonly PlantedBug[] = [
+  {
+    name: "a refund looks only for what is known when it comes",
+    stripe: true,
+    plant: () => keepOnly((tables, table, row) => table !== "stripe_refunds" || isOfKnown(tables, row)),
+  },
+  {
+    name: "nobody remembers which message of a subscription was the newest",
+    stripe: true,
+    plant: () => keepOnly((_, table) => table !== "stripe_subscriptions"),
+  },
+];

@@ -1,0 +1,354 @@
+// Stripe as the members see it: subscriptions that begin, change and end, checkouts and invoices that are paid, charges that
+// are refunded, each with its messages. A message goes to any member, some twice, soon or late, so that their order is any;
+// and again until it is answered with a 200. What it told is kept for the checker.
+
+import { Stripe } from "stripe";
+import { eventOf } from "../../src/stripe/signature.ts";
+import type { Pack } from "../model/document.ts";
+import type { Random } from "../model/random.ts";
+import type { Server } from "./database/server.ts";
+import type { Faults } from "./faults.ts";
+import type { SimProcess } from "./process.ts";
+import { priceOf, type Tenant } from "./tenants.ts";
+import { type VirtualTime, WORLD } from "./time.ts";
+
+/** How long Stripe waits for an answer. */
+const ANSWER_MS = 10_000;
+const DAY_S = 86_400;
+/** Users who are about at one time. */
+const BUYERS = 4;
+
+/** A message with what became of it, by the clock of its realm. */
+export interface SimMessage {
+  readonly id: string;
+  readonly event: object;
+  firstSentAt: number | null;
+  firstTakenAt: number | null;
+}
+
+/** How a subscription stood when Stripe made a message of it. */
+export interface Stand {
+  readonly message: SimMessage;
+  /** Seconds. */
+  readonly created: number;
+  /** Among messages of one second the highest counts. */
+  readonly rank: 0 | 1 | 2;
+  readonly userId: string | null;
+  readonly status: string;
+  readonly planId: string;
+  /** Seconds; null for no end. */
+  readonly cancelAt: number | null;
+}
+
+/** A subscription of Stripe. */
+export interface SimSubscription {
+  readonly id: string;
+  readonly startDate: number;
+  /** In the order in which Stripe made them. */
+  readonly stands: Stand[];
+}
+
+/** A session or an invoice that was paid. */
+export interface SimSale {
+  readonly source: string;
+  readonly lines: readonly { readonly ref: string; readonly pack: Pack; readonly quantity: number }[];
+  /** Null where only its subscription tells. */
+  readonly userId: string | null;
+  readonly subscription: SimSubscription | null;
+  readonly payment: string;
+  readonly messages: SimMessage[];
+  isRefunded: boolean;
+}
+
+/** The customers of one tenant. */
+export interface Account {
+  readonly tenant: Tenant;
+  readonly subscriptions: SimSubscription[];
+  readonly sales: SimSale[];
+}
+
+interface StripeWorld {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly faults: Faults;
+  readonly server: Server;
+  readonly processes: readonly SimProcess[];
+}
+
+/**
+ * Lets every signature be good until the returned function is called: checking one takes a thread, whose time is not the
+ * world's. Loads the package, which takes real time too.
+ */
+export async function trustSignatures(): Promise<() => void> {
+  await eventOf("{}", "", "whsec_simulated", 0);
+  const { webhooks } = Stripe;
+  const { constructEventAsync } = webhooks;
+  webhooks.constructEventAsync = (payload) => Promise.resolve(JSON.parse(String(payload)));
+  return () => {
+    webhooks.constructEventAsync = constructEventAsync;
+  };
+}
+
+/** Stripe, for all tenants whose plans and packs it sells. */
+export class SimStripe {
+  readonly accounts: readonly Account[];
+  /** How often each type of message was sent, and what came of a sending. */
+  readonly counts = new Map<string, number>();
+  readonly #world: StripeWorld;
+  #made = 0;
+  /** Messages on their way, counted as often as each is to be taken. */
+  #open = 0;
+
+  constructor(world: StripeWorld, tenants: readonly Tenant[]) {
+    this.#world = world;
+    this.accounts = tenants.filter(({ isSold }) => isSold).map((tenant) => ({
+      tenant,
+      subscriptions: [],
+      sales: [],
+    }));
+  }
+
+  /** Whether every message was taken, also after the last time that one was not. */
+  get isAllTaken(): boolean {
+    return this.#open === 0;
+  }
+
+  /** Those who buy at the moment; newcomers come with what is bought. */
+  buyersOf({ subscriptions, sales }: Account): string[] {
+    const newest = Math.floor((subscriptions.length + sales.length) / 4) + BUYERS;
+    return Array.from({ length: BUYERS }, (_, place) => `buyer-${newest - place}`);
+  }
+
+  /** Something happens at Stripe. */
+  happen(account: Account): void {
+    const { random } = this.#world;
+    const { subscriptions, sales } = account;
+    const living = subscriptions.filter(({ stands }) => stands.at(-1)?.rank !== 2).slice(-4);
+    const unrefunded = sales.filter(({ isRefunded }) => !isRefunded).slice(-4);
+    const kind = random.weighted({
+      begin: 3,
+      change: living.length > 0 ? 4 : 0,
+      end: living.length > 0 ? 1 : 0,
+      checkout: 3,
+      invoice: subscriptions.length > 0 ? 3 : 0,
+      refund: unrefunded.length > 0 ? 2 : 0,
+    });
+    if (kind === "begin") this.#begin(account);
+    else if (kind === "change") this.#change(account, random.pick(living));
+    else if (kind === "end") this.#end(account, random.pick(living));
+    else if (kind === "checkout") this.#checkout(account);
+    else if (kind === "invoice") this.#invoice(account, random.pick(subscriptions.slice(-4)));
+    else this.#refund(account, random.pick(unrefunded));
+  }
+
+  #user(account: Account): string {
+    const { random } = this.#world;
+    return random.chance(0.15) ? `gone-${random.whole(1, 3)}` : random.pick(this.buyersOf(account));
+  }
+
+  /** The clock of a tenant's realm. */
+  #now({ tenant: { realm } }: Account): number {
+    const { time, server } = this.#world;
+    const [row] = server.tables.list("realms", (each) => each.realm === realm);
+    return time.calendar() + Number(row?.clockOffsetMs ?? 0);
+  }
+
+  #begin(account: Account): void {
+    const { random } = this.#world;
+    const id = `sub_stripe_${++this.#made}`;
+    const subscription: SimSubscription = {
+      id,
+      startDate: Math.floor(this.#now(account) / 1000),
+      stands: [],
+    };
+    account.subscriptions.push(subscription);
+    const plan = random.pick(account.tenant.catalog.plans);
+    const userId = this.#user(account);
+    // Some backends name the user only once the subscription is there, and some payments take a while.
+    const isNamed = random.chance(0.7);
+    const status = random.chance(0.8) ? "active" : "incomplete";
+    const stand = { userId, status: "active", planId: plan.id, cancelAt: null };
+    this.#tell(account, subscription, 0, { ...stand, userId: isNamed ? userId : null, status });
+    if (random.chance(0.4)) this.#invoice(account, subscription);
+    if (!isNamed || status !== "active") this.#tell(account, subscription, 1, stand);
+    if (random.chance(0.2)) this.#change(account, subscription);
+  }
+
+  #change(account: Account, subscription: SimSubscription): void {
+    const { random } = this.#world;
+    const { userId, planId, cancelAt } = subscription.stands.at(-1) as Stand;
+    const stand = { userId, status: "active", planId, cancelAt };
+    const kind = random.weighted({ plan: 4, status: 2, cancel: 2, user: 1 });
+    if (kind === "plan") stand.planId = random.pick(account.tenant.catalog.plans).id;
+    if (kind === "status") stand.status = random.pick(["past_due", "trialing", "paused", "unpaid"]);
+    if (kind === "user") stand.userId = this.#user(account);
+    if (kind === "cancel") {
+      const inS = random.pick([5, random.whole(1, 90) * DAY_S]);
+      stand.cancelAt = cancelAt === null ? Math.floor(this.#now(account) / 1000) + inS : null;
+    }
+    this.#tell(account, subscription, 1, stand);
+  }
+
+  #end(account: Account, subscription: SimSubscription): void {
+    const { userId, planId, cancelAt } = subscription.stands.at(-1) as Stand;
+    this.#tell(account, subscription, 2, { userId, planId, cancelAt, status: "canceled" });
+  }
+
+  #tell(
+    account: Account,
+    subscription: SimSubscription,
+    rank: Stand["rank"],
+    stand: Pick<Stand, "userId" | "status" | "planId" | "cancelAt">,
+  ): void {
+    const { random } = this.#world;
+    const { id, startDate, stands } = subscription;
+    const before = stands.at(-1);
+    const nowS = Math.floor(this.#now(account) / 1000);
+    // Now and then a change comes in the second of the one before.
+    const isSame = before !== undefined && before.rank < rank && random.chance(0.3);
+    const created = before === undefined
+      ? nowS
+      : isSame
+      ? before.created
+      : Math.max(nowS, before.created + 1);
+    const { userId, status, planId, cancelAt } = stand;
+    const type = `customer.subscription.${["created", "updated", "deleted"][rank]}`;
+    const message = this.#send(account, type, created, {
+      id,
+      status,
+      start_date: startDate,
+      cancel_at: cancelAt,
+      ended_at: rank === 2 ? created : null,
+      metadata: userId === null ? {} : { holdfast_user: userId },
+      items: { data: [{ price: { id: priceOf(planId) } }] },
+    });
+    stands.push({ message, created, rank, ...stand });
+  }
+
+  #checkout(account: Account): void {
+    const { random } = this.#world;
+    const pack = random.pick(account.tenant.catalog.packs ?? []);
+    const no = ++this.#made;
+    const [source, payment] = [`cs_${no}`, `pi_${no}`];
+    const quantity = pack.items.length === 0 ? random.whole(1, 5) : 1;
+    const userId = this.#user(account);
+    const message = this.#send(account, "checkout.session.completed", this.#createdOf(account), {
+      id: source,
+      mode: "payment",
+      payment_status: "paid",
+      payment_intent: payment,
+      client_reference_id: userId,
+      metadata: { holdfast_pack: pack.id, holdfast_quantity: String(quantity) },
+    });
+    account.sales.push({
+      ...{ source, payment, userId, subscription: null, isRefunded: false },
+      lines: [{ ref: source, pack, quantity }],
+      messages: [message],
+    });
+  }
+
+  #invoice(account: Account, subscription: SimSubscription): void {
+    const { random } = this.#world;
+    const no = ++this.#made;
+    const [source, payment] = [`in_${no}`, `pi_${no}`];
+    const lines = Array.from({ length: random.whole(1, 2) }, (_, place) => ({
+      ref: `il_${no}_${place}`,
+      pack: random.pick(account.tenant.catalog.packs ?? []),
+      quantity: random.whole(1, 3),
+    }));
+    const userId = random.chance(0.5) ? this.#user(account) : null;
+    const created = this.#createdOf(account);
+    // Newer versions of Stripe's API tell the payment in a message of its own.
+    const isApart = random.chance(0.5);
+    const messages = [
+      this.#send(account, "invoice.paid", created, {
+        id: source,
+        metadata: userId === null ? {} : { holdfast_user: userId },
+        parent: { subscription_details: { subscription: subscription.id } },
+        ...isApart ? {} : { payment_intent: payment },
+        lines: {
+          data: lines.map(({ ref, pack, quantity }) => ({
+            ...{ id: ref, amount: 500, quantity },
+            pricing: { price_details: { price: priceOf(pack.id) } },
+          })),
+        },
+      }),
+    ];
+    if (isApart) {
+      const object = { invoice: source, payment: { type: "payment_intent", payment_intent: payment } };
+      messages.push(this.#send(account, "invoice_payment.paid", created, object));
+    }
+    const sale = { source, payment, userId, subscription: userId === null ? subscription : null };
+    account.sales.push({ ...sale, lines, messages, isRefunded: false });
+    // Some money goes back at once.
+    if (random.chance(0.2)) this.#refund(account, account.sales.at(-1) as SimSale);
+  }
+
+  #refund(account: Account, sale: SimSale): void {
+    sale.isRefunded = true;
+    const object = { id: `ch_of_${sale.payment}`, payment_intent: sale.payment, refunded: true };
+    sale.messages.push(this.#send(account, "charge.refunded", this.#createdOf(account), object));
+  }
+
+  #createdOf(account: Account): number {
+    return Math.floor(this.#now(account) / 1000);
+  }
+
+  /** Sends a message in its time, and some a second time. */
+  #send(account: Account, type: string, created: number, object: object): SimMessage {
+    const { random } = this.#world;
+    const id = `evt_${++this.#made}`;
+    const livemode = account.tenant.caps.mode === "live";
+    const event = { id, type, created, livemode, data: { object } };
+    const message: SimMessage = { id, event, firstSentAt: null, firstTakenAt: null };
+    this.#count(type);
+    for (let times = random.chance(0.25) ? 2 : 1; times > 0; times--) {
+      this.#open += 1;
+      this.#sendIn(random.pick([0, random.whole(1, 200), random.whole(1, 8_000)]), account, message);
+    }
+    return message;
+  }
+
+  #count(what: string): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
+  }
+
+  #sendIn(ms: number, account: Account, message: SimMessage): void {
+    const { time, random, faults } = this.#world;
+    time.after(ms, WORLD, () => {
+      message.firstSentAt ??= this.#now(account);
+      let isOver = false;
+      const end = (isTaken: boolean) => {
+        if (isOver) return;
+        isOver = true;
+        this.#count(isTaken ? "taken" : "sent again");
+        if (!isTaken) {
+          return this.#sendIn(random.whole(20, faults.isQuiet ? 400 : 4_000), account, message);
+        }
+        message.firstTakenAt ??= this.#now(account);
+        this.#open -= 1;
+      };
+      time.after(ANSWER_MS, WORLD, () => end(false));
+      this.#deliver(account, message, end);
+    });
+  }
+
+  #deliver({ tenant }: Account, { id, event }: SimMessage, end: (isTaken: boolean) => void): void {
+    const { time, random, faults, processes } = this.#world;
+    const path = `/api/v1/stripe/${tenant.appId}/${tenant.caps.mode}`;
+    const process = random.pick(processes);
+    const there = faults.way();
+    if (there === null) return;
+    time.after(there, WORLD, () => {
+      if (!process.isAlive || process.service === undefined) {
+        return void time.after(there, WORLD, () => end(false));
+      }
+      time.after(0, process.owner, () => {
+        void process.takeOfStripe(path, JSON.stringify(event), id).then((status) => {
+          const back = faults.way();
+          if (back !== null) time.after(back, WORLD, () => end(status === 200));
+        });
+      });
+    });
+  }
+}
