@@ -41,18 +41,52 @@ export type FirstAnswer = IdempotentCall & WireAnswer;
 /** What became of an idempotent call: what its first run came to, or the answer that was kept of it. */
 export type IdempotentOutcome<First extends WireAnswer> =
   | { readonly kind: "first"; readonly answer: First }
+  | KnownOutcome;
+
+/** What becomes of a call that does not run, since the first answer under its key is known. */
+export type KnownOutcome =
   | { readonly kind: "replayed"; readonly answer: WireAnswer }
   | { readonly kind: "conflict" };
 
-interface Flight {
+/** A first answer that is known; its batch is null where the tables have it. */
+interface Known {
+  readonly row: IdempotencyRow;
+  readonly batch: Batch | null;
+}
+
+/** A call on its way under its key. It has its place among the calls of the key until it ends. */
+export class Flight {
   readonly call: IdempotentCall;
-  readonly ended: Promise<void>;
+  /** The name of its key among those of all realms. */
+  readonly name: string;
+  /** Resolves when the call before it under the key has ended; null where none is on its way. */
+  readonly before: Promise<void> | null;
+  /** The first answer under the key, null for none; undefined before anybody looked. */
+  known: Known | null | undefined = undefined;
+  /** Made where somebody waits: hardly a call has a twin. */
+  #end: PromiseWithResolvers<void> | null = null;
+
+  constructor(call: IdempotentCall, name: string, before: Promise<void> | null) {
+    this.call = call;
+    this.name = name;
+    this.before = before;
+  }
+
+  get ended(): Promise<void> {
+    return (this.#end ??= Promise.withResolvers()).promise;
+  }
+
+  end(): void {
+    this.#end?.resolve();
+  }
 }
 
 /** Runs one call a key at a time, and has first answers in memory until the tables have them. */
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
-  readonly #recent = new Map<string, { readonly row: IdempotencyRow; readonly batch: Batch }>();
+  readonly #recent = new Map<string, Known & { readonly batch: Batch }>();
+  /** The batch of the last first answer that was remembered. */
+  #newest: Batch | null = null;
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
   readonly #realNow: () => Millis;
 
@@ -77,6 +111,9 @@ export class Idempotency {
   /** Remembers a first answer that is on its way with a batch. */
   remember(row: IdempotencyRow, batch: Batch): void {
     this.#recent.set(nameOf(row), { row, batch });
+    // Once a batch is enough, and a walk past the gaps that removed ones leave costs more than remembering.
+    if (batch === this.#newest) return;
+    this.#newest = batch;
     for (const [name, known] of this.#recent) {
       if (!known.batch.isDrained) break;
       this.#recent.delete(name);
@@ -110,31 +147,79 @@ export class Idempotency {
     call: IdempotentCall,
     first: () => Promise<First>,
   ): Promise<IdempotentOutcome<First>> {
+    const flight = this.begin(call);
+    return flight === null ? { kind: "conflict" } : await this.runBegun(flight, first);
+  }
+
+  /**
+   * Gives a call its place among those of its key. Whoever begins a call ends it, or has it run.
+   *
+   * @returns null where another call is on its way under the key: a conflict
+   */
+  begin(call: IdempotentCall): Flight | null {
     const name = nameOf(call);
     const before = this.#flights.get(name);
-    if (before !== undefined && !isSameCall(before.call, call)) return { kind: "conflict" };
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const flight = { call, ended: promise };
+    if (before !== undefined && !isSameCall(before.call, call)) return null;
+    const flight = new Flight(call, name, before?.ended ?? null);
     this.#flights.set(name, flight);
+    return flight;
+  }
+
+  /** Ends a call that has begun: the next one under its key takes its turn. */
+  end(flight: Flight): void {
+    if (this.#flights.get(flight.name) === flight) this.#flights.delete(flight.name);
+    flight.end();
+  }
+
+  /** Runs a call that has begun, and ends it. */
+  async runBegun<First extends WireAnswer>(
+    flight: Flight,
+    first: () => Promise<First>,
+  ): Promise<IdempotentOutcome<First>> {
     try {
-      await before?.ended;
-      const known = await this.#find(call);
-      if (known === null) return { kind: "first", answer: await first() };
-      if (!isSameCall(known, call)) return { kind: "conflict" };
-      return { kind: "replayed", answer: known };
+      await flight.before;
+      if (flight.known === undefined) await this.lookUp([flight]);
+      // A first answer that is not durable yet may never be: its term can end before its append does.
+      await flight.known?.batch?.durable;
+      return this.#outcome(flight) ?? { kind: "first", answer: await first() };
     } finally {
-      if (this.#flights.get(name) === flight) this.#flights.delete(name);
-      resolve();
+      this.end(flight);
     }
   }
 
-  async #find(call: IdempotentCall): Promise<IdempotencyRow | null> {
-    const recent = this.#recent.get(nameOf(call));
-    // A first answer that is not durable yet may never be: its term can end before its append does.
-    if (recent !== undefined) await recent.batch.durable;
-    const row = recent?.row ?? await this.#loader.load({ realm: call.realm, key: call.key });
-    if (row === null || row.at + SWEEP_LIMITS.idempotencyKeptMs <= this.#realNow()) return null;
-    return row;
+  /**
+   * Looks for the first answers of calls that none is before, with one promise for all.
+   *
+   * @returns null where the tables need not be asked; the promise rejects with Unavailable
+   */
+  lookUp(flights: readonly Flight[]): Promise<void> | null {
+    const asked = flights.filter((flight) => {
+      flight.known = this.#recent.get(flight.name);
+      return flight.known === undefined;
+    });
+    if (asked.length === 0) return null;
+    return this.#loader.loadAll(asked.map(({ call }) => call)).then((rows) => {
+      for (const [place, flight] of asked.entries()) {
+        const row = rows[place] ?? null;
+        flight.known = row === null ? null : { row, batch: null };
+      }
+    });
+  }
+
+  /**
+   * What a call that was looked up comes to without a run; null where it is to run.
+   *
+   * @param awaited takes the batch that must be durable before anybody is told
+   */
+  outcomeNow(flight: Flight, awaited: Set<Batch>): KnownOutcome | null {
+    const batch = flight.known?.batch ?? null;
+    if (batch !== null && !batch.isDurable) awaited.add(batch);
+    return this.#outcome(flight);
+  }
+
+  #outcome({ call, known }: Flight): KnownOutcome | null {
+    if (known == null || known.row.at + SWEEP_LIMITS.idempotencyKeptMs <= this.#realNow()) return null;
+    return isSameCall(known.row, call) ? { kind: "replayed", answer: known.row } : { kind: "conflict" };
   }
 }
 

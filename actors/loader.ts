@@ -3,49 +3,77 @@
 import { Unavailable } from "./port.ts";
 
 interface Waiting<Key, Value> {
-  readonly key: Key;
-  readonly resolve: (value: Value) => void;
+  readonly keys: readonly Key[];
+  /** Takes one value for each key, in its place. */
+  readonly resolve: (values: Value[]) => void;
   readonly reject: (reason: unknown) => void;
 }
 
-/** Batches single loads into queries of bounded size over a bounded queue. */
+/** Batches loads into queries of bounded size over a bounded queue. */
 export class Loader<Key, Value> {
   readonly #loadMany: (keys: Key[]) => Promise<Value[]>;
   readonly #batchMax: number;
   readonly #queueMax: number;
   #queue: Waiting<Key, Value>[] = [];
+  #waitingKeys = 0;
   #isLoading = false;
 
-  /** @param loadMany answers one value for each key, in its place */
+  /**
+   * @param loadMany answers one value for each key, in its place
+   * @param batchMax keys in one query; those of one `loadAll` are never split
+   * @param queueMax keys that may wait
+   */
   constructor(loadMany: (keys: Key[]) => Promise<Value[]>, batchMax: number, queueMax: number) {
     this.#loadMany = loadMany;
     this.#batchMax = batchMax;
     this.#queueMax = queueMax;
   }
 
+  /** Loads the value of one key. Rejects with Unavailable when the load fails or too many wait. */
   load(key: Key): Promise<Value> {
-    if (this.#queue.length >= this.#queueMax) {
-      return Promise.reject(new Unavailable("Too many loads are waiting"));
-    }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ key, resolve, reject });
-      if (this.#isLoading) return;
-      this.#isLoading = true;
-      queueMicrotask(() => this.#run());
+      this.#ask({ keys: [key], resolve: ([value]) => resolve(value as Value), reject });
     });
+  }
+
+  /** Loads the values of some keys in one query, with one promise for all. Rejects as `load` does. */
+  loadAll(keys: readonly Key[]): Promise<Value[]> {
+    return new Promise((resolve, reject) => this.#ask({ keys, resolve, reject }));
+  }
+
+  #ask(waiting: Waiting<Key, Value>): void {
+    if (this.#waitingKeys + waiting.keys.length > this.#queueMax) {
+      waiting.reject(new Unavailable("Too many loads are waiting"));
+      return;
+    }
+    this.#queue.push(waiting);
+    this.#waitingKeys += waiting.keys.length;
+    if (this.#isLoading) return;
+    this.#isLoading = true;
+    queueMicrotask(() => this.#run());
   }
 
   async #run(): Promise<void> {
     while (this.#queue.length > 0) {
-      const taken = this.#queue.splice(0, this.#batchMax);
+      const taken = this.#take();
+      const keys = taken.flatMap((waiting) => waiting.keys);
+      this.#waitingKeys -= keys.length;
       try {
-        const values = await this.#loadMany(taken.map(({ key }) => key));
-        taken.forEach(({ resolve }, index) => resolve(values[index] as Value));
+        const values = await this.#loadMany(keys);
+        let from = 0;
+        for (const { keys, resolve } of taken) resolve(values.slice(from, from += keys.length));
       } catch (error) {
         const fault = new Unavailable("A load failed", { cause: error });
         for (const { reject } of taken) reject(fault);
       }
     }
     this.#isLoading = false;
+  }
+
+  /** Takes the loads of one query out of the queue: one at least, and as many as fit. */
+  #take(): Waiting<Key, Value>[] {
+    let size = 0;
+    const over = this.#queue.findIndex(({ keys }) => (size += keys.length) > this.#batchMax);
+    return this.#queue.splice(0, over < 0 ? this.#queue.length : Math.max(over, 1));
   }
 }

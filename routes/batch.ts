@@ -6,7 +6,7 @@ import type { z } from "zod";
 import type { Actor } from "../actors/actor.ts";
 import type { Directory } from "../actors/directory.ts";
 import { allDurable, type Batch } from "../actors/gate.ts";
-import type { Idempotency, IdempotentCall } from "../actors/idempotency.ts";
+import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../src/process/limits.ts";
 import { write, writeHandled, type WrittenAnswer } from "./answer.ts";
 import { type Members, refuseForbiddenText } from "./body.ts";
@@ -20,13 +20,13 @@ import { countCall, type CountingWorld } from "./rate_limit.ts";
 import { refusalOf } from "./respond.ts";
 import { trackBatchAnswer } from "./schemas/answers.ts";
 import { trackBatchInput, type trackInput } from "./schemas/metering.ts";
-import { handledOf, type TurnWorld } from "./turn.ts";
+import { handledOf, keepingOf, type TurnWorld } from "./turn.ts";
 
 /** What batches run on. */
 export interface BatchWorld extends TurnWorld, CountingWorld {
   readonly term: TurnWorld["term"] & {
     readonly directory: Pick<Directory, "actorOf" | "inMemory">;
-    readonly idempotency: Pick<Idempotency, "run">;
+    readonly idempotency: Pick<Idempotency, "begin" | "end" | "lookUp" | "outcomeNow" | "runBegun">;
   };
 }
 
@@ -35,13 +35,23 @@ type Request = EndpointRequest<BatchWorld, unknown>;
 /** An event that may be decided. */
 interface Event {
   readonly input: z.infer<typeof trackInput>;
-  /** Null for an event without a key. */
-  readonly idempotent: IdempotentCall | null;
+  /** Its place among the calls of its key; null for an event without one. */
+  readonly flight: Flight | null;
 }
 
-/** An event that has to wait, and its place among the events of the batch. */
-interface LaterEvent extends Event {
+/** An event and its place among those of the batch. */
+interface PlacedEvent extends Event {
   readonly place: number;
+}
+
+/** What the events of a batch share while they are decided. */
+interface Round {
+  /** What must be durable before anybody is told. */
+  readonly awaited: Set<Batch>;
+  /** Users with an event that waits, by actor, or by id where nobody knows the actor yet. */
+  readonly waiting: Set<unknown>;
+  /** Why the keys could not be looked up. */
+  fault: unknown;
 }
 
 const endpoint = endpointsOn<BatchWorld>();
@@ -77,25 +87,42 @@ export const BATCHES: readonly Endpoint<BatchWorld>[] = [trackBatch];
 
 /**
  * Tracks events, each at its place. An event that needs nothing but the memory of its user is decided at once, and its
- * answer is kept as text alone: a promise and an object for each would cost more than the decision.
+ * answer is kept as text alone: a promise and an object for each would cost more than the decision. All keys have their
+ * places before any of them is looked up, so two batches with the same keys never wait for each other.
  *
  * @returns the results as JSON, with commas between them
  */
 async function trackAll(request: Request, events: readonly unknown[]): Promise<string> {
+  const { idempotency } = request.world.term;
   const texts: string[] = [];
-  const awaited = new Set<Batch>();
-  const later: LaterEvent[] = [];
-  /** Users with an event that waits, by actor, or by id where nobody knows the actor yet. */
-  const waiting = new Set<unknown>();
+  const ready: PlacedEvent[] = [];
+  const free: Flight[] = [];
   for (const [place, event] of events.entries()) {
     try {
-      const checked = checkedEvent(request, event);
-      const now = trackNow(request, checked, waiting, awaited);
-      if (now === null) later.push({ ...checked, place });
-      texts.push(now ?? "");
+      const { input, flight } = checkedEvent(request, event);
+      ready.push({ input, flight, place });
+      if (flight !== null && flight.before === null) free.push(flight);
+      texts.push("");
     } catch (error) {
       texts.push(refusedWith(error).body);
     }
+  }
+  const round: Round = { awaited: new Set(), waiting: new Set(), fault: null };
+  if (free.length > 0) await idempotency.lookUp(free)?.catch((error) => round.fault = error);
+  const later: PlacedEvent[] = [];
+  for (const event of ready) {
+    const { flight, place } = event;
+    try {
+      const now = trackNow(request, event, round);
+      if (now === null) {
+        later.push(event);
+        continue;
+      }
+      texts[place] = now;
+    } catch (error) {
+      texts[place] = refusedWith(error).body;
+    }
+    if (flight !== null) idempotency.end(flight);
   }
   if (later.length > 0) {
     const bodies = await trackLater(request, later);
@@ -103,21 +130,28 @@ async function trackAll(request: Request, events: readonly unknown[]): Promise<s
   }
   // One text outlives the wait, in place of one for each event.
   const text = texts.join(",");
-  await allDurable(awaited);
+  await allDurable(round.awaited);
   return text;
 }
 
-/** The answer to an event of a user that is in memory and that no other event waits for; null where it has to wait. */
+/** The answer to an event that waits for no load, no turn of others and no other call under its key; else null. */
 function trackNow(
   { world, caller: { realm } }: Request,
-  { input, idempotent }: Event,
-  waiting: Set<unknown>,
-  awaited: Set<Batch>,
+  { input, flight }: Event,
+  { awaited, waiting, fault }: Round,
 ): string | null {
-  const actor = world.term.directory.inMemory(realm.realm, input.userId);
+  const { directory, idempotency } = world.term;
+  const isBehind = flight !== null && flight.before !== null;
+  if (flight !== null && !isBehind) {
+    if (flight.known === undefined) throw fault;
+    const known = idempotency.outcomeNow(flight, awaited);
+    if (known !== null) return knownAnswer(known).body;
+  }
+  const actor = directory.inMemory(realm.realm, input.userId);
   const user = actor ?? input.userId;
-  if (actor !== null && idempotent === null && !waiting.has(user)) {
-    const outcome = actor.runNow({ realm, ...trackCommand(input) }, awaited);
+  if (actor !== null && !isBehind && !waiting.has(user)) {
+    const keeping = flight === null ? null : keepingOf(flight.call, showTrack);
+    const outcome = actor.runNow({ realm, ...trackCommand(input), keeping }, awaited);
     if (outcome !== null) return writeHandled(handledOf(outcome, showTrack)).body;
   }
   waiting.add(user);
@@ -163,21 +197,20 @@ async function usersOf(
  */
 async function trackOne(
   request: Request,
-  { input, idempotent }: Event,
+  { input, flight }: Event,
   before: Promise<void> | undefined,
   begins: () => void,
 ): Promise<WrittenAnswer> {
   const first = async () => {
     await before;
-    const handled = track.handle({ ...request, input, idempotent });
+    const handled = track.handle({ ...request, input, idempotent: flight?.call ?? null });
     begins();
     return writeHandled(await handled);
   };
   try {
-    if (idempotent === null) return await first();
-    const outcome = await request.world.term.idempotency.run(idempotent, first);
-    if (outcome.kind !== "conflict") return { ...outcome.answer, code: "ok" };
-    throw new Refused("idempotency_conflict", "The idempotencyKey was used for another event");
+    if (flight === null) return await first();
+    const outcome = await request.world.term.idempotency.runBegun(flight, first);
+    return outcome.kind === "first" ? outcome.answer : knownAnswer(outcome);
   } catch (error) {
     return refusedWith(error);
   } finally {
@@ -185,7 +218,7 @@ async function trackOne(
   }
 }
 
-/** An event whose input fits; throws the refusal of any other. */
+/** An event whose input fits, with its place under its key; throws the refusal of any other. */
 function checkedEvent({ world, caller }: Request, event: unknown): Event {
   countCall(world, caller);
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
@@ -194,7 +227,10 @@ function checkedEvent({ world, caller }: Request, event: unknown): Event {
   refuseForbiddenText(event as Members);
   const { members, key } = keyOf(event as Members);
   const input = checkInput(track, members) as Event["input"];
-  return { input, idempotent: key === null ? null : keyedEvent(caller.realm.realm, key, members) };
+  if (key === null) return { input, flight: null };
+  const flight = world.term.idempotency.begin(keyedEvent(caller.realm.realm, key, members));
+  if (flight === null) throw keyConflict();
+  return { input, flight };
 }
 
 /** The key of an event, and the members that make a body of track. */
@@ -209,6 +245,16 @@ function keyedEvent(realm: number, key: unknown, members: Members): IdempotentCa
     throw invalidMember("idempotencyKey", "must be a text of 1 to 200 characters");
   }
   return { realm, key, requestHash: valueHash(track.path, members) };
+}
+
+/** The answer to an event whose key has a first answer; throws the refusal of another event under it. */
+function knownAnswer(known: KnownOutcome): WrittenAnswer {
+  if (known.kind === "conflict") throw keyConflict();
+  return { ...known.answer, code: "ok" };
+}
+
+function keyConflict(): Refused {
+  return new Refused("idempotency_conflict", "The idempotencyKey was used for another event");
 }
 
 function refusedWith(error: unknown): WrittenAnswer {
