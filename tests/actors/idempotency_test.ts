@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Batch } from "../../actors/gate.ts";
-import { Idempotency, type WireAnswer } from "../../actors/idempotency.ts";
+import { type Flight, Idempotency, type WireAnswer } from "../../actors/idempotency.ts";
 import type { IdempotencyRow } from "../../actors/port.ts";
 import { barrier, isSettled } from "./runtime.ts";
 
@@ -12,15 +12,19 @@ const DAY_MS = 24 * 3_600_000;
 
 function make() {
   const stored: IdempotencyRow[] = [];
+  const queries: string[][] = [];
   const clock = { now: 1_000 };
   const find = ({ realm, key }: { realm: number; key: string }) =>
     stored.find((row) => row.realm === realm && row.key === key) ?? null;
   const store = {
-    loadIdempotency: (keys: readonly { realm: number; key: string }[]) => Promise.resolve(keys.map(find)),
+    loadIdempotency: (keys: readonly { realm: number; key: string }[]) => {
+      queries.push(keys.map(({ key }) => key));
+      return Promise.resolve(keys.map(find));
+    },
   };
   const idempotency = new Idempotency(store, () => clock.now);
   const row: IdempotencyRow = { ...CALL, ...ANSWER, userKey: 1, at: clock.now };
-  return { idempotency, stored, clock, row };
+  return { idempotency, stored, queries, clock, row };
 }
 
 /** A batch whose changes are in the journal. */
@@ -141,4 +145,53 @@ Deno.test("a first answer holds for 24 hours to the millisecond", async () => {
   assert.equal((await idempotency.run(CALL, never)).kind, "replayed");
   clock.now += 1;
   assert.equal((await idempotency.run(CALL, () => Promise.resolve(ANSWER))).kind, "first");
+});
+
+Deno.test("calls that come together are looked up with one query, and what is in memory is not asked for", async () => {
+  const { idempotency, stored, queries, row } = make();
+  stored.push({ ...row, key: "stored" });
+  const batch = new Batch();
+  idempotency.remember({ ...row, key: "recent" }, batch);
+  const flights = ["free", "recent", "stored", "other"].map((key) =>
+    idempotency.begin({ ...CALL, key, requestHash: key === "other" ? "x" : "h" }) as Flight
+  );
+  stored.push({ ...row, key: "other" });
+  const looked = idempotency.lookUp(flights);
+  // What was known stays known, also when memory lets go of it before the tables have answered.
+  batch.isDrained = true;
+  idempotency.remember({ ...row, key: "later" }, new Batch());
+  await looked;
+  assert.deepEqual(queries, [["free", "stored", "other"]]);
+  const awaited = new Set<Batch>();
+  const kinds = flights.map((flight) => idempotency.outcomeNow(flight, awaited)?.kind ?? "free");
+  assert.deepEqual(kinds, ["free", "replayed", "replayed", "conflict"]);
+  assert.deepEqual([...awaited], [batch], "the first answer in memory is not durable yet");
+});
+
+Deno.test("a call that has begun keeps others of its key waiting until it ends", async () => {
+  const { idempotency, row } = make();
+  const flight = idempotency.begin(CALL) as Flight;
+  assert.equal(idempotency.begin({ ...CALL, requestHash: "x" }), null);
+  const behind = idempotency.begin(CALL) as Flight;
+  assert.ok(flight.before === null && behind.before !== null);
+  const last = idempotency.run(CALL, never);
+  const second = idempotency.runBegun(behind, () => {
+    idempotency.remember(row, durable());
+    return Promise.resolve(ANSWER);
+  });
+  assert.equal(await isSettled(second), false);
+  idempotency.end(flight);
+  assert.deepEqual([(await second).kind, (await last).kind], ["first", "replayed"]);
+});
+
+Deno.test("first answers leave memory when the tables have them", () => {
+  const { idempotency, row } = make();
+  const batches = [durable(), durable()];
+  for (const [place, batch] of batches.entries()) {
+    for (const name of ["a", "b"]) idempotency.remember({ ...row, key: `${place}${name}` }, batch);
+    batch.isDrained = true;
+  }
+  assert.equal(idempotency.sizeOf(1), 2);
+  idempotency.remember({ ...row, key: "last" }, durable());
+  assert.equal(idempotency.sizeOf(1), 1);
 });

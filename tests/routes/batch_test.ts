@@ -122,6 +122,22 @@ Deno.test("a key that stands twice in a batch counts once, and another event und
   assert.equal(await countOf(app, "lg_images"), 3);
 });
 
+Deno.test("batches and single calls that come at once with the same keys count each key once", async () => {
+  const app = await appWithUser(service);
+  const keys = ["a", "b", "c"];
+  const batchOf = (names: string[]) =>
+    resultsOf(app, names.map((name) => ({ ...IMAGE, idempotencyKey: name })));
+  const [one, other, alone] = await Promise.all([
+    batchOf(keys),
+    batchOf(keys.toReversed()),
+    once(app, IMAGE, "b"),
+  ]);
+  assert.deepEqual(other.toReversed(), one);
+  assert.deepEqual(alone.body, one[1]);
+  assert.deepEqual(codesOf(one), ["matched", "matched", "matched"]);
+  assert.equal(await countOf(app, "lg_images"), 3);
+});
+
 Deno.test("a key on the batch itself gives all first results again", async () => {
   const app = await appWithUser(service);
   const body = { events: [IMAGE, { userId: "u" }] };
