@@ -9,10 +9,12 @@ import { makeDocument } from "../../routes/reference/openapi.ts";
 import { Compiled } from "./compiler.ts";
 import { moduleOf, readExamples } from "./examples.ts";
 
-/** Types of the document's operations under /api/v1, which are those of the client. */
+/** Types of the document's operations under /api/v1, which are those of the client, but for what Stripe itself calls. */
 async function generateTypes(): Promise<string> {
   const document = makeDocument(SURFACE);
-  const paths = Object.entries(document.paths as object).filter(([path]) => path.startsWith("/api/v1/"));
+  const paths = Object.entries(document.paths as object).filter(([path]) =>
+    path.startsWith("/api/v1/") && !path.startsWith("/api/v1/stripe/")
+  );
   const nodes = await openapiTS(
     { ...document, paths: Object.fromEntries(paths) } as never,
     { emptyObjectsUnknown: true },
