@@ -57,7 +57,7 @@ async function track(origin: string, key: string): Promise<string> {
     await response.body?.cancel();
     return String(response.status);
   } catch (error) {
-    return String(error);
+    return `${error}: ${(error as Error).cause}`;
   }
 }
 
