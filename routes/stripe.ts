@@ -3,7 +3,6 @@
 import { z } from "zod";
 import type { Mode } from "../actors/port.ts";
 import { readMessage } from "../src/domain/stripe/message.ts";
-import type { Clock } from "../src/process/clock.ts";
 import { type Done, receive, type StripeWorld } from "../src/stripe/receive.ts";
 import { eventOf } from "../src/stripe/signature.ts";
 import type { App, Registry } from "../src/tenant/registry.ts";
@@ -26,7 +25,6 @@ import { mode, receivedAnswer, stripeAnswer, stripeSecret } from "./schemas/stri
 type World = StripeWorld & StripeAdminWorld & {
   readonly registry: Registry;
   readonly database: Parameters<typeof readStanding>[0];
-  readonly clock: Clock;
 };
 
 const endpoint = keylessEndpointsOn<World>();
@@ -56,8 +54,8 @@ const message = endpoint({
     const connection = app?.stripe.get(mode as Mode);
     if (app === undefined || connection === undefined) throw strange();
     const event = await eventOf(payload, signature, connection.webhookSecret, world.clock.now());
-    const read = event === null ? null : readMessage(event);
     if (event === null) throw strange();
+    const read = readMessage(event);
     if (read === null) return success({ handled: false, reason: "the message is no event" });
     const received = await receive(world, app.realms[connection.mode], read);
     return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);

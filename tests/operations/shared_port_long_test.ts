@@ -9,7 +9,7 @@ import { testServerUrl } from "../support/test_store.ts";
 
 const CALLERS = 16;
 /** Connections that may break: those that came while one of two processes ended. */
-const BROKEN_MAX = 2 * CALLERS;
+const BROKEN_MAX = CALLERS / 2;
 const EXIT_MS = 20_000;
 const READY_MS = 60_000;
 

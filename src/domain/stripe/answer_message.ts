@@ -176,7 +176,7 @@ function answerSale(message: SaleMessage, known: Known, catalog: Catalog): Strip
   const isOfPacks = purchases.length > 0;
   const payments = isOfPacks ? message.payments.map((payment) => ({ payment, source })) : [];
   if (acts.length > 0) {
-    return { ...nothing("", { purchases, payments }), acts, reason: null };
+    return { learned: { ...NOTHING, purchases, payments }, acts, left: null, settled: null, reason: null };
   }
   const reason = isOfPacks
     ? "the grant waits until a message tells the holdfast_user of its subscription"
