@@ -30,19 +30,22 @@ export class Batch {
   isDrained = false;
   /** Null without tracing. */
   span: WorkSpan | null = null;
-  open!: () => void;
-  fail!: (reason: Error) => void;
+  readonly #resolve: () => void;
+  readonly fail: (reason: Error) => void;
 
   constructor() {
-    this.durable = new Promise((resolve, reject) => {
-      this.open = () => {
-        this.isDurable = true;
-        resolve();
-      };
-      this.fail = reject;
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.durable = promise;
+    this.#resolve = resolve;
+    this.fail = reject;
     // Every waiter handles the failure itself; a batch without one must not end the process.
     this.durable.catch(() => {});
+  }
+
+  /** Lets the answers out that wait for it. */
+  open(): void {
+    this.isDurable = true;
+    this.#resolve();
   }
 }
 
@@ -78,7 +81,8 @@ export class Gate {
   #filling: Batch[] = [];
   #tip: Batch | null = null;
   #waitingChanges = 0;
-  readonly #inFlight = new Set<Batch>();
+  /** Few at most, so an array: a set would make a new table again and again. */
+  readonly #inFlight: Batch[] = [];
   #isWaitingForRoom = false;
   #isScheduled = false;
   #fault: Error | null = null;
@@ -146,8 +150,8 @@ export class Gate {
   #maySend(): boolean {
     const next = this.#filling[0];
     if (next === undefined || this.#isWaitingForRoom || this.#fault !== null) return false;
-    if (this.#inFlight.size === 0) return true;
-    return this.#inFlight.size < RUNTIME_LIMITS.appendsInFlightMax &&
+    if (this.#inFlight.length === 0) return true;
+    return this.#inFlight.length < RUNTIME_LIMITS.appendsInFlightMax &&
       next.changes.length >= RUNTIME_LIMITS.batchWorthChanges;
   }
 
@@ -174,13 +178,13 @@ export class Gate {
   async #append(batch: Batch): Promise<void> {
     const { journal, onAppended, onFault, counts } = this.#options;
     batch.isSent = true;
-    this.#inFlight.add(batch);
+    this.#inFlight.push(batch);
     this.#waitingChanges -= batch.changes.length;
     for (const total of batch.totals.values()) batch.changes.push(total);
     const startedAt = performance.now();
     try {
       const appended = await journal.append(batch.changes);
-      this.#inFlight.delete(batch);
+      this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
       if (this.#fault !== null) return;
       counts.appended(appended, startedAt);
       onAppended(batch, appended);

@@ -2,8 +2,11 @@
 // together may use only so much memory. A caller who sends a byte a minute, or half a body and then nothing, costs a
 // connection and no more.
 //
-// A timer for each request would be expensive, so one timer serves all: a new body goes into the set `young`, moves to
-// `old` at the next tick, and is refused at the tick after that.
+// A timer for each request would be expensive, so one timer serves all: a body is young until the first tick, old until the
+// second, and refused at that one.
+//
+// The waits stand in an array, and the last one takes the place of one that leaves. A set would make a new table every few
+// dozen calls; tables that outlive a collection keep each other alive, and with them the bodies that were waited for.
 
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS } from "../src/process/limits.ts";
@@ -12,10 +15,12 @@ import { BODY_LIMITS } from "../src/process/limits.ts";
 interface Wait {
   readonly reject: (reason: Error) => void;
   readonly cancel: (() => void) | null;
+  isOld: boolean;
+  /** Where it stands among the waits; negative once it has left. */
+  place: number;
 }
 
-let young = new Set<Wait>();
-let old = new Set<Wait>();
+const waits: Wait[] = [];
 let timer: ReturnType<typeof setTimeout> | null = null;
 let heldBytes = 0;
 
@@ -26,8 +31,8 @@ let heldBytes = 0;
  */
 export function inTime<T>(read: Promise<T>, cancel: (() => void) | null = null): Promise<T> {
   return new Promise((resolve, reject) => {
-    const wait: Wait = { reject, cancel };
-    young.add(wait);
+    const wait: Wait = { reject, cancel, isOld: false, place: waits.length };
+    waits.push(wait);
     timer ??= startTimer();
     read.then((value) => {
       leave(wait);
@@ -40,7 +45,13 @@ export function inTime<T>(read: Promise<T>, cancel: (() => void) | null = null):
 }
 
 function leave(wait: Wait): void {
-  if (!young.delete(wait)) old.delete(wait);
+  const { place } = wait;
+  if (place < 0) return;
+  wait.place = -1;
+  const last = waits.pop() as Wait;
+  if (last === wait) return;
+  last.place = place;
+  waits[place] = last;
 }
 
 /** Takes memory for a part of a large body, or refuses when too much of them is held; to be given back. */
@@ -64,11 +75,12 @@ function startTimer(): ReturnType<typeof setTimeout> {
 }
 
 function tick(): void {
-  const late = old;
-  [old, young] = [young, new Set()];
-  for (const { reject, cancel } of late) {
-    reject(invalidMember("", "The body did not arrive in time"));
-    cancel?.();
+  const late = waits.filter(({ isOld }) => isOld);
+  for (const wait of late) {
+    leave(wait);
+    wait.reject(invalidMember("", "The body did not arrive in time"));
+    wait.cancel?.();
   }
-  timer = old.size > 0 ? startTimer() : null;
+  for (const wait of waits) wait.isOld = true;
+  timer = waits.length > 0 ? startTimer() : null;
 }
