@@ -8,11 +8,17 @@ import type { Drainer } from "./drainer.ts";
 /** Messages to the thread. It replies to each but `keep` and `hurry`, in order. */
 export type DrainRequest =
   | { readonly kind: "open"; readonly url: string; readonly name: string }
-  | { readonly kind: "keep"; readonly batches: readonly DrainBatch[] }
+  | { readonly kind: "keep"; readonly bytes: Uint8Array; readonly batches: readonly BatchPlace[] }
   | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
   | { readonly kind: "hurry" }
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
+
+/** Where a batch ends in the bytes of its message; it begins where the one before it ends. */
+export interface BatchPlace {
+  readonly seq: number;
+  readonly end: number;
+}
 
 /** Its reply: null when the work is done, else what went wrong. */
 export type DrainReply = { readonly error: string | null };
@@ -20,10 +26,14 @@ export type DrainReply = { readonly error: string | null };
 /** How long a thread may take to close its session before it is ended. */
 const CLOSE_MS = 2_000;
 /**
- * Batches that are sent in one message. Each message wakes the thread, which then competes with the answering thread for a
- * core, and nobody needs a batch to be there before it is drained.
+ * Bytes of batches that are sent in one message. Each message wakes the thread, which then competes with the answering
+ * thread for a core, and nobody needs a batch to be there before it is drained.
  */
-const MESSAGE_BATCHES = 32;
+const MESSAGE_BYTES = 128 * 1024;
+/** The most bytes of UTF-8 that one unit of a string's length becomes. */
+const BYTES_OF_UNIT_MAX = 3;
+
+const encoder = new TextEncoder();
 
 interface Waiter {
   readonly resolve: () => void;
@@ -48,7 +58,12 @@ export async function startDrainThread(url: string, name: string): Promise<Drain
 
 class DrainThread implements Drainer {
   readonly #worker = new Worker(new URL("./drain_worker.ts", import.meta.url), { type: "module" });
-  #unsent: DrainBatch[] = [];
+  /**
+   * Batches that were not sent yet, as bytes. Texts would outlive collections of the young generation while they wait here,
+   * and so make the answering thread collect the old one more often.
+   */
+  #bytes: Uint8Array<ArrayBuffer> | null = null;
+  #unsent: BatchPlace[] = [];
   #waiting: Waiter[] = [];
   #fault: Error | null = null;
 
@@ -72,10 +87,17 @@ class DrainThread implements Drainer {
     });
   }
 
-  keep(batch: DrainBatch): void {
+  keep({ seq, payload }: DrainBatch): void {
     if (this.#fault !== null) return;
-    this.#unsent.push(batch);
-    if (this.#unsent.length >= MESSAGE_BATCHES) this.#send();
+    const bytesMax = payload.length * BYTES_OF_UNIT_MAX;
+    let from = this.#unsent.at(-1)?.end ?? 0;
+    if (this.#bytes !== null && bytesMax > this.#bytes.length - from) {
+      this.#send();
+      from = 0;
+    }
+    this.#bytes ??= new Uint8Array(Math.max(MESSAGE_BYTES, bytesMax));
+    const { written } = encoder.encodeInto(payload, this.#bytes.subarray(from));
+    this.#unsent.push({ seq, end: from + written });
   }
 
   drain(seqs: readonly number[], spreadMs: number): Promise<void> {
@@ -109,14 +131,17 @@ class DrainThread implements Drainer {
 
   /** Sends the batches that were not sent yet. */
   #send(): void {
+    const bytes = this.#bytes;
+    if (bytes === null) return;
     const batches = this.#unsent;
-    if (batches.length === 0) return;
+    this.#bytes = null;
     this.#unsent = [];
-    this.#worker.postMessage({ kind: "keep", batches } satisfies DrainRequest);
+    this.#worker.postMessage({ kind: "keep", bytes, batches } satisfies DrainRequest, [bytes.buffer]);
   }
 
   #fail(fault: Error): void {
     this.#fault ??= fault;
+    this.#bytes = null;
     this.#unsent = [];
     for (const { reject } of this.#waiting) reject(this.#fault);
     this.#waiting = [];

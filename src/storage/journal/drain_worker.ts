@@ -14,10 +14,20 @@ let drainer: Drainer | null = null;
 let last: Promise<void> = Promise.resolve();
 
 thread.onmessage = ({ data: request }) => {
-  if (request.kind === "keep") { for (const batch of request.batches) drainer?.keep(batch); }
+  if (request.kind === "keep") keep(request);
   else if (request.kind === "hurry") drainer?.hurry();
   else last = last.then(() => answer(request));
 };
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+function keep({ bytes, batches }: Extract<DrainRequest, { kind: "keep" }>): void {
+  let from = 0;
+  for (const { seq, end } of batches) {
+    drainer?.keep({ seq, payload: decoder.decode(bytes.subarray(from, end)) });
+    from = end;
+  }
+}
 
 type Asked = Exclude<DrainRequest, { kind: "keep" | "hurry" }>;
 
