@@ -189,8 +189,8 @@ export class Draft {
   /** The earliest moment at which something falls due after this draft, or null. */
   nextDue(): Millis | null {
     const held = this.state.holds.earliest((id, at) => {
-      const row = this.reservation(id);
-      return row?.status === "held" && row.expiresAt === at;
+      const row = this.#reservations?.get(id);
+      return row === undefined ? this.state.lapsesAt(id, at) : row.status === "held" && row.expiresAt === at;
     });
     let next = Math.min(held ?? Infinity, this.nextDueWritten());
     for (const row of this.subscriptions()) {

@@ -55,7 +55,11 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
 
 function listDue(draft: Draft, now: Millis): Due[] {
   const { state } = draft;
-  const due: Due[] = state.holds.due(now, state.lapsesAt).map(({ at, id }) => ({ at, id, kind: "hold" }));
+  const due: Due[] = state.holds.due(now, (id, at) => state.lapsesAt(id, at)).map(({ at, id }) => ({
+    at,
+    id,
+    kind: "hold",
+  }));
   for (const row of state.subscriptions.values()) {
     if (!row.ended && row.endsAt !== null && row.endsAt <= now) {
       due.push({ at: row.endsAt, id: row.id, kind: "subscription" });

@@ -9,6 +9,7 @@ import { ExpiryQueue } from "./metering/expiry_queue.ts";
 import type { Generation } from "./metering/generation.ts";
 import type { WebhookMessage } from "./messages/message.ts";
 import type { Reservation } from "./metering/reservation.ts";
+import { ReservationBook } from "./metering/reservation_book.ts";
 import type { Millis } from "./plans/period.ts";
 import type { Subscription, SubscriptionEvent } from "./plans/subscription.ts";
 
@@ -141,7 +142,7 @@ export class UserState {
   readonly subscriptions = new Map<string, Subscription>();
   readonly counters = new Map<string, Counter>();
   /** Open holds, and settled reservations until the tables have them. */
-  readonly reservations = new Map<string, Reservation>();
+  readonly reservations = new ReservationBook();
   readonly holds = new ExpiryQueue();
   /** Balances by id: those not expired and not revoked, those that holds have parts of, and recent others. */
   readonly balances = new Map<string, CreditBalance>();
@@ -209,7 +210,7 @@ export class UserState {
           break;
       }
     }
-    if (openBefore >= this.openHolds) this.holds.trim(this.lapsesAt, this.openHolds);
+    if (openBefore >= this.openHolds) this.holds.trim((id, at) => this.lapsesAt(id, at), this.openHolds);
   }
 
   /** Lets go of a settled reservation that the tables have; an open hold stays. */
@@ -218,14 +219,14 @@ export class UserState {
   }
 
   /** Whether an id names an open hold of this user. */
-  readonly isOpen = (reservationId: string): boolean =>
-    this.reservations.get(reservationId)?.status === "held";
+  isOpen(reservationId: string): boolean {
+    return this.reservations.expiryOf(reservationId) !== null;
+  }
 
   /** Whether an id names an open hold of this user that lapses at this time. */
-  readonly lapsesAt = (reservationId: string, at: Millis): boolean => {
-    const row = this.reservations.get(reservationId);
-    return row?.status === "held" && row.expiresAt === at;
-  };
+  lapsesAt(reservationId: string, at: Millis): boolean {
+    return this.reservations.expiryOf(reservationId) === at;
+  }
 
   #setUser(row: User): void {
     if (row.key === this.user.key) {
@@ -254,11 +255,11 @@ export class UserState {
   }
 
   #setReservation(row: Reservation): void {
-    const before = this.reservations.get(row.id);
-    this.reservations.set(row.id, row);
-    if (before?.status === "held") this.openHolds -= 1;
+    const lapsed = this.reservations.expiryOf(row.id);
+    this.reservations.set(row);
+    if (lapsed !== null) this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;
-    if (before?.expiresAt !== row.expiresAt) this.holds.add(row.expiresAt, row.id);
+    if (lapsed !== row.expiresAt) this.holds.add(row.expiresAt, row.id);
   }
 }

@@ -18,6 +18,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "metering/explanation": "metering/explain",
   "metering/final_parts": "metering/commit",
   "metering/generation": "metering/generate",
+  "metering/hold_text": "metering/reservation_book",
   "metering/record_event": "metering/prompt_log",
   "metering/settle_lines": "metering/commit",
   "messages/outbox": "messages/message",

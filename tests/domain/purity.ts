@@ -9,7 +9,7 @@ export function referencesOf(state: UserState): unknown[][] {
     [state.user, state.recorded, state.openHolds, state.holds.next],
     [...state.subscriptions].flat(),
     [...state.counters].flat(),
-    [...state.reservations].flat(),
+    [...state.reservations.keys()],
     [...state.balances].flat(),
     [...state.balanceOrder],
   ];

@@ -1,0 +1,158 @@
+// An open hold as one text: its fields in a fixed order, each on a line. The texts that a caller wrote stand behind all
+// others, after their lengths, since they may hold any character; ids and units hold no line feed. Texts live in memory
+// alone, so their form may change with every version.
+
+import type { Amount } from "../amount.ts";
+import type { CreditLine } from "../credits/credit.ts";
+import type { Millis } from "../plans/period.ts";
+import type { Unit } from "../plans/plan.ts";
+import type { Line, Reservation } from "./reservation.ts";
+
+const END = "\n";
+/** In place of null. */
+const NONE = "";
+const YES = "1";
+const NO = "0";
+
+/** Whether a text says all of a reservation: it is open, and its lines left no counter by a change of plan. */
+export function fitsText({ status, lines }: Reservation): boolean {
+  return status === "held" && lines.every(({ left }) => left === undefined);
+}
+
+/** The text of a reservation that fits one. */
+export function textOfHold(row: Reservation): string {
+  const { amounts, lines, credits, event, metadata, prompt } = row;
+  const fields = [
+    row.expiresAt,
+    row.userKey,
+    row.createdAt,
+    row.quantity ?? NONE,
+    row.count ?? NONE,
+    amounts.tokens,
+    amounts.seconds,
+    amounts.count,
+    amounts.cents,
+    row.perUnit ? YES : NO,
+    row.priceRow ?? NONE,
+    row.toldCents ? YES : NO,
+    lines.length,
+  ];
+  for (const { planId, groupId, window, unit, taken } of lines) {
+    fields.push(planId, groupId, window.start, window.end ?? NONE, unit, taken);
+  }
+  fields.push(credits.length);
+  for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
+  fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
+  fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
+  // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
+  return fields.join(END);
+}
+
+/** When the hold of a text lapses. */
+export function expiryOfText(text: string): Millis {
+  return Number(text.slice(0, text.indexOf(END)));
+}
+
+/** The reservation that a text was made of. */
+export function readHold(id: string, text: string): Reservation {
+  const fields = new Fields(text);
+  const expiresAt = fields.number();
+  const userKey = fields.number();
+  const createdAt = fields.number();
+  const quantity = fields.amountOrNull();
+  const count = fields.amountOrNull();
+  const amounts = {
+    tokens: fields.amount(),
+    seconds: fields.amount(),
+    count: fields.amount(),
+    cents: fields.amount(),
+  };
+  const perUnit = fields.next() === YES;
+  const priceRow = fields.numberOrNull();
+  const toldCents = fields.next() === YES;
+  const lines = listOf(fields, readLine);
+  const credits = listOf(fields, readCredit);
+  const [eventLength, metadataLength, promptLength] = [
+    fields.number(),
+    fields.numberOrNull(),
+    fields.numberOrNull(),
+  ];
+  return {
+    id,
+    userKey,
+    status: "held",
+    event: fields.take(eventLength),
+    metadata: metadataLength === null ? null : fields.take(metadataLength),
+    quantity,
+    count,
+    amounts,
+    perUnit,
+    priceRow,
+    toldCents,
+    lines,
+    credits,
+    prompt: promptLength === null ? null : fields.take(promptLength),
+    createdAt,
+    expiresAt,
+    settledAt: null,
+  };
+}
+
+function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
+  const items: Item[] = [];
+  for (let left = fields.number(); left > 0; left--) items.push(read(fields));
+  return items;
+}
+
+function readLine(fields: Fields): Line {
+  const planId = fields.next();
+  const groupId = fields.next();
+  const window = { start: fields.number(), end: fields.numberOrNull() };
+  return { planId, groupId, window, unit: fields.next() as Unit, taken: fields.amount() };
+}
+
+function readCredit(fields: Fields): CreditLine {
+  return { balanceId: fields.next(), unit: fields.next() as Unit, taken: fields.amount() };
+}
+
+/** The fields of a text, one after another. */
+class Fields {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  next(): string {
+    const end = this.#text.indexOf(END, this.#at);
+    const field = this.#text.slice(this.#at, end);
+    this.#at = end + 1;
+    return field;
+  }
+
+  number(): number {
+    return Number(this.next());
+  }
+
+  numberOrNull(): number | null {
+    const field = this.next();
+    return field === NONE ? null : Number(field);
+  }
+
+  amount(): Amount {
+    return BigInt(this.next());
+  }
+
+  amountOrNull(): Amount | null {
+    const field = this.next();
+    return field === NONE ? null : BigInt(field);
+  }
+
+  /** So many of the characters that follow. */
+  take(length: number): string {
+    const from = this.#at;
+    this.#at += length;
+    return this.#text.slice(from, this.#at);
+  }
+}
