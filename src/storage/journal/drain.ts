@@ -30,6 +30,8 @@ interface TableWork {
 const PIECE_ROWS = 250;
 /** Lines that are handled at a time; then other work of the event loop gets its turn. */
 const SLICE_LINES = 1000;
+/** The part of a drain's time that reading its batches may take. */
+const READING = 0.25;
 
 /**
  * Rows are looked up by their keys. The planner knows nothing of a temporary table, and a plan is kept: without this it could
@@ -50,17 +52,13 @@ export async function prepareDrain(session: Session): Promise<void> {
 
 /**
  * Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction.
- *
- * @param spreadMs how long it may take in pieces; 0 for as fast as it can
- * @param onPace told of the pace of a drain in pieces
  */
 export async function drainBatches(
   session: Session,
   batches: readonly DrainBatch[],
-  spreadMs = 0,
-  onPace: (pace: Pace) => void = () => {},
+  pace: Pace = new Pace(0),
 ): Promise<void> {
-  const work = await coalesce(batches);
+  const work = await coalesce(batches, pace);
   await session.query(BY_INDEX);
   const removed = await session.query(
     "delete from journal where seq = any($1::text::bigint[]) returning seq",
@@ -69,20 +67,20 @@ export async function drainBatches(
   if (removed.length !== batches.length) {
     throw new Error(`Cannot drain: ${removed.length} of ${batches.length} journal rows are left`);
   }
-  const pieceRows = spreadMs > 0 ? PIECE_ROWS : Infinity;
+  const pieceRows = pace.isSpread ? PIECE_ROWS : Infinity;
   const pieces = work.reduce(
     (sum, { appends, puts }) => sum + piecesOf(appends, pieceRows) + piecesOf(puts, pieceRows),
     0,
   );
-  const pace = new Pace(pieces, spreadMs);
-  onPace(pace);
+  let written = 0;
+  const rest = () => pace.rest(READING + (1 - READING) * ++written / pieces);
   for (const { spec, appends, puts } of work) {
     for (let from = 0; from < appends.length; from += pieceRows) {
       const piece = pieceRows === Infinity ? appends : appends.slice(from, from + pieceRows);
       await session.copy(spec.name, spec.columns, chunksOf(piece));
-      await pace.rest();
+      await rest();
     }
-    if (puts.length > 0) await writeValues(session, spec, puts, piecesOf(puts, pieceRows), pace);
+    if (puts.length > 0) await writeValues(session, spec, puts, piecesOf(puts, pieceRows), rest);
   }
 }
 
@@ -91,11 +89,11 @@ function piecesOf(lines: readonly string[], pieceRows: number): number {
 }
 
 /** Keeps the last value of each row. A row that is new in these batches stays an append, whatever came after. */
-async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
+async function coalesce(batches: readonly DrainBatch[], pace: Pace): Promise<TableWork[]> {
   const appends = TABLES.map(() => new Map<string, string>());
   const puts = TABLES.map(() => new Map<string, string>());
   let lines = 0;
-  for (const { payload } of batches) {
+  for (const [index, { payload }] of batches.entries()) {
     for (let start = 0; start < payload.length;) {
       const feed = payload.indexOf("\n", start);
       const end = feed < 0 ? payload.length : feed;
@@ -106,7 +104,9 @@ async function coalesce(batches: readonly DrainBatch[]): Promise<TableWork[]> {
       if (payload[start + 1] === APPENDED || fresh.has(key)) fresh.set(key, body);
       else (puts[table] as Map<string, string>).set(key, body);
       start = end + 1;
-      if (++lines % SLICE_LINES === 0) await yieldToLoop();
+      if (++lines % SLICE_LINES > 0) continue;
+      await yieldToLoop();
+      await pace.rest(READING * index / batches.length);
     }
   }
   return TABLES.map((spec, table) => ({
@@ -138,7 +138,7 @@ async function writeValues(
   { name, columns, keyColumns, mutable }: TableSpec,
   lines: readonly string[],
   pieces: number,
-  pace: Pace,
+  rest: () => Promise<void>,
 ): Promise<void> {
   await session.copy(`staged_${name}`, columns, chunksOf(lines));
   const keys = columns.slice(0, keyColumns).map((column) => `t.${column} = s.${column}`).join(" and ");
@@ -150,7 +150,7 @@ async function writeValues(
      when not matched then insert (${columns.join(", ")}) values (${fresh})`;
   if (pieces === 1) {
     await session.query(merge(`staged_${name}`));
-    return await pace.rest();
+    return await rest();
   }
   const [size] = await session.query<{ pages: number }>(
     `select (pg_relation_size('staged_${name}') / current_setting('block_size')::int)::int as pages`,
@@ -162,6 +162,6 @@ async function writeValues(
   );
   for (let page = 0; page < pages; page += step) {
     await session.query(range, [`(${page},0)`, `(${page + step},0)`]);
-    await pace.rest();
+    await rest();
   }
 }

@@ -8,7 +8,7 @@
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import { type Database, LOCK_NOT_AVAILABLE, type PinnedSession, type Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
-import type { Pace } from "./pace.ts";
+import { Pace } from "./pace.ts";
 import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
@@ -70,12 +70,12 @@ class SessionDrainer implements Drainer {
 
   async drain(seqs: readonly number[], spreadMs: number): Promise<void> {
     const batches = seqs.map((seq) => ({ seq, payload: this.#payloadOf(seq) }));
+    const pace = new Pace(spreadMs);
+    this.#pace = pace;
+    if (this.#isHurried) pace.hurry();
     await this.#session.transaction(async (session) => {
       await session.query(COMMIT_LATER);
-      await drainBatches(session, batches, spreadMs, (pace) => {
-        this.#pace = pace;
-        if (this.#isHurried) pace.hurry();
-      });
+      await drainBatches(session, batches, pace);
     });
     this.#pace = null;
     this.#isHurried = false;

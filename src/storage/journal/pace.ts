@@ -1,36 +1,41 @@
-// The pace of a drain. The flush of an append first flushes what a drain has written to the log before it, so a drain
-// writes in small pieces with pauses between them, and still as one transaction. Whoever waits for the tables hurries it.
+// The pace of a drain. The flush of an append first flushes what a drain has written to the log before it, and a drain
+// competes with the answering thread for the cores. So it reads and writes in small pieces with pauses between them, and
+// still as one transaction. Whoever waits for the tables hurries it.
 
 /** The longest pause: a drain of few pieces need not take long. */
 const PAUSE_MS_MAX = 20;
 
 /** Spreads one drain over time. */
 export class Pace {
+  /** Whether the drain goes in pieces at all. */
+  readonly isSpread: boolean;
+  readonly #spreadMs: number;
   readonly #startedAt = performance.now();
-  readonly #pieceMs: number;
-  #pieces = 0;
-  #isHurried = false;
+  #isHurried: boolean;
   #wake: (() => void) | null = null;
 
-  /**
-   * @param pieces of how many pieces the drain is
-   * @param spreadMs how long it may take, as long as nobody waits for it
-   */
-  constructor(pieces: number, spreadMs: number) {
-    this.#pieceMs = Math.min(PAUSE_MS_MAX, spreadMs / Math.max(pieces, 1));
+  /** @param spreadMs how long the drain may take, as long as nobody waits for it; 0 for as fast as it can */
+  constructor(spreadMs: number) {
+    this.#spreadMs = spreadMs;
+    this.isSpread = spreadMs > 0;
+    this.#isHurried = !this.isSpread;
   }
 
-  /** Waits after a piece until it is time for the next one. */
-  async rest(): Promise<void> {
-    this.#pieces += 1;
-    const restMs = this.#startedAt + this.#pieces * this.#pieceMs - performance.now();
+  /**
+   * Waits after a piece until it is time for the next one.
+   *
+   * @param done the part of the drain that is done, up to 1
+   */
+  async rest(done: number): Promise<void> {
+    const restMs = this.#startedAt + done * this.#spreadMs - performance.now();
     if (this.#isHurried || restMs < 1) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, restMs);
-      this.#wake = () => {
+      const timer = setTimeout(resolve, Math.min(restMs, PAUSE_MS_MAX));
+      const wake = () => {
         clearTimeout(timer);
         resolve();
       };
+      this.#wake = wake;
     });
   }
 
