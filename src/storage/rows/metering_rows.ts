@@ -1,5 +1,6 @@
 // Counters, reservations, metering events and what belongs to events. Every reserve writes a counter and a reservation,
-// and every commit an event, so the lines of these three are written out in one piece.
+// and every commit an event, so the lines of these three are written out in one piece. Their parts are joined: adding them
+// up would make a text for each sum.
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
@@ -33,11 +34,17 @@ export const COUNTERS: Table<Counter> = {
 };
 
 function encodeCounter(row: Counter): string {
-  return `${row.userKey}\t${copyText(row.planId)}\t${copyText(row.groupId)}\t${row.windowStart}\t${
-    row.windowEnd ?? NULL
-  }\t${decimalOf(row.count)}\t${decimalOf(row.adjusted)}\t${decimalOf(row.costCents)}\t${
-    row.alerted.length === 0 ? NULL : row.alerted.join(",")
-  }`;
+  return [
+    row.userKey,
+    copyText(row.planId),
+    copyText(row.groupId),
+    row.windowStart,
+    row.windowEnd ?? NULL,
+    decimalOf(row.count),
+    decimalOf(row.adjusted),
+    decimalOf(row.costCents),
+    row.alerted.length === 0 ? NULL : row.alerted.join(","),
+  ].join("\t");
 }
 
 function readCounter(stored: StoredRow): Counter {
@@ -116,13 +123,25 @@ function amountsOf(text: string): Reservation["amounts"] {
 }
 
 function lineOfReservation(row: Reservation): string {
-  return `${copyText(row.id)}\t${row.userKey}\t${row.status}\t${copyText(row.event)}\t${
-    copyText(row.metadata)
-  }\t${amountText(row.quantity)}\t${amountText(row.count)}\t${textOfAmounts(row.amounts)}\t${
-    row.perUnit ? "t" : "f"
-  }\t${copyText(encodeLines(row.lines))}\t${row.createdAt}\t${row.expiresAt}\t${row.settledAt ?? NULL}\t${
-    copyText(encodeCredits(row.credits))
-  }\t${copyText(row.prompt)}\t${row.priceRow ?? NULL}\t${row.toldCents ? "t" : "f"}`;
+  return [
+    copyText(row.id),
+    row.userKey,
+    row.status,
+    copyText(row.event),
+    copyText(row.metadata),
+    amountText(row.quantity),
+    amountText(row.count),
+    textOfAmounts(row.amounts),
+    row.perUnit ? "t" : "f",
+    copyText(encodeLines(row.lines)),
+    row.createdAt,
+    row.expiresAt,
+    row.settledAt ?? NULL,
+    copyText(encodeCredits(row.credits)),
+    copyText(row.prompt),
+    row.priceRow ?? NULL,
+    row.toldCents ? "t" : "f",
+  ].join("\t");
 }
 
 function amountText(amount: Amount | null): string {
@@ -156,13 +175,23 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
 };
 
 function encodeEvent(row: MeteringEvent): string {
-  return `${copyText(row.id)}\t${row.userKey}\t${row.realm}\t${copyText(row.type)}\t${
-    decimalOf(row.quantity)
-  }\t${decimalOf(row.costCents)}\t${row.matchStatus}\t${row.createdAt}\t${copyText(row.metadata)}\t${
-    copyText(row.reservationId)
-  }\t${copyText(row.reason)}\t${copyText(row.errorCode)}\t${copyText(encodeLines(row.lines))}\t${
-    encodeUncovered(row.uncovered)
-  }\t${copyText(encodeCredits(row.credits))}`;
+  return [
+    copyText(row.id),
+    row.userKey,
+    row.realm,
+    copyText(row.type),
+    decimalOf(row.quantity),
+    decimalOf(row.costCents),
+    row.matchStatus,
+    row.createdAt,
+    copyText(row.metadata),
+    copyText(row.reservationId),
+    copyText(row.reason),
+    copyText(row.errorCode),
+    copyText(encodeLines(row.lines)),
+    encodeUncovered(row.uncovered),
+    copyText(encodeCredits(row.credits)),
+  ].join("\t");
 }
 
 function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {
@@ -200,15 +229,18 @@ export const GENERATIONS = table<Generation>("generations", 1, {
  * has them as a seventh element: [[planId, groupId, windowStart, windowEnd], ...].
  */
 function encodeLines(lines: readonly HoldLine[]): string {
-  let text = "[";
-  for (const { planId, groupId, window, unit, taken, left } of lines) {
-    if (text !== "[") text += ",";
-    const behind = left === undefined ? "" : `,${encodeRefs(left)}`;
-    text += `[${quoted(planId)},${quoted(groupId)},${window.start},${window.end},"${unit}","${
-      decimalOf(taken)
-    }"${behind}]`;
-  }
-  return text + "]";
+  return `[${lines.map(encodeHoldLine).join(",")}]`;
+}
+
+function encodeHoldLine({ planId, groupId, window, unit, taken, left }: HoldLine): string {
+  return [
+    `[${quoted(planId)}`,
+    quoted(groupId),
+    window.start,
+    window.end ?? "null",
+    `"${unit}"`,
+    left === undefined ? `"${decimalOf(taken)}"]` : `"${decimalOf(taken)}",${encodeRefs(left)}]`,
+  ].join(",");
 }
 
 function encodeRefs(refs: readonly CounterRef[]): string {
