@@ -27,6 +27,8 @@ export class Directory {
   /** By realm, then by end-user id. */
   readonly #byId = new Map<number, Map<string, Actor>>();
   readonly #byKey = new Map<UserKey, Actor>();
+  /** One for all: a function for each actor would be two objects more. */
+  readonly #onBroken = (broken: Actor) => this.#discard(broken);
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
@@ -222,7 +224,7 @@ export class Directory {
 
   #add(state: UserState): Actor {
     this.#world.counts.actorsStarted += 1;
-    const actor = new Actor(state, this.#world, (broken) => this.#discard(broken));
+    const actor = new Actor(state, this.#world, this.#onBroken);
     this.#register(actor);
     return actor;
   }
