@@ -14,7 +14,7 @@ Deno.test("every answer and every message is the one that the model predicts", a
 });
 
 Deno.test("every answer is the one that the model predicts while users are merged", async () => {
-  const outcomes = await runAll({ seed: 102, steps: STEPS, merges: true });
+  const outcomes = await runAll({ seed: 102, steps: STEPS, merges: true, stripe: true });
   assert.ok((outcomes.get("alias merged") ?? 0) > 10);
 });
 
@@ -33,12 +33,13 @@ Deno.test("holds keep their prices over catalogs, crashes and merges", async () 
 });
 
 Deno.test("no answer changes by passivating and sweeping anywhere", async () => {
-  await runAll({ seed: 201, steps: STEPS, troubles: [[0.06, passivate], [0.04, sweep]], merges: true });
+  const troubles = [[0.06, passivate], [0.04, sweep]] as const;
+  await runAll({ seed: 201, steps: STEPS, troubles, merges: true, stripe: true });
 });
 
 Deno.test("no answer changes by a crash anywhere", async () => {
   const troubles = [[0.02, crash], [0.02, passivate], [0.02, sweep]] as const;
-  await runAll({ seed: 301, steps: STEPS, troubles, merges: true });
+  await runAll({ seed: 301, steps: STEPS, troubles, merges: true, stripe: true });
 });
 
 Deno.test("the cap on operations refuses reserve and track as the model predicts, also after a crash", async () => {

@@ -5,6 +5,8 @@
 import assert from "node:assert/strict";
 import { passivateIdle } from "./runtime.ts";
 import { catalogs } from "../model/catalogs.ts";
+import { STATUS } from "../../routes/errors.ts";
+import { isOfProvider, withProviderCall } from "../domain/provider_calls.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "../model/document.ts";
 import { drive, type Outcomes, type Webhooks } from "../model/drive.ts";
 import { Random } from "../model/random.ts";
@@ -30,13 +32,15 @@ export interface Run {
   readonly operationCap?: number;
   /** Whether users are merged on the way. */
   readonly merges?: boolean;
+  /** Whether a payment provider mirrors subscriptions, grants and refunds. */
+  readonly stripe?: boolean;
   /** Whether catalogs with other prices are applied on the way. */
   readonly reprices?: boolean;
 }
 
 /** Drives a fresh service through one workload. */
 export async function run(
-  { catalog, seed, steps, troubles = [], mode = "live", operationCap, merges = false, reprices = false }: Run,
+  { catalog, seed, steps, troubles = [], mode = "live", operationCap, reprices = false, ...how }: Run,
 ): Promise<Outcomes> {
   const service = await startTestService(new ManualClock(START_MS));
   try {
@@ -52,6 +56,7 @@ export async function run(
       for (const [probability, trouble] of troubles) {
         if (random.chance(probability)) await trouble(service, app);
       }
+      if (isOfProvider(request.op)) return await tellActor(service, app, mode, request);
       return await sendOverWire((method, path, body) => app.call(method, path, body, { key }), request);
     };
     const webhooks = webhooksOf(service, app, mode);
@@ -66,7 +71,7 @@ export async function run(
       startMs: START_MS,
       invalid: true,
       mode,
-      merges,
+      ...how,
       send,
       webhooks,
       ...(reprices ? { apply } : {}),
@@ -77,6 +82,25 @@ export async function run(
   } finally {
     await service.close();
   }
+}
+
+/** Puts what a provider does to a user's actor, as a message that came over the wire does in the end. */
+function tellActor(
+  service: TestService,
+  { appId }: TestApp,
+  mode: "live" | "test",
+  request: ModelRequest,
+): Promise<ModelReply> {
+  const { term, registry } = service.serving();
+  const realm = registry.apps.get(appId)?.realms[mode];
+  if (realm === undefined) throw new Error(`no app ${appId}`);
+  return withProviderCall(request, async ({ name, input, externalRef, show }): Promise<ModelReply> => {
+    const needs = externalRef === null ? {} : { needs: { externalRef } };
+    const userId = String(request.input["userId"]);
+    const result = await term.directory.runById(userId, { realm, name, input, ...needs });
+    if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
+    return { status: STATUS[result.refusal.code], code: result.refusal.code };
+  });
 }
 
 /** The webhooks of an app: made when they first listen, and disabled while they do not. */

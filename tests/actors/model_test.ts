@@ -4,13 +4,23 @@ import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts
 
 Deno.test("every answer and every message is the one that the model predicts, whatever happens between two calls", async () => {
   const troubles = [[0.03, crash], [0.04, passivate], [0.04, sweep]] as const;
-  const outcomes = await runAll({ seed: 301, steps: 120, troubles, merges: true, reprices: true });
+  const outcomes = await runAll({
+    seed: 301,
+    steps: 120,
+    troubles,
+    merges: true,
+    stripe: true,
+    reprices: true,
+  });
   assertMet(
     outcomes,
     "commit recharged",
     "alias merged",
     "track matched",
     "grant 200",
+    "mirror 200",
+    "paidGrant 200",
+    "refund 200",
     "messages: usage.threshold_reached",
     "messages: user.merged",
   );

@@ -1,6 +1,7 @@
 // Credits for the system made of the pure domain: grant, extend, revoke, list and ledger in the wire's shape.
 
 import { numberOf } from "../../src/domain/amount.ts";
+import type { CreditsAnswer } from "../../src/domain/credits/balances.ts";
 import { listBalances, packNameOf } from "../../src/domain/credits/credit.ts";
 import { ownerOf } from "../../src/domain/ids.ts";
 import type { Millis } from "../../src/domain/plans/period.ts";
@@ -8,7 +9,7 @@ import { timeTextOrNull } from "../../routes/schemas/fields.ts";
 import { showBalance } from "../../routes/wire.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import { grantOf, textOrNull, userOf } from "./wire_input.ts";
-import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
+import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 
 /** Answers a credits call at a moment. */
 export function answerCredits(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {
@@ -33,16 +34,19 @@ function grant(system: DecideSystem, input: Input, now: Millis): ModelReply {
   if (externalRef !== null) {
     state.admit(system.tables.loadBalances(state.user.key, { externalRef }));
   }
-  return system.ask(userOf(input), "grant", command, now, (answer) => {
-    const balances = answer.balances.map(({ row }) => ({
-      balanceId: row.id,
-      packItemId: row.packItemId,
-      remaining: numberOf(row.remaining),
-      expiresAt: timeTextOrNull(row.expiresAt),
-    }));
-    const [{ balanceId, remaining, expiresAt } = { balanceId: "", remaining: 0, expiresAt: null }] = balances;
-    return { balances, balanceId, remaining, expiresAt };
-  });
+  return system.ask(userOf(input), "grant", command, now, showGranted);
+}
+
+/** What a grant answers. */
+export function showGranted(answer: CreditsAnswer): WireData {
+  const balances = answer.balances.map(({ row }) => ({
+    balanceId: row.id,
+    packItemId: row.packItemId,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+  }));
+  const [{ balanceId, remaining, expiresAt } = { balanceId: "", remaining: 0, expiresAt: null }] = balances;
+  return { balances, balanceId, remaining, expiresAt };
 }
 
 function extend(system: DecideSystem, input: Input, now: Millis): ModelReply {

@@ -28,6 +28,7 @@ import { MemoryTables } from "../support/memory_store.ts";
 import { answerAlias } from "./alias_calls.ts";
 import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
+import { answerProvider, isOfProvider } from "./provider_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
 import { showCost, showEvent, showGroup, showListed } from "./wire_answer.ts";
 import {
@@ -113,6 +114,7 @@ export class DecideSystem {
     if (reloadEvery > 0 && ++this.#calls % reloadEvery === 0) {
       for (const userId of this.states.keys()) this.#load(userId, now);
     }
+    if (isOfProvider(op)) return answerProvider(this, { op, input }, now);
     switch (op) {
       case "events":
         return this.#listEvents(input);
@@ -423,7 +425,9 @@ export class DecideSystem {
 
   #showUser(input: Input, now: Millis): ModelReply {
     return this.ask(userOf(input), "user", {}, now, (answer) => {
-      const history = (this.history.get(answer.userKey) ?? []).toReversed().slice(0, 50);
+      // What falls due may be of an earlier time than what was written before it.
+      const rows = (this.history.get(answer.userKey) ?? []).toSorted((a, b) => a.at - b.at);
+      const history = rows.toReversed().slice(0, 50);
       const { period, counters, credits } = showUsage(answer, false);
       return {
         userId: answer.userId,

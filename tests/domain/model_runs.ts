@@ -16,6 +16,14 @@ interface Run {
   readonly steps: number;
 }
 
+/** What happens on the way of a run. */
+interface How {
+  readonly merges?: boolean;
+  readonly stripe?: boolean;
+  readonly reloadEvery?: number;
+  readonly reprices?: boolean;
+}
+
 /** A kind of run, by the sentence that it proves. */
 const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
   "decide answers as the model predicts, with balanced books": async (run) => {
@@ -23,15 +31,15 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
     assert.ok(system.auditor.counters.size > 5);
   },
   "a state that is loaded again answers as one that stayed": async (run) => {
-    await answersAsPredicted(run, { reloadEvery: 3 });
+    await answersAsPredicted(run, { reloadEvery: 3, stripe: true });
   },
   "holds keep their prices and alerts fire once while catalogs change, users merge and states are loaded again":
     async (run) => {
-      await answersAsPredicted(run, { merges: true, reloadEvery: 3, reprices: true });
+      await answersAsPredicted(run, { merges: true, stripe: true, reloadEvery: 3, reprices: true });
     },
   "settling at each due moment gives what settling at the next call gives": lazyEqualsEager,
   "merges answer as the model predicts, with balanced books": async (run) => {
-    const system = await answersAsPredicted(run, { merges: true });
+    const system = await answersAsPredicted(run, { merges: true, stripe: true });
     assert.ok(system.aliases.size > 0);
   },
   "merged users that are loaded again answer as those that stayed": async (run) => {
@@ -58,16 +66,17 @@ export function testRuns(seeds: readonly number[], steps: number): void {
 
 async function answersAsPredicted(
   { catalog, seed, steps }: Run,
-  how: { readonly merges?: boolean; readonly reloadEvery?: number; readonly reprices?: boolean } = {},
+  how: How = {},
 ): Promise<DecideSystem> {
   const system = new DecideSystem({ catalog, ...how });
-  const { merges = false, reprices = false } = how;
+  const { merges = false, stripe = false, reprices = false } = how;
   const webhooks = webhooksOf(system);
   await drive({
     catalog,
     seed,
     steps,
     merges,
+    stripe,
     webhooks,
     send: (request, nowMs) => system.send(request, nowMs),
     ...(reprices ? { apply: (document) => system.apply(document) } : {}),
@@ -97,7 +106,7 @@ function lazyEqualsEager({ catalog, seed, steps }: Run): void {
   const lazy = new DecideSystem({ catalog });
   const eager = new DecideSystem({ catalog, eager: true });
   for (const system of [lazy, eager]) system.listeners = [{ webhookId: "whk_1", events: ["*"] }];
-  const workload = new Workload({ catalog, seed });
+  const workload = new Workload({ catalog, seed, stripe: true });
   for (let index = 0; index < steps; index++) {
     const step = workload.next();
     const late = lazy.send(structuredClone(step.request), workload.nowMs);

@@ -2,11 +2,12 @@
 
 import assert from "node:assert/strict";
 import { catalogs } from "../model/catalogs.ts";
-import type { ModelRequest } from "../model/document.ts";
+import type { Input, ModelRequest } from "../model/document.ts";
 import type { Recorded } from "../model/messages.ts";
 import { drive } from "../model/drive.ts";
 import { DecideSystem } from "./decide_system.ts";
 import { testRuns, webhooksOf } from "./model_runs.ts";
+import { isOfProvider } from "./provider_calls.ts";
 
 testRuns([1], 400);
 
@@ -86,6 +87,71 @@ Deno.test("a workload meets every message, and every way in which an alert fires
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });
+
+Deno.test("a workload meets every way in which a provider tells of a subscription, grants and takes back", async () => {
+  const met = new Map<string, number>();
+  for (const catalog of Object.values(catalogs)) {
+    const system = new DecideSystem({ catalog });
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    const webhooks = webhooksOf(system);
+    const outcomes = await drive({ catalog, seed: 3, steps: 600, stripe: true, send, webhooks });
+    for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+  }
+  const told = [
+    "new",
+    "new and over",
+    "told as it is",
+    "another end",
+    "another plan",
+    "an ended one comes back",
+  ];
+  const over = ["over now", "over since before", "over, told again", "over and never known"];
+  const besides = [
+    "another plan, under open holds",
+    "a row with custom limits",
+    "beside a default subscription",
+  ];
+  const balances = ["that is active", "that is expired", "that is revoked"];
+  const refunds = ["held balance", "partly used balance", ...balances.map((which) => `balance ${which}`)];
+  const wanted = [
+    ...[...told, ...over, ...besides].map((what) => `stripe: ${what}`),
+    ...refunds.map((what) => `stripe: refund of a ${what}`),
+    ...["nothing", "several packs"].map((what) => `stripe: refund of ${what}`),
+    ...["mirror not_found", "paidGrant credit_pack_not_found", "paidGrant invalid_quantity"],
+  ];
+  assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
+});
+
+/** What a system makes of what a provider told, wrongly, and where that is found. */
+const MISTAKEN: Record<string, { mistake: (input: Input) => Input; found: RegExp }> = {
+  "keeps the end that it was told first": {
+    mistake: ({ endsAt: _, ...input }) => input,
+    found: /\(mirror\)[^]*endsAt: expected/,
+  },
+  "ends a subscription when it hears of it": {
+    mistake: ({ endedAt: _, ...input }) => input,
+    found: /\(mirror\)[^]*endsAt: expected/,
+  },
+  "grants one pack where three were paid for": {
+    mistake: (input) => ({ ...input, packs: 1 }),
+    found: /\(paidGrant\)[^]*remaining: expected/,
+  },
+  "refunds another grant": {
+    mistake: (input) =>
+      "reason" in input && "externalRef" in input ? { ...input, externalRef: "none" } : input,
+    found: /\(refund\)[^]*balanceIds/,
+  },
+};
+
+for (const [name, { mistake, found }] of Object.entries(MISTAKEN)) {
+  Deno.test(`a system that ${name} is found out`, async () => {
+    const catalog = catalogs.tiny;
+    const system = new DecideSystem({ catalog });
+    const send = ({ op, input }: ModelRequest, nowMs: number) =>
+      system.send({ op, input: isOfProvider(op) ? mistake(input) : input }, nowMs);
+    await assert.rejects(drive({ catalog, seed: 1, steps: 400, stripe: true, send }), found);
+  });
+}
 
 /** What a system does wrong with one message of a type, and how that is found. */
 const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recorded[]; found: RegExp }> = {

@@ -93,6 +93,27 @@ export function textOrNull(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
+/** A subscription as its provider has it; without a plan it is over. */
+export function mirrorOf(input: Input): Commands["mirror"]["input"] {
+  const { planId } = input;
+  const endsAt = timeOrNull(input["endsAt"]);
+  return {
+    provider: String(input["provider"]),
+    externalId: String(input["externalId"]),
+    standing: typeof planId === "string"
+      ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt }
+      : { endedAt: timeOrNull(input["endedAt"]), reason: textOrNull(input["reason"]) },
+  };
+}
+
+export function paidGrantOf(input: Input): Commands["grant"]["input"] {
+  return { ...grantOf(input), paidPacks: Number(input["packs"]) };
+}
+
+export function refundOf(input: Input): Commands["refund"]["input"] {
+  return { externalRef: String(input["externalRef"]), reason: String(input["reason"]) };
+}
+
 export function grantOf(input: Input): Commands["grant"]["input"] {
   const { quantity, expiresAt } = input;
   const isAmount = typeof quantity === "number" && Math.abs(quantity) <= 1e12;

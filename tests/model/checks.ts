@@ -74,6 +74,11 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
       return isListOf(input["pairs"], isObject, 500) && hasMergeOptions(input);
     case "customer":
       return isId(input["userId"]);
+    case "mirror":
+    case "paidGrant":
+    case "refund":
+      // Not calls of the API but what its messages come to, so no body is refused.
+      return true;
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
         optional(input["limit"], (value) => isNumber(value, 1, 100) && Number.isInteger(value)) &&

@@ -1,5 +1,5 @@
 // The calls of credits alone: grant and revoke, the list of balances and the ledger. What balances pay is
-// in wallet.ts. (interface.md: Credits; decisions.md 6.)
+// in wallet.ts, what a payment provider does in stripe.ts. (interface.md: Credits; decisions.md 6.)
 
 import {
   type Input,
@@ -27,7 +27,8 @@ interface Part extends Pick<PackItem, "unit" | "matches"> {
   amount: Micros;
 }
 
-export function grant(world: World, input: Input, now: number): ModelReply {
+/** @param paidPacks How many packs were paid for; such a grant may be of an archived pack. */
+export function grant(world: World, input: Input, now: number, paidPacks: number | null = null): ModelReply {
   const userId = world.user(String(input["userId"])).id;
   const pack = findPack(world, String(input["packId"]));
   const externalRef = textOrNull(input["externalRef"]);
@@ -41,8 +42,8 @@ export function grant(world: World, input: Input, now: number): ModelReply {
     const place = ({ packItemId }: Balance) => pack?.items.findIndex(({ id }) => id === packItemId) ?? 0;
     return granted(known.toSorted((a, b) => place(a) - place(b)));
   }
-  if (!pack || pack.archived) return refusal("credit_pack_not_found");
-  const parts = partsOf(pack, input["quantity"]);
+  if (!pack || (pack.archived && paidPacks === null)) return refusal("credit_pack_not_found");
+  const parts = partsOf(pack, input["quantity"], paidPacks ?? 1);
   if (!Array.isArray(parts)) return refusal(parts);
   const expiresAt = expiryOf(pack, input["expiresAt"], now);
   if (expiresAt !== null && expiresAt <= now) return refusal("invalid_request");
@@ -83,15 +84,20 @@ function findPack(world: World, packId: string): Pack | undefined {
     packs.find((pack) => pack.name.toLowerCase() === packId.toLowerCase());
 }
 
-/** A pack with items ignores the quantity; one without needs it. */
-function partsOf(pack: Pack, quantity: unknown): Part[] | "invalid_request" | "invalid_quantity" {
+/** A pack with items ignores the quantity and counts how many were paid for; one without is the other way round. */
+function partsOf(
+  pack: Pack,
+  quantity: unknown,
+  packs: number,
+): Part[] | "invalid_request" | "invalid_quantity" {
   if (pack.items.length > 0) {
-    return pack.items.map(({ id, unit, amount, matches }) => ({
+    const parts = pack.items.map(({ id, unit, amount, matches }) => ({
       itemId: id,
       unit,
-      amount: fromNumber(amount),
+      amount: fromNumber(amount) * BigInt(packs),
       matches,
     }));
+    return parts.some(({ amount }) => amount > QUANTITY_MAX) ? "invalid_quantity" : parts;
   }
   if (quantity === undefined || quantity === null) return "invalid_quantity";
   // Choice: a wrong type and a number that is too large are of the general code.
@@ -129,7 +135,12 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
     world.note("credits: revoke of a partly used balance");
   }
   if (isValid(world, balance)) world.note("credits: revoke of a held balance");
-  const notes = textOrNull(input["reason"]);
+  takeAway(world, balance, now, textOrNull(input["reason"]));
+  return success({ balanceId: balance.id, remaining: 0 });
+}
+
+/** Takes what a balance has left. */
+export function takeAway(world: World, balance: Balance, now: number, notes: string | null): void {
   writeRow(world, balance, -balance.remaining, { reason: "admin_adjust", at: now, notes });
   const wasRevoked = balance.revoked;
   balance.remaining = ZERO;
@@ -137,7 +148,6 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
   const { data, ids } = creditsData(balance);
   // Choice: a second revoke revokes nothing.
   if (!wasRevoked) world.tell(balance.userId, "credits.revoked", now, data, ids);
-  return success({ balanceId: balance.id, remaining: 0 });
 }
 
 export function extend(world: World, input: Input, now: number): ModelReply {

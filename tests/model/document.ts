@@ -117,7 +117,13 @@ export type Operation =
   | "aliasBatch"
   | "customer"
   | "events"
-  | "event";
+  | "event"
+  | ProviderOperation;
+
+/** What a payment provider does to a user: commands behind its messages, which no call of the API names. */
+export type ProviderOperation = "mirror" | "paidGrant" | "refund";
+
+export const PROVIDER_OPERATIONS: readonly string[] = ["mirror", "paidGrant", "refund"];
 
 /**
  * The members of a wire body or query, flat. `users` and `customer` take `userId`, `event` takes `eventId`;

@@ -18,6 +18,7 @@ export interface DriveOptions {
   startMs?: number;
   invalid?: boolean;
   merges?: boolean;
+  stripe?: boolean;
   mode?: "live" | "test";
   operationCap?: number | null;
   testCreditBalanceCap?: number | null;
@@ -74,6 +75,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
     if (n % STEPS_A_CATALOG === STEPS_A_CATALOG - 1) {
       // What fell due is of the catalog and the listeners until now.
       await webhooks?.settle(workload.nowMs);
+      model.settle(workload.nowMs);
       if (options.apply) {
         if (webhooks) catalog = realerted(options.catalog, ears);
         catalog = repriced({ ...catalog, models: options.catalog.models ?? [] }, prices);

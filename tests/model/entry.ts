@@ -110,7 +110,9 @@ export function writeHistory(
   const { previousPlanId = null, reason = null } = more;
   const written = world.written(user.id);
   const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at, ...written };
-  user.history.push(world.name<HistoryRow>("", made));
+  // A provider may tell of an end long after it: that falls due in the past.
+  const place = user.history.findLastIndex((row) => row.at <= at) + 1;
+  user.history.splice(place, 0, world.name<HistoryRow>("", made));
   const { planId } = row;
   const told = { planId, previousPlanId, reason };
   world.tell(user.id, `subscription.${type}`, at, told, { subscriptionId: row });

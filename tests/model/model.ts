@@ -1,8 +1,8 @@
 // The auditor: a slow, obvious model of the service, written from the specification alone. It shares no
-// code with the service and predicts every answer at the level of wire requests. It covers metering, credits
-// and merges, without privacy, prompt logs and compose. Before each request it settles what is
-// due, each at its due time; then it validates, checks the operation cap, and lets the call's own file
-// answer from plain lists.
+// code with the service and predicts every answer at the level of wire requests. It covers metering, credits,
+// merges and what a payment provider does to a user, without privacy, prompt logs and compose. Before each
+// request it settles what is due, each at its due time; then it validates, checks the operation cap, and lets
+// the call's own file answer from plain lists.
 
 import { inTurn } from "./alerts.ts";
 import { isValid, withoutNulls } from "./checks.ts";
@@ -25,6 +25,7 @@ import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
+import { mirror, paidGrant, refund } from "./stripe.ts";
 import { cancel, subscribe } from "./subscriptions.ts";
 
 export { compare };
@@ -65,6 +66,11 @@ export class Model {
       Object.assign(pack, structuredClone(packs.find(({ id }) => id === pack.id)));
     }
     this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans }) };
+  }
+
+  /** Settles what is due at a moment; a call does so only before it, and may leave something that is over already. */
+  settle(now: number): void {
+    settle(this.#world, now);
   }
 
   /** These take messages from now on. */
@@ -142,8 +148,14 @@ export class Model {
         return subscribe(world, input, now);
       case "cancel":
         return cancel(world, input, now);
+      case "mirror":
+        return mirror(world, input, now);
       case "grant":
         return grant(world, input, now);
+      case "paidGrant":
+        return paidGrant(world, input, now);
+      case "refund":
+        return refund(world, input, now);
       case "extend":
         return extend(world, input, now);
       case "revoke":

@@ -25,7 +25,13 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   return success(subscriptionRecord(written));
 }
 
-function createRow(world: World, user: User, plan: Plan, input: Input, now: number): SubscriptionRow {
+export function createRow(
+  world: World,
+  user: User,
+  plan: Plan,
+  input: Input,
+  now: number,
+): SubscriptionRow {
   const row = world.name<SubscriptionRow>("sub_", {
     userId: user.id,
     planId: plan.id,
@@ -103,7 +109,7 @@ function rowToCancel(
  * several: the best active one, else the latest.
  * Choice: the latest is the one that started last, of equals the one made last.
  */
-function findRow(world: World, user: User, input: Input, now: number): SubscriptionRow | undefined {
+export function findRow(world: World, user: User, input: Input, now: number): SubscriptionRow | undefined {
   const provider = textOrNull(input["provider"]);
   const externalId = textOrNull(input["externalId"]);
   const rows = user.subscriptions.filter((row) => row.provider === provider && row.externalId === externalId);

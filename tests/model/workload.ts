@@ -4,9 +4,16 @@
 // it names real ids; the same seed and answers of the same meaning give the same stream.
 // Amounts and corrections are in workload_inputs.ts, all of credits in
 // workload_credits.ts and workload_chase.ts, all of merges in workload_people.ts,
-// workload_aliases.ts and workload_merges.ts.
+// workload_aliases.ts and workload_merges.ts, and what a payment provider does in workload_stripe.ts.
 
-import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation } from "./document.ts";
+import type {
+  CatalogDocument,
+  Input,
+  ModelReply,
+  ModelRequest,
+  Operation,
+  ProviderOperation,
+} from "./document.ts";
 import { Random } from "./random.ts";
 import { AliasInputs, INVALID_ALIASES } from "./workload_aliases.ts";
 import { CreditChase } from "./workload_chase.ts";
@@ -23,6 +30,7 @@ import {
 } from "./workload_inputs.ts";
 import { MergeStories } from "./workload_merges.ts";
 import { People } from "./workload_people.ts";
+import { StripeInputs } from "./workload_stripe.ts";
 
 export interface WorkloadOptions {
   seed: number;
@@ -34,6 +42,8 @@ export interface WorkloadOptions {
   users?: number;
   /** Also alias calls, with new users as others become aliases. Default false. */
   merges?: boolean;
+  /** Also what a payment provider does: mirrored subscriptions, paid grants and refunds. Default false. */
+  stripe?: boolean;
   /** The clock at the first step. Default: the last day of a January, for clamped months. */
   startMs?: number;
   /** Also requests that must be refused as invalid. Default false: pure decisions do not validate. */
@@ -62,7 +72,9 @@ type MergeOperation = "alias" | "aliasBatch" | "customer";
 
 const MERGE_OPERATIONS: Record<MergeOperation, number> = { alias: 2.2, aliasBatch: 0.7, customer: 2 };
 
-const ENDPOINTS: Record<Exclude<Operation, MergeOperation>, number> = {
+const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = { mirror: 9, paidGrant: 6, refund: 4 };
+
+const ENDPOINTS: Record<Exclude<Operation, MergeOperation | ProviderOperation>, number> = {
   reserve: 30,
   commit: 20,
   release: 8,
@@ -88,6 +100,7 @@ export class Workload {
   readonly #people: People;
   readonly #aliases: AliasInputs;
   readonly #stories: MergeStories;
+  readonly #stripe: StripeInputs;
   /** How many users subscribe before anything else happens. */
   readonly #first: number;
   readonly #reservations: KnownReservation[] = [];
@@ -107,6 +120,7 @@ export class Workload {
     this.#random = new Random(options.seed);
     this.#events = eventsOf(options.catalog);
     this.#credits = new KnownCredits(this.#random, options.catalog);
+    this.#stripe = new StripeInputs(this.#random, options.catalog);
     this.#chase = new CreditChase(this.#random, this.#credits, (userId) => this.#rooms.get(userId) ?? []);
     const { catalog, merges = false, users = merges ? 8 : 5 } = options;
     this.#first = users - 1;
@@ -139,7 +153,7 @@ export class Workload {
     const op = burst?.op ?? this.#nextOperation(index);
     let advanceMs = burst ? 0 : this.#advance();
     // Two rows of one start and rank would tie for primary, which the specification leaves open.
-    if (op === "subscribe" && advanceMs === 0) advanceMs = 1;
+    if ((op === "subscribe" || op === "mirror") && advanceMs === 0) advanceMs = 1;
     this.#nowMs += advanceMs;
     return { advanceMs, request: burst ?? { op, input: this.#input(op, index) } };
   }
@@ -160,6 +174,7 @@ export class Workload {
     const data = reply.data ?? {};
     this.#credits.observe(request, reply);
     this.#chase.observe(request, reply);
+    this.#stripe.observe(request, reply);
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
       const expiresAtMs = Date.parse(String(data["expiresAt"]));
@@ -197,8 +212,13 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    if (!this.#options.merges) return this.#random.weighted(ENDPOINTS);
-    return this.#random.weighted({ ...ENDPOINTS, ...MERGE_OPERATIONS });
+    const { merges = false, stripe = false } = this.#options;
+    const chances: Partial<Record<Operation, number>> = {
+      ...ENDPOINTS,
+      ...(merges ? MERGE_OPERATIONS : {}),
+      ...(stripe ? PROVIDER_OPERATIONS : {}),
+    };
+    return this.#random.weighted(chances as Record<Operation, number>);
   }
 
   #nextOfBurst(): { op: Operation; input: Input } | null {
@@ -311,6 +331,12 @@ export class Workload {
         return this.#aliases.batchInput();
       case "customer":
         return { userId: this.#aliases.someId() };
+      case "mirror":
+        return this.#stripe.mirrorInput(this.#people.subscriber(), this.#nowMs);
+      case "paidGrant":
+        return this.#stripe.paidGrantInput(this.#people.creditor());
+      case "refund":
+        return this.#stripe.refundInput(this.#people.creditor());
       case "events":
         return this.#listing(userId);
       case "event":

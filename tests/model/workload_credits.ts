@@ -44,7 +44,7 @@ export class KnownCredits {
   /** Remembers what an answer says about balances and pages. */
   observe({ op, input }: ModelRequest, { data = {} }: ModelReply): void {
     const userId = String(input["userId"]);
-    if (op === "grant") {
+    if (op === "grant" || op === "paidGrant") {
       const pack = this.#packOf(String(input["packId"]));
       for (const shown of (data["balances"] ?? []) as Shown[]) {
         this.#see(shown);
@@ -57,6 +57,9 @@ export class KnownCredits {
     }
     if (op === "revoke" && data["balanceId"] !== undefined) this.#see(data as unknown as Shown);
     for (const shown of (data["credits"] ?? []) as Shown[]) this.#see(shown);
+    for (const balanceId of (data["balanceIds"] ?? []) as string[]) {
+      this.#see({ balanceId, remaining: 0, expiresAt: null });
+    }
     if (op === "ledger" && typeof data["nextCursor"] === "string") {
       this.#pages.push({ ...input, cursor: data["nextCursor"] });
       if (this.#pages.length > 8) this.#pages.shift();

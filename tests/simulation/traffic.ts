@@ -2,7 +2,7 @@
 // the model's workload it never waits for an answer: it names what it has heard of so far. Users whose id begins
 // with "gone-" are those that get erased; the model is not asked about them.
 
-import type { CatalogDocument, Input, ModelReply, Operation } from "../model/document.ts";
+import type { CatalogDocument, Input, ModelReply, Operation, ProviderOperation } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
 import { KnownCredits } from "../model/workload_credits.ts";
 import {
@@ -29,7 +29,7 @@ const USERS = 6;
 const USERS_MIN = 4;
 
 const ENDPOINTS: Record<
-  Exclude<Operation, "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">,
+  Exclude<Operation, ProviderOperation | "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">,
   number
 > = {
   reserve: 34,

@@ -1,0 +1,125 @@
+// What a payment provider does to a user: a subscription that is what the provider says it is, credits that were paid
+// for, and a refund. The commands behind the messages, not the messages: which message is the newest is decided before.
+// (beyond.md 7.)
+
+import { grant, takeAway } from "./credits.ts";
+import { type Input, type ModelReply, refusal, success } from "./document.ts";
+import { ZERO } from "./decimal.ts";
+import { endRow, followPrimary, writeHistory } from "./entry.ts";
+import type { SubscriptionRow, User, World } from "./state.ts";
+import { createRow, findRow, subscriptionRecord } from "./subscriptions.ts";
+import { inOrder, statusOf } from "./wallet.ts";
+
+/**
+ * With a `planId` the subscription is in force, until `endsAt` if there is one; without it the subscription is over,
+ * since `endedAt` or now.
+ */
+export function mirror(world: World, input: Input, now: number): ModelReply {
+  const planId = input["planId"];
+  const user = world.user(String(input["userId"]));
+  // Choice: an archived plan is given too, and only an id names a plan.
+  if (planId !== undefined && !world.catalog.plans.some(({ id }) => id === planId)) {
+    return refusal("not_found");
+  }
+  const known = findRow(world, user, input, now);
+  const before = known && { ...known };
+  const row = known ?? (planId === undefined ? null : firstTold(world, user, input, now));
+  if (known) toldAgain(world, user, known, input, now);
+  noteMirror(world, user, before ?? null, row, now);
+  return success({ userId: user.id, row: row && subscriptionRecord(row) });
+}
+
+/** A start that lies ahead is now. An end that has passed is one that falls due at once. */
+function firstTold(world: World, user: User, input: Input, now: number): SubscriptionRow {
+  const startedAt = Math.min(timeOf(input["startsAt"]) ?? now, now);
+  const plan = world.plan(String(input["planId"]));
+  const startsAt = new Date(startedAt).toISOString();
+  const row = createRow(world, user, plan, { ...input, startsAt }, now);
+  row.endsAt = notBefore(startedAt, timeOf(input["endsAt"]));
+  followPrimary(world, user, now);
+  return row;
+}
+
+/** Start, windows and, while the plan stays, custom limits stay as they are. What changes nothing writes nothing. */
+function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input, now: number): void {
+  const isOver = input["planId"] === undefined;
+  const planId = String(input["planId"]);
+  const end = notBefore(row.startedAt, isOver ? timeOf(input["endedAt"]) ?? now : timeOf(input["endsAt"]));
+  const reason = isOver && typeof input["reason"] === "string" ? input["reason"] : null;
+  if (end !== null && end <= now) {
+    if (row.ended) return;
+    // The user has the plan until the end is told: that is when others are promoted, whatever time the row shows.
+    endRow(world, user, row, now, "canceled", reason);
+    row.endsAt = end;
+    return;
+  }
+  if (isOver && row.ended) return;
+  const before = row.endsAt;
+  if (row.ended || (before !== null && end === null)) writeHistory(world, user, "reactivated", row, now);
+  Object.assign(row, { ended: false, endsAt: end });
+  if (!isOver && row.planId !== planId) {
+    const previousPlanId = row.planId;
+    Object.assign(row, { planId, customLimits: new Map() });
+    writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
+  }
+  if (end !== null && end !== before) writeHistory(world, user, "canceled", row, now, { reason });
+  followPrimary(world, user, now);
+}
+
+function notBefore(start: number, end: number | null): number | null {
+  return end === null ? null : Math.max(start, end);
+}
+
+function timeOf(value: unknown): number | null {
+  return typeof value === "string" ? Date.parse(value) : null;
+}
+
+/** What became of a row, beside what. */
+function noteMirror(
+  world: World,
+  user: User,
+  before: SubscriptionRow | null,
+  row: SubscriptionRow | null,
+  now: number,
+): void {
+  const note = (what: string) => world.note(`stripe: ${what}`);
+  if (!row) return note("over and never known");
+  if (world.active(user, now).some((each) => each.provider === null)) note("beside a default subscription");
+  const isHeld = world.reservations.some((hold) => hold.user === user && hold.state === "held");
+  if (!before) return note(row.endsAt !== null && row.endsAt <= now ? "new and over" : "new");
+  const same = (["planId", "endsAt", "ended"] as const).every((name) => before[name] === row[name]);
+  if (same) return note(row.ended ? "over, told again" : "told as it is");
+  if (before.customLimits.size > 0) note("a row with custom limits");
+  if (before.ended) note("an ended one comes back");
+  if (!before.ended && row.ended) note(row.endsAt! < now ? "over since before" : "over now");
+  if (!row.ended && row.endsAt !== before.endsAt) note("another end");
+  if (before.planId !== row.planId) note(isHeld ? "another plan, under open holds" : "another plan");
+}
+
+/** Every balance of a reference is taken away, whatever pack it is of. What was used stays used. */
+export function refund(world: World, input: Input, now: number): ModelReply {
+  const { id: userId } = world.user(String(input["userId"]));
+  const ofGrant = world.balances.filter((balance) =>
+    balance.userId === userId && balance.externalRef === input["externalRef"]
+  );
+  if (ofGrant.length === 0) world.note("stripe: refund of nothing");
+  if (new Set(ofGrant.map(({ pack }) => pack)).size > 1) world.note("stripe: refund of several packs");
+  for (const balance of inOrder(ofGrant)) {
+    world.note(`stripe: refund of a balance that is ${statusOf(balance, now)}`);
+    if (balance.remaining > ZERO && balance.remaining < balance.initial) {
+      world.note("stripe: refund of a partly used balance");
+    }
+    const isHeld = world.reservations.some((hold) =>
+      hold.state === "held" && hold.credits.some((line) => line.balance === balance)
+    );
+    if (isHeld) world.note("stripe: refund of a held balance");
+    if (balance.overage > ZERO) world.note("stripe: refund of a balance with overage");
+    if (!balance.revoked) takeAway(world, balance, now, String(input["reason"]));
+  }
+  return success({ balanceIds: ofGrant.map(({ id }) => id).sort() });
+}
+
+/** A grant that was paid for: so many packs at once, on offer or not. */
+export function paidGrant(world: World, input: Input, now: number): ModelReply {
+  return grant(world, input, now, Number(input["packs"]));
+}
