@@ -1,13 +1,14 @@
 // Stripe: once every message was taken, whatever their order was, subscriptions and balances are what the newest messages
 // say. A subscription in force is one row of its user and of nobody else, with its plan and end; one that is over is
 // nobody's. A purchase was granted once, whole, to its user, and is revoked where its money went back, and only there.
-// Users who were merged are one. Of those who get erased nothing is asked.
+// Users who were merged are one. Of those who get erased only this is asked: nothing is kept of what they have no more.
 
 import { CREDIT_BALANCES } from "../../../src/storage/rows/credit_rows.ts";
 import { SUBSCRIPTIONS } from "../../../src/storage/rows/subscription_rows.ts";
 import { STRIPE_LIMITS } from "../../../src/process/limits.ts";
 import { amountOf } from "../../../src/domain/amount.ts";
 import type { CreditBalance } from "../../../src/domain/credits/credit.ts";
+import type { Fields } from "../../support/memory_store.ts";
 import type { SimTables } from "../database/tables.ts";
 import type { Account, SimSale, SimStripe, SimSubscription, Stand } from "../stripe.ts";
 import { isGone } from "../traffic.ts";
@@ -25,9 +26,34 @@ export function stripeChecker(stripe: SimStripe | null): Checker {
         for (const subscription of account.subscriptions) checkSubscription(account, subscription, scene);
         for (const sale of account.sales) checkSale(account, sale, scene);
         checkSettled(account, scene.server.tables);
+        checkKept(account, scene.server.tables);
       }
     },
   };
+}
+
+/**
+ * What is kept of a user has come to something: a purchase to balances, a subscription in force to a row. An erasure takes
+ * those, so whatever it leaves of the one without the other is found.
+ */
+function checkKept({ tenant: { realm }, subscriptions }: Account, tables: SimTables): void {
+  const isHere = (row: Fields) => row.realm === realm;
+  const isOfUser = (row: Fields) => isHere(row) && row.user_id !== null;
+  const users = new Set(tables.list("users", isHere).map(({ key }) => key));
+  const granted = new Set(tables.list("credit_balances", isHere).map((row) => row.external_ref));
+  const written = new Set(
+    tables.list("subscriptions", (row) => users.has(row.user_key)).map((row) => row.external_id),
+  );
+  for (const { external_ref: ref, user_id: userId } of tables.list("stripe_purchases", isOfUser)) {
+    if (!granted.has(ref)) throw new Error(`${ref} is kept of ${userId}, who has no balance of it`);
+  }
+  for (const { id, user_id: userId, event_ids: events } of tables.list("stripe_subscriptions", isOfUser)) {
+    const newest = (JSON.parse(events as string) as string[]).at(-1);
+    const stands = subscriptions.flatMap((subscription) => subscription.stands);
+    const stand = stands.find(({ message }) => message.id === newest);
+    if (stand === undefined || !IN_FORCE.has(stand.status) || written.has(id)) continue;
+    throw new Error(`${id} is kept of ${userId}, who has no such subscription`);
+  }
 }
 
 /** The number of the user that an id stands for in a tenant's realm. */

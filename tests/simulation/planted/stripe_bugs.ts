@@ -12,6 +12,18 @@ function keepOnly(isKept: (tables: SimTables, table: string, row: Fields) => boo
     });
 }
 
+/** Removes no row of a table. */
+function neverRemoved(table: string): () => void {
+  return replace(
+    SimTables.prototype,
+    "remove",
+    (remove) =>
+      function (this: SimTables, from, isWanted, limit) {
+        return from === table ? 0 : remove.call(this, from, isWanted, limit);
+      },
+  );
+}
+
 /** Whether a refund is of something that is known. */
 function isOfKnown(tables: SimTables, { payment }: Fields): boolean {
   return tables.list("stripe_payments", (row) => row.payment === payment).length > 0;
@@ -27,5 +39,15 @@ export const STRIPE_BUGS: readonly PlantedBug[] = [
     name: "nobody remembers which message of a subscription was the newest",
     stripe: true,
     plant: () => keepOnly((_, table) => table !== "stripe_subscriptions"),
+  },
+  {
+    name: "an erasure leaves what is kept of purchases",
+    stripe: true,
+    plant: () => neverRemoved("stripe_purchases"),
+  },
+  {
+    name: "an erasure leaves what is kept of subscriptions",
+    stripe: true,
+    plant: () => neverRemoved("stripe_subscriptions"),
   },
 ];
