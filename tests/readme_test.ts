@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { copyEmptyStore } from "./support/kept_stores.ts";
 import { blocksOf, Shown } from "./support/documents.ts";
-import { pause, until, within } from "./crash/program.ts";
+import { CHILD_ENVIRONMENT, pause, until, within } from "./crash/program.ts";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 /** Read in this order by one newcomer: each document goes on where the one before left the service. */
@@ -80,7 +80,7 @@ class Newcomer {
         PATH: `${Deno.execPath().replace(/\/[^/]+$/, "")}:${Deno.env.get("PATH")}`,
         PORT: String(this.#ports.get("127.0.0.1:8000")),
         HOLDFAST_DATA_DIR: this.#folder,
-        NO_COLOR: "1",
+        ...CHILD_ENVIRONMENT,
       },
       stdin: "null",
       stdout: output,

@@ -4,6 +4,7 @@
 import type { Check } from "../../src/doctor/checks.ts";
 import type { Features } from "../../src/process/features.ts";
 import type { Shell } from "../../src/tasks/shell.ts";
+import { CHILD_ENVIRONMENT } from "../crash/program.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 
 /** The project's folder, from which tasks run. */
@@ -102,7 +103,7 @@ export function troublesOf(checks: readonly Check[]): string[] {
 
 /** The variables of a program: those that deno needs, and these. */
 export function programVariables(variables: Record<string, string>): Record<string, string> {
-  return { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), NO_COLOR: "1", ...variables };
+  return { ...kept("PATH", "HOME", "DENO_DIR", "TMPDIR"), ...CHILD_ENVIRONMENT, ...variables };
 }
 
 function kept(...names: string[]): Record<string, string> {
