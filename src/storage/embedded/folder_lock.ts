@@ -4,15 +4,15 @@
 /** The data folder cannot be used; the message is the one line that the operator sees. */
 export class FolderError extends Error {}
 
-const LOCK_TRIES = 50;
-const LOCK_PAUSE_MS = 100;
+/** How long a start waits for another process to end. */
+export const LOCK_LIMITS = { tries: 50, pauseMs: 100 } as const;
 
 /** Takes the folder's lock. The kernel frees it when a process ends, however it ends, if not at the same instant. */
 export async function lockFolder(folder: string): Promise<Deno.FsFile> {
   const file = await Deno.open(`${folder}/lock`, { create: true, write: true, read: true, mode: 0o600 });
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+  for (let tries = 0; tries < LOCK_LIMITS.tries; tries++) {
     if (await file.tryLock(true)) return file;
-    await new Promise((resolve) => setTimeout(resolve, LOCK_PAUSE_MS));
+    await new Promise((resolve) => setTimeout(resolve, LOCK_LIMITS.pauseMs));
   }
   file.close();
   throw new FolderError(`Cannot start: another process uses the data folder "${folder}"`);
