@@ -12,7 +12,7 @@ import { dataOf, serviceOfFile } from "./support.ts";
 const service = serviceOfFile();
 const HOUR = 3_600_000;
 const KEPT = 90 * 24 * HOUR;
-const STEPS = 500;
+const STEPS = 300;
 
 interface Row {
   readonly userId: string;
