@@ -1,7 +1,7 @@
 // What a call costs by a price row of the catalog: before the work the longest answer, after it what the model server
 // reported. A hold keeps the row that it was made under. (beyond.md 9.)
 
-import { divideHalfUp, fromNumber, larger, type Micros, multiply, ONE, ZERO } from "./decimal.ts";
+import { divideHalfUp, fromNumber, larger, type Micros, multiply, ONE, toNumber, ZERO } from "./decimal.ts";
 import type { Input, ModelRow, TokenPrices, Unit } from "./document.ts";
 
 /** What a model server reported, each token in one part only. */
@@ -41,12 +41,11 @@ function ofOpenAi(usage: Input): Report {
 function ofAnthropic(usage: Input): Report {
   const creation = (usage["cache_creation"] ?? {}) as Input;
   const [read, written] = [usage["cache_read_input_tokens"], usage["cache_creation_input_tokens"]];
-  const input = [usage["input_tokens"], read, written].reduce<number>(
-    (sum, each) => sum + Number(each ?? 0),
-    0,
-  );
+  // Each is rounded to an amount before they are added: the sum of doubles may be rounded to another one.
+  const names = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+  const input = names.reduce((sum, name) => sum + tokensOf(usage, name), ZERO);
   return ownReport({
-    inputTokens: input,
+    inputTokens: toNumber(input),
     outputTokens: usage["output_tokens"],
     cachedInputTokens: read,
     cacheWriteTokens: written,
