@@ -221,10 +221,12 @@ function stalled(table: string): Promise<never> {
   });
 }
 
+const NO_PARAMS: readonly Param[] = [];
+
 async function run<Row>(
   client: Client | Transaction,
   text: string,
-  params: readonly Param[] = [],
+  params: readonly Param[] = NO_PARAMS,
 ): Promise<Row[]> {
   const query = client.unsafe(text, params as never[], { prepare: true });
   try {
@@ -244,5 +246,3 @@ async function run<Row>(
 function letGo(query: object): void {
   Object.assign(query, { args: NO_PARAMS, parameters: NO_PARAMS });
 }
-
-const NO_PARAMS: readonly Param[] = [];

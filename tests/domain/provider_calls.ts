@@ -20,7 +20,7 @@ export interface ProviderCall<Name extends CommandName> {
 
 /** Whether a request is what a payment provider does. */
 export function isOfProvider(op: ModelRequest["op"]): boolean {
-  return PROVIDER_OPERATIONS.includes(op);
+  return PROVIDER_OPERATIONS.some((each) => each === op);
 }
 
 /** Puts a provider's request to a system as a command. */

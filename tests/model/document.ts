@@ -121,9 +121,9 @@ export type Operation =
   | ProviderOperation;
 
 /** What a payment provider does to a user: commands behind its messages, which no call of the API names. */
-export type ProviderOperation = "mirror" | "paidGrant" | "refund";
+export const PROVIDER_OPERATIONS = ["mirror", "paidGrant", "refund"] as const;
 
-export const PROVIDER_OPERATIONS: readonly string[] = ["mirror", "paidGrant", "refund"];
+export type ProviderOperation = (typeof PROVIDER_OPERATIONS)[number];
 
 /**
  * The members of a wire body or query, flat. `users` and `customer` take `userId`, `event` takes `eventId`;

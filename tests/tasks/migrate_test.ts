@@ -5,13 +5,11 @@ import assert from "node:assert/strict";
 import { EXIT } from "../../src/tasks/shell.ts";
 import { runMigrate } from "../../src/tasks/migrate.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
-import { LOCK_LIMITS } from "../../src/storage/embedded/folder_lock.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { runTask, testShell } from "./support.ts";
+import { runTask, shortenLockWaits, testShell } from "./support.ts";
 
-// Whoever has the lock in these tests keeps it, so waiting for it shows nothing more.
-(LOCK_LIMITS as { pauseMs: number }).pauseMs = 1;
+shortenLockWaits();
 
 const NOTHING = "Nothing to do: every migration is applied";
 

@@ -8,16 +8,14 @@ import { runReconcile } from "../../src/tasks/reconcile.ts";
 import { EXIT } from "../../src/tasks/shell.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
-import { LOCK_LIMITS } from "../../src/storage/embedded/folder_lock.ts";
 import { copyEmptyStore, copyMigratedStore } from "../support/kept_stores.ts";
 import { startTestService } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { FAULTS } from "./book_faults.ts";
 import { balance, counter, END, lines, seed, SEEN, START, withBooks } from "./books.ts";
-import { runTask, testShell } from "./support.ts";
+import { runTask, shortenLockWaits, testShell } from "./support.ts";
 
-// Whoever has the lock in these tests keeps it, so waiting for it shows nothing more.
-(LOCK_LIMITS as { pauseMs: number }).pauseMs = 1;
+shortenLockWaits();
 
 /** What a proof says, a line for each drift: kind, user and text. */
 async function proof(database: Database, stepUsersMax?: number) {

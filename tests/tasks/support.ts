@@ -3,6 +3,7 @@
 
 import type { Check } from "../../src/doctor/checks.ts";
 import type { Features } from "../../src/process/features.ts";
+import { LOCK_LIMITS } from "../../src/storage/embedded/folder_lock.ts";
 import type { Shell } from "../../src/tasks/shell.ts";
 import { CHILD_ENVIRONMENT } from "../crash/program.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
@@ -99,6 +100,11 @@ export function troublesOf(checks: readonly Check[]): string[] {
     verdict === "warn" && (name === "clock" || name === "database" && found.includes("a round trip"));
   return checks.filter((check) => check.verdict !== "ok" && !isLate(check))
     .map(({ name, verdict }) => `${verdict} ${name}`);
+}
+
+/** For tests in which whoever has a folder's lock keeps it: waiting for it shows nothing more. */
+export function shortenLockWaits(): void {
+  (LOCK_LIMITS as { pauseMs: number }).pauseMs = 1;
 }
 
 /** The variables of a program: those that deno needs, and these. */

@@ -31,11 +31,10 @@ export class Pace {
     if (this.#isHurried || restMs < 1) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, Math.min(restMs, PAUSE_MS_MAX));
-      const wake = () => {
+      this.#wake = () => {
         clearTimeout(timer);
         resolve();
       };
-      this.#wake = wake;
     });
   }
 

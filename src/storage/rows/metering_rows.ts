@@ -233,14 +233,16 @@ function encodeLines(lines: readonly HoldLine[]): string {
 }
 
 function encodeHoldLine({ planId, groupId, window, unit, taken, left }: HoldLine): string {
-  return [
-    `[${quoted(planId)}`,
+  const parts = [
+    quoted(planId),
     quoted(groupId),
     window.start,
     window.end ?? "null",
     `"${unit}"`,
-    left === undefined ? `"${decimalOf(taken)}"]` : `"${decimalOf(taken)}",${encodeRefs(left)}]`,
-  ].join(",");
+    `"${decimalOf(taken)}"`,
+  ];
+  if (left !== undefined) parts.push(encodeRefs(left));
+  return `[${parts.join(",")}]`;
 }
 
 function encodeRefs(refs: readonly CounterRef[]): string {
