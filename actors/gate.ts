@@ -15,39 +15,63 @@ import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
 import type { Spans, WorkSpan } from "../src/observability/spans.ts";
 
-/** Changes that become durable together. */
+/**
+ * Changes that become durable together. The actors of a batch remember it until they are in another one, long after it is
+ * durable, so by then it has let go of all that it no longer needs.
+ */
 export class Batch {
-  readonly changes: RowChange[] = [];
+  #changes: RowChange[] = [];
+  #totals = new Map<string, RowChange>();
+  /** Null once the batch is durable. */
+  #waiting: PromiseWithResolvers<void> | null = Promise.withResolvers<void>();
   /** Messages among the changes; null for none. */
   messages: WebhookMessage[] | null = null;
-  /** Running totals as of the batch's last turn, by what they are of: one change each, however many turns add. */
-  readonly totals = new Map<string, RowChange>();
-  /** Resolves when the batch is durable; rejects when the term ends first. */
-  readonly durable: Promise<void>;
   /** Whether it has left: nothing joins it any more. */
   isSent = false;
   isDurable = false;
   isDrained = false;
   /** Null without tracing. */
   span: WorkSpan | null = null;
-  readonly #resolve: () => void;
-  readonly fail: (reason: Error) => void;
 
   constructor() {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.durable = promise;
-    this.#resolve = resolve;
-    this.fail = reject;
     // Every waiter handles the failure itself; a batch without one must not end the process.
-    this.durable.catch(() => {});
+    this.#waiting?.promise.catch(() => {});
+  }
+
+  /** Empty once the batch is durable. */
+  get changes(): RowChange[] {
+    return this.#changes;
+  }
+
+  /** Running totals as of the batch's last turn, by what they are of: one change each, however many turns add. */
+  get totals(): Map<string, RowChange> {
+    return this.#totals;
+  }
+
+  /** Resolves when the batch is durable; rejects when the term ends first. */
+  get durable(): Promise<void> {
+    return this.#waiting?.promise ?? DURABLE;
   }
 
   /** Lets the answers out that wait for it. */
   open(): void {
     this.isDurable = true;
-    this.#resolve();
+    this.#waiting?.resolve();
+    this.#waiting = null;
+    this.#changes = NO_CHANGES;
+    this.#totals = NO_TOTALS;
+  }
+
+  /** Refuses the answers that wait for it. */
+  fail(reason: Error): void {
+    this.#waiting?.reject(reason);
   }
 }
+
+/** What durable batches share. Nothing joins a batch that has left, so nothing is ever added to these. */
+const DURABLE = Promise.resolve();
+const NO_CHANGES: RowChange[] = [];
+const NO_TOTALS = new Map<string, RowChange>();
 
 /** The changes of one turn in a batch: from a place on, up to another. */
 export interface Stretch {
@@ -188,9 +212,8 @@ export class Gate {
       if (this.#fault !== null) return;
       counts.appended(appended, startedAt);
       onAppended(batch, appended);
-      batch.open();
       endBatch(batch);
-      batch.changes.length = 0;
+      batch.open();
       this.#send();
     } catch (error) {
       const fault = error instanceof Unavailable

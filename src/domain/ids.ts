@@ -54,3 +54,13 @@ export function ownerOf(kind: OwnedKind, id: string): UserKey | null {
   const key = parseInt(parts[1] as string, 36);
   return Number.isSafeInteger(key) && key > 0 ? key : null;
 }
+
+/** Where in an owned id its moment stands, counted from the end. */
+const MOMENT_FROM = -20;
+const MOMENT_TO = -10;
+
+/** The moment at which an owned id was made, in whole milliseconds of the process's clock; 0 for a text without one. */
+export function momentOf(id: string): number {
+  const moment = parseInt(id.slice(MOMENT_FROM, MOMENT_TO), 32);
+  return Number.isNaN(moment) ? 0 : moment;
+}

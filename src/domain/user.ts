@@ -142,7 +142,7 @@ export class UserState {
   readonly subscriptions = new Map<string, Subscription>();
   readonly counters = new Map<string, Counter>();
   /** Open holds, and settled reservations until the tables have them. */
-  readonly reservations = new ReservationBook();
+  readonly reservations: ReservationBook;
   readonly holds = new ExpiryQueue();
   /** Balances by id: those not expired and not revoked, those that holds have parts of, and recent others. */
   readonly balances = new Map<string, CreditBalance>();
@@ -154,6 +154,7 @@ export class UserState {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
+    this.reservations = new ReservationBook(rows.user.key);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     this.admit(rows);
   }

@@ -1,9 +1,11 @@
-// An open hold as one text: its fields in a fixed order, each on a line. The texts that a caller wrote stand behind all
-// others, after their lengths, since they may hold any character; ids and units hold no line feed. Texts live in memory
-// alone, so their form may change with every version.
+// What an open hold says beside its id and its user, as one text: its fields in a fixed order, each on a line. Times are
+// told from the moment that the id names. So calls of one kind make equal texts, and holds with equal texts share one.
+// The texts that a caller wrote stand behind all others, after their lengths, since they may hold any character; ids and
+// units hold no line feed. Texts live in memory alone, so their form may change with every version.
 
 import type { Amount } from "../amount.ts";
 import type { CreditLine } from "../credits/credit.ts";
+import { momentOf, type UserKey } from "../ids.ts";
 import type { Millis } from "../plans/period.ts";
 import type { Unit } from "../plans/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
@@ -22,10 +24,10 @@ export function fitsText({ status, lines }: Reservation): boolean {
 /** The text of a reservation that fits one. */
 export function textOfHold(row: Reservation): string {
   const { amounts, lines, credits, event, metadata, prompt } = row;
+  const moment = momentOf(row.id);
   const fields = [
-    row.expiresAt,
-    row.userKey,
-    row.createdAt,
+    row.expiresAt - moment,
+    row.createdAt - moment,
     row.quantity ?? NONE,
     row.count ?? NONE,
     amounts.tokens,
@@ -45,20 +47,37 @@ export function textOfHold(row: Reservation): string {
   fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
-  return fields.join(END);
+  return shared(fields.join(END));
 }
 
-/** When the hold of a text lapses. */
-export function expiryOfText(text: string): Millis {
-  return Number(text.slice(0, text.indexOf(END)));
+/** Texts of holds, so that the next equal one is found. */
+const known = new Map<string, string>();
+/** Where texts are all different, as with a number of its own in each call's metadata, few of them are kept for that. */
+const KNOWN_MAX = 4096;
+/** Longer ones have texts of a caller in them and are seldom equal. */
+const SHARED_LENGTH_MAX = 500;
+
+/** The text that was made first of all equal ones. */
+function shared(text: string): string {
+  if (text.length > SHARED_LENGTH_MAX) return text;
+  const first = known.get(text);
+  if (first !== undefined) return first;
+  if (known.size >= KNOWN_MAX) known.clear();
+  known.set(text, text);
+  return text;
+}
+
+/** When the hold of an id and a text lapses. */
+export function expiryOfText(id: string, text: string): Millis {
+  return momentOf(id) + Number(text.slice(0, text.indexOf(END)));
 }
 
 /** The reservation that a text was made of. */
-export function readHold(id: string, text: string): Reservation {
+export function readHold(id: string, userKey: UserKey, text: string): Reservation {
   const fields = new Fields(text);
-  const expiresAt = fields.number();
-  const userKey = fields.number();
-  const createdAt = fields.number();
+  const moment = momentOf(id);
+  const expiresAt = moment + fields.number();
+  const createdAt = moment + fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
   const amounts = {

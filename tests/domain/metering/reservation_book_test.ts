@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
+import { ownedId } from "../../../src/domain/ids.ts";
 import type { CounterRef } from "../../../src/domain/metering/counter.ts";
+import { textOfHold } from "../../../src/domain/metering/hold_text.ts";
 import type { Reservation } from "../../../src/domain/metering/reservation.ts";
 import { ReservationBook } from "../../../src/domain/metering/reservation_book.ts";
 
@@ -38,9 +40,10 @@ const unit = fc.constantFrom("count", "tokens", "seconds", "cents");
 /** Objects as literals make them. */
 const PLAIN = { noNullPrototype: true };
 const id = fc.stringMatching(/^[\w.-]{1,20}$/);
+const reservationId = fc.oneof(id, fc.stringMatching(/^rsv_[0-9a-z]{1,11}_0[0-9a-v]{19}$/));
 
 const held: fc.Arbitrary<Reservation> = fc.record({
-  id,
+  id: reservationId,
   userKey: fc.nat(),
   status: fc.constant("held"),
   event: anyText,
@@ -70,16 +73,28 @@ const held: fc.Arbitrary<Reservation> = fc.record({
 
 Deno.test("an open hold is read as it was kept, whatever texts it has", () => {
   fc.assert(fc.property(held, (row) => {
-    const book = new ReservationBook();
+    const book = new ReservationBook(row.userKey);
     book.set(row);
     assert.deepEqual(book.get(row.id), row);
     assert.equal(book.expiryOf(row.id), row.expiresAt);
   }));
 });
 
+Deno.test("holds of one kind share one text, whenever they were made", () => {
+  const at = (moment: number): Reservation => ({
+    ...HELD,
+    id: ownedId("reservation", moment, moment.toString(32).padStart(10, "0").padEnd(20, "0")),
+    createdAt: moment,
+    expiresAt: moment + 600_000,
+  });
+  const [one, other] = [at(1_760_000_000_000), at(1_760_000_000_001)];
+  assert.equal(textOfHold(one), textOfHold(other));
+  assert.notEqual(textOfHold(one), textOfHold({ ...other, expiresAt: one.expiresAt }));
+});
+
 Deno.test("a hold whose lines left counters keeps them", () => {
   const line = { ...BEHIND, planId: "new", unit: "count", taken: 1n, left: [BEHIND] } as const;
-  const book = new ReservationBook();
+  const book = new ReservationBook(HELD.userKey);
   book.set(HELD);
   book.set({ ...HELD, lines: [line] });
   assert.deepEqual(book.get(HELD.id)?.lines, [line]);
@@ -90,7 +105,7 @@ Deno.test("a hold whose lines left counters keeps them", () => {
 });
 
 Deno.test("each reservation is there once, as it was set last, until it is deleted", () => {
-  const book = new ReservationBook();
+  const book = new ReservationBook(HELD.userKey);
   const settled: Reservation = { ...HELD, status: "committed", settledAt: 1_500 };
   book.set(HELD);
   book.set({ ...HELD, id: "rsv_1_b" });
