@@ -21,6 +21,7 @@ import { healthRoutes } from "./health.ts";
 import { homeRoutes } from "./home.ts";
 import { namesHost } from "./host.ts";
 import { toolRoutes } from "./mcp.ts";
+import { KnownPathRouter } from "./known_paths.ts";
 import { METERING } from "./metering.ts";
 import { handle, handleKeyless } from "./endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
@@ -96,7 +97,10 @@ export function makeApp(
   console: ConsoleOptions | null = null,
 ): Hono {
   const { getPath } = new Hono();
-  const app = new Hono({ getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE });
+  const app = new Hono({
+    router: new KnownPathRouter(),
+    getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE,
+  });
   for (const endpoint of ENDPOINTS) {
     app.on(endpoint.method, `/api${endpoint.path}`, handlerOf(endpoint, service));
   }
