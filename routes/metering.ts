@@ -25,6 +25,10 @@ import { amountOrNull, timeText, timeTextOrNull } from "./schemas/fields.ts";
 import {
   canUseInput,
   commitInput,
+  plainCanUse,
+  plainCommit,
+  plainRelease,
+  plainReserve,
   plainTrack,
   releaseInput,
   reserveInput,
@@ -57,6 +61,7 @@ const reserve = endpoint({
   path: "/v1/reserve",
   access: "secret",
   input: reserveInput,
+  plain: plainReserve,
   slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
@@ -92,6 +97,7 @@ const commit = endpoint({
   path: "/v1/commit",
   access: "secret",
   input: commitInput,
+  plain: plainCommit,
   slips: COMMIT_SLIPS,
   hasOptions: true,
   doc: {
@@ -131,6 +137,7 @@ const release = endpoint({
   path: "/v1/release",
   access: "secret",
   input: releaseInput,
+  plain: plainRelease,
   hasOptions: true,
   doc: {
     id: "release",
@@ -184,6 +191,7 @@ const canUse = endpoint({
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
+  plain: plainCanUse,
   slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {
@@ -207,6 +215,7 @@ const explain = endpoint({
   path: "/v1/explain",
   access: "secret",
   input: canUseInput,
+  plain: plainCanUse,
   slips: HOLD_SLIPS,
   hasOptions: true,
   doc: {

@@ -42,6 +42,11 @@ export function anyId(max: number) {
     .register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
 }
 
+/** Whether a value fits `anyId`. */
+export function isAnyId(value: unknown, max: number): boolean {
+  return typeof value === "string" && isLength(value, 1, max);
+}
+
 /** An end-user id. Specification, "End-user ids and aliases". */
 export const endUserId = nameOf(REQUEST_LIMITS.idLengthMax);
 

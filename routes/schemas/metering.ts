@@ -9,6 +9,7 @@ import {
   endUserId,
   eventName,
   isAmount,
+  isAnyId,
   isEndUserId,
   isEventName,
   isPositiveAmount,
@@ -79,32 +80,67 @@ export const trackInput = z.object({
   addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
 });
 
+type Members = Readonly<Record<string, unknown>>;
+/** Whether a value fits a member as it is. */
+type Fits = (value: unknown) => boolean;
+
 /**
- * What `trackInput` makes of members that are all plain: the same, at a tenth of the time and without an object of its
- * own. Null where only the schema can say, for anything else and for everything that does not fit.
+ * What a schema makes of members that are all plain: the same, at a tenth of the time and without an object of its own.
+ * Null where only the schema can say, for anything else and for everything that does not fit.
+ *
+ * @param required members that must be there
+ * @param fits members that are taken as they are; metadata is read where it is among them
  */
-export function plainTrack(members: Readonly<Record<string, unknown>>): z.infer<typeof trackInput> | null {
-  let read: Metadata | null = null;
-  for (const name in members) {
-    if (PLAIN[name]?.(members[name]) === true) continue;
-    if (name !== "metadata") return null;
-    read = readMetadata(members.metadata);
-    if (read === null) return null;
-  }
-  if (members.userId === undefined || members.event === undefined) return null;
-  return (read === null ? members : { ...members, metadata: read }) as z.infer<typeof trackInput>;
+function plainOf<Schema extends z.ZodType>(
+  required: readonly string[],
+  fits: Readonly<Record<string, Fits>>,
+) {
+  const known = new Map(Object.entries(fits));
+  return (members: Members): z.infer<Schema> | null => {
+    let read: Metadata | null = null;
+    for (const name in members) {
+      const fit = known.get(name);
+      if (fit === readsMetadata) {
+        read = readMetadata(members.metadata);
+        if (read === null) return null;
+      } else if (fit?.(members[name]) !== true) return null;
+    }
+    for (const name of required) {
+      if (members[name] === undefined) return null;
+    }
+    return (read === null ? members : { ...members, metadata: read }) as z.infer<Schema>;
+  };
 }
 
-/** Members of a track that are taken as they are, by whether a value fits. */
-const PLAIN: Readonly<Record<string, (value: unknown) => boolean>> = Object.assign(Object.create(null), {
+/** Stands for metadata among plain members. */
+const readsMetadata: Fits = (value) => readMetadata(value) !== null;
+
+const PLAIN_CALL = {
   userId: isEndUserId,
   event: isEventName,
+  metadata: readsMetadata,
   quantity: isPositiveAmount,
   count: isPositiveAmount,
   inputTokens: isAmount,
   inputCostCents: isAmount,
-  costCents: isAmount,
+};
+const OF_CALL = ["userId", "event"];
+
+export const plainTrack = plainOf<typeof trackInput>(OF_CALL, { ...PLAIN_CALL, costCents: isAmount });
+export const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, {
+  ...PLAIN_CALL,
+  maxOutputTokens: isPositiveAmount,
 });
+export const plainReserve = plainOf<typeof reserveInput>(OF_CALL, {
+  ...PLAIN_CALL,
+  maxOutputTokens: isPositiveAmount,
+  ttlSeconds: isTtl,
+});
+
+function isTtl(value: unknown): boolean {
+  return typeof value === "number" && value >= REQUEST_LIMITS.ttlSecondsMin &&
+    value <= REQUEST_LIMITS.ttlSecondsMax;
+}
 
 const extra = z.object({
   count: signedAmount.nullish(),
@@ -124,6 +160,10 @@ const actual = z.object({
 
 /** The id of a reservation; one that was never given out is `not_found`, whatever its form. */
 const reservationId = anyId(REQUEST_LIMITS.idLengthMax);
+
+function isReservationId(value: unknown): boolean {
+  return isAnyId(value, REQUEST_LIMITS.idLengthMax);
+}
 
 export const commitInput = z.object({
   reservationId,
@@ -146,6 +186,15 @@ export const releaseInput = z.object({
   errorCode: cutAt(ERROR_CODE_LENGTH_MAX).nullish(),
   response: loggedText.nullish(),
 });
+
+const PLAIN_SETTLEMENT = { reservationId: isReservationId };
+const OF_SETTLEMENT = ["reservationId"];
+
+export const plainCommit = plainOf<typeof commitInput>(OF_SETTLEMENT, {
+  ...PLAIN_SETTLEMENT,
+  costCents: isAmount,
+});
+export const plainRelease = plainOf<typeof releaseInput>(OF_SETTLEMENT, PLAIN_SETTLEMENT);
 
 interface MemberFault {
   readonly path: readonly string[];
