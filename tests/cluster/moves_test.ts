@@ -10,7 +10,7 @@ import type { Database } from "../../src/storage/database.ts";
 import { firstSeq } from "../../src/storage/journal/ranges.ts";
 import { claimCells, readCells } from "../../src/storage/members/cell_store.ts";
 import { endMember, insertMember } from "../../src/storage/members/member_store.ts";
-import { encodeChange } from "../../src/storage/rows/tables.ts";
+import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import { isSettled } from "../actors/runtime.ts";
 import { LONER, NOW } from "../storage/sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
@@ -27,7 +27,7 @@ async function leaveDead(database: Database): Promise<void> {
   const row = { workspaceId: WORKSPACE.workspaceId, mode: "live", month: monthOf(NOW), used: 4 } as const;
   await database.query("insert into journal (seq, payload) values ($1::bigint, $2)", [
     firstSeq(DEAD) + 1,
-    encodeChange({ verb: "put", table: "operations", row }),
+    encodeChanges([{ verb: "put", table: "operations", row }]),
   ]);
 }
 

@@ -22,7 +22,7 @@ import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/pric
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
-import { encodeChange } from "../../src/storage/rows/tables.ts";
+import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 import { answerAlias } from "./alias_calls.ts";
@@ -217,7 +217,7 @@ export class DecideSystem {
   #takeOver(state: UserState, changes: readonly Change[]): void {
     for (const change of changes) deepFreeze(change);
     state.apply(changes);
-    if (changes.length > 0) this.tables.write(changes.map(encodeChange).join("\n"));
+    if (changes.length > 0) this.tables.write(encodeChanges(changes));
     this.auditor.take(changes);
     this.auditor.checkUser(state);
     for (const change of changes) {

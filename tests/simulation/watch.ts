@@ -1,7 +1,7 @@
 // What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
 // each had been written at once. A checker that finds something says so by throwing.
 
-import { encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import type { User } from "../../src/domain/user.ts";
 import { SimTables } from "./database/tables.ts";
 import type { Server } from "./database/server.ts";
@@ -88,7 +88,7 @@ export class Watch {
   take(batch: NotedBatch, payload: string): void {
     const { expected } = this.scene;
     for (const turn of batch.turns) {
-      this.#try("tables", () => expected.write(turn.changes.map(encodeChange).join("\n")));
+      this.#try("tables", () => expected.write(encodeChanges(turn.changes)));
       for (const { table, row } of turn.changes) {
         if (table === "users") this.#learn(row);
       }

@@ -7,7 +7,7 @@ import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/cr
 import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
 import type { Subscription } from "../../src/domain/plans/subscription.ts";
 import type { User } from "../../src/domain/user.ts";
-import { encodeChange, withLaterColumns } from "../../src/storage/rows/tables.ts";
+import { encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 
@@ -139,7 +139,7 @@ const user: fc.Arbitrary<User> = record({
 Deno.test("a reservation comes back as it went", () => {
   fc.assert(fc.property(reservation, (row) => {
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "append", table: "reservations", row }));
+    tables.write(encodeChanges([{ verb: "append", table: "reservations", row }]));
     assert.deepEqual(tables.reservations(1), [row]);
   }));
 });
@@ -147,7 +147,7 @@ Deno.test("a reservation comes back as it went", () => {
 Deno.test("a subscription comes back as it went", () => {
   fc.assert(fc.property(subscription, (row) => {
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "append", table: "subscriptions", row }));
+    tables.write(encodeChanges([{ verb: "append", table: "subscriptions", row }]));
     assert.deepEqual(tables.subscriptions(1), [{ ...row, customLimits: { ...row.customLimits } }]);
   }));
 });
@@ -155,7 +155,7 @@ Deno.test("a subscription comes back as it went", () => {
 Deno.test("a user comes back as it went", () => {
   fc.assert(fc.property(user, (row) => {
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "put", table: "users", row }));
+    tables.write(encodeChanges([{ verb: "put", table: "users", row }]));
     assert.deepEqual(tables.users(), [row]);
   }));
 });
@@ -170,7 +170,7 @@ Deno.test("a counter comes back as it went", () => {
   fc.assert(fc.property(ref, values, (named, counted) => {
     const row = { ...emptyCounter(1, named), ...counted };
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "put", table: "counters", row }));
+    tables.write(encodeChanges([{ verb: "put", table: "counters", row }]));
     assert.deepEqual(tables.counters(1), [row]);
   }));
 });
@@ -178,7 +178,7 @@ Deno.test("a counter comes back as it went", () => {
 Deno.test("a credit balance comes back as it went", () => {
   fc.assert(fc.property(balance, (row) => {
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "append", table: "credit_balances", row }));
+    tables.write(encodeChanges([{ verb: "append", table: "credit_balances", row }]));
     assert.deepEqual(tables.balances(1), [row]);
   }));
 });
@@ -186,7 +186,7 @@ Deno.test("a credit balance comes back as it went", () => {
 Deno.test("a ledger entry comes back as it went", () => {
   fc.assert(fc.property(entry, (row) => {
     const tables = new MemoryTables();
-    tables.write(encodeChange({ verb: "append", table: "credit_ledger", row }));
+    tables.write(encodeChanges([{ verb: "append", table: "credit_ledger", row }]));
     assert.deepEqual(tables.ledger(1), [row]);
   }));
 });
@@ -194,18 +194,16 @@ Deno.test("a ledger entry comes back as it went", () => {
 Deno.test("a line of a journal from before a column was added gets the column's value", () => {
   fc.assert(fc.property(reservation, (row) => {
     const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
-    const full = encodeChange({ verb: "append", table: "reservations", row: today });
+    const full = encodeChanges([{ verb: "append", table: "reservations", row: today }]);
     const old = full.split("\t").slice(0, -4).join("\t");
-    const other = encodeChange(
-      { verb: "append", table: "credit_issues", row: { realm: 1, issued: 2 } } as never,
-    );
+    const other = encodeChanges([{ verb: "put", table: "credit_issues", row: { realm: 1, issued: 2 } }]);
     assert.equal(withLaterColumns(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
   }));
 });
 
 Deno.test("an encoded change is one line, whatever its text", () => {
   fc.assert(fc.property(reservation, (row) => {
-    const encoded = encodeChange({ verb: "put", table: "reservations", row });
+    const encoded = encodeChanges([{ verb: "put", table: "reservations", row }]);
     assert.doesNotMatch(encoded, /[\n\r]/);
   }));
 });

@@ -10,7 +10,7 @@ import { firstSeq } from "../../src/storage/journal/ranges.ts";
 import { joinMembers, type Writer } from "../../src/storage/journal/writer.ts";
 import { KEYS_PER_BLOCK, MEMBER_LOCK, nextKeys } from "../../src/storage/members/member_store.ts";
 import { migrate } from "../../src/storage/migrate.ts";
-import { encodeChange } from "../../src/storage/rows/tables.ts";
+import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { openTestStore, testServerUrl } from "../support/test_store.ts";
 import { counter, joinAlone, LONER, NOW, user } from "./sample.ts";
@@ -41,7 +41,7 @@ async function withOldDatabase(work: (database: Database) => Promise<void>): Pro
     for (const [index, changes] of left.entries()) {
       await database.query("insert into journal (seq, payload) values ($1::bigint, $2)", [
         firstSeq(OLD_TERM) + 1 + index,
-        changes.map(encodeChange).join("\n"),
+        encodeChanges(changes),
       ]);
     }
     await migrate(database, MIGRATIONS);

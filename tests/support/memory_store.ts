@@ -30,7 +30,7 @@ import { countersOf, type Reservation } from "../../src/domain/metering/reservat
 import type { Subscription, SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/user.ts";
 import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
-import { APPENDED, CHANGE_HEAD, encodeChange, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { APPENDED, CHANGE_HEAD, encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/amount.ts";
@@ -422,7 +422,7 @@ export class MemoryLease implements Lease {
     this.journal = {
       // One after another, and none after one that failed.
       append: (changes) => {
-        const payload = changes.map(encodeChange).join("\n");
+        const payload = encodeChanges(changes);
         const copy = [...changes];
         const appended = last.then(() => store.append(copy, payload, isValid));
         last = appended;

@@ -19,7 +19,7 @@ import type { Millis } from "../../domain/plans/period.ts";
 import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
 import { insertMember, MEMBER_LOCK, type NewMember, nextTerm, prepareKeys } from "../members/member_store.ts";
-import { encodeChange } from "../rows/tables.ts";
+import { encodeChanges } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { firstSeq, sessionNameOf } from "./ranges.ts";
@@ -128,11 +128,6 @@ class Life {
   get ageMs(): number {
     return Math.max(performance.now() - this.#monotonic, Date.now() - this.#wall);
   }
-}
-
-/** The encoded changes of a batch, a line each. */
-function encodeChanges(changes: readonly RowChange[]): string {
-  return changes.map(encodeChange).join("\n");
 }
 
 /** The writer of one term. */

@@ -45,13 +45,11 @@ export const TABLES: readonly TableSpec[] = Object.values(BY_NAME);
 /** The character code of the first table's mark. */
 export const FIRST_TABLE = "0".charCodeAt(0);
 
-const ENCODERS: ReadonlyMap<string, { readonly mark: string; readonly encode: (row: never) => string }> =
-  new Map(
-    Object.values(BY_NAME).map(({ name, encode }, index) => [
-      name,
-      { mark: String.fromCharCode(FIRST_TABLE + index), encode },
-    ]),
-  );
+interface TableEncoder {
+  /** What stands before an encoded row, by its verb. */
+  readonly heads: { readonly append: string; readonly put: string };
+  readonly encode: (row: unknown) => string;
+}
 
 /** How many characters stand before the values of an encoded change: the table's mark and the verb. */
 export const CHANGE_HEAD = 2;
@@ -59,10 +57,26 @@ export const CHANGE_HEAD = 2;
 export const APPENDED = "+";
 const PUT = "=";
 
-/** Encodes a change for journal and drain, as one line without its line feed. */
-export function encodeChange(change: RowChange): string {
-  const { mark, encode } = ENCODERS.get(change.table) as { mark: string; encode: (row: unknown) => string };
-  return mark + (change.verb === "append" ? APPENDED : PUT) + encode(change.row);
+const ENCODERS: ReadonlyMap<string, TableEncoder> = new Map(
+  Object.values(BY_NAME).map(({ name, encode }, index) => {
+    const mark = String.fromCharCode(FIRST_TABLE + index);
+    return [name, {
+      heads: { append: mark + APPENDED, put: mark + PUT },
+      encode: encode as TableEncoder["encode"],
+    }];
+  }),
+);
+
+/** Encodes changes for journal and drain, a line each. */
+export function encodeChanges(changes: readonly RowChange[]): string {
+  // All pieces are joined at once: to add a head to its line first would make a text more for each change.
+  const pieces: string[] = [];
+  for (const { table, verb, row } of changes) {
+    const { heads, encode } = ENCODERS.get(table) as TableEncoder;
+    if (pieces.length > 0) pieces.push("\n");
+    pieces.push(heads[verb], encode(row));
+  }
+  return pieces.join("");
 }
 
 /**
