@@ -1,5 +1,5 @@
-// A fresh, migrated database for a test file: in memory with the embedded store, or a scratch database on the
-// server that HOLDFAST_TEST_DATABASE_URL names. The same tests run on both.
+// A migrated database without rows for a test or a test file: in memory with the embedded store, or on the server that
+// HOLDFAST_TEST_DATABASE_URL names. The same tests run on both.
 
 import { PGlite } from "@electric-sql/pglite";
 import { createHash } from "node:crypto";
@@ -7,11 +7,9 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { embeddedDatabase } from "../../src/storage/embedded/embedded_database.ts";
 import { migrate } from "../../src/storage/migrate.ts";
-import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { openServerStore } from "./server_stores.ts";
 
-const POOL_CONNECTIONS = 4;
-
-/** A database that is gone when it is closed. */
+/** A database that another test may get, emptied, once it is closed. */
 export interface TestStore {
   readonly database: Database;
   /** The server's URL of this database; null on the embedded store. */
@@ -27,52 +25,7 @@ export function testServerUrl(): string | null {
 /** Opens a fresh store. */
 export function openTestStore(): Promise<TestStore> {
   const server = testServerUrl();
-  return server === null ? openEmbedded() : openScratch(server);
-}
-
-/** Makes a scratch database on a server. */
-export async function openScratch(server: string): Promise<TestStore> {
-  const name = `holdfast_test_${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
-  const admin = openPostgres(server, 1);
-  await admin.script(`create database ${name} template ${await serverTemplate(server, admin)}`);
-  const url = urlOf(server, name);
-  const database = openPostgres(url, POOL_CONNECTIONS);
-  return {
-    database,
-    url,
-    close: async () => {
-      await database.close();
-      await admin.script(`drop database if exists ${name} with (force)`);
-      await admin.close();
-    },
-  };
-}
-
-/** A migrated database that stays on the server: a copy of it is made faster than its tables are. */
-async function serverTemplate(server: string, admin: Database): Promise<string> {
-  const name = `holdfast_template_${hashOf(MIGRATIONS)}`;
-  const exists = async () =>
-    (await admin.query("select from pg_database where datname = $1", [name])).length > 0;
-  if (await exists()) return name;
-  const fresh = `${name}_${crypto.randomUUID().slice(0, 8)}`;
-  await admin.script(`create database ${fresh}`);
-  const database = openPostgres(urlOf(server, fresh), 1);
-  await migrate(database, MIGRATIONS);
-  await database.close();
-  try {
-    await admin.script(`alter database ${fresh} rename to ${name}`);
-  } catch (error) {
-    // Another process was faster.
-    if (!await exists()) throw error;
-    await admin.script(`drop database ${fresh} with (force)`);
-  }
-  return name;
-}
-
-function urlOf(server: string, name: string): string {
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  return url.href;
+  return server === null ? openEmbedded() : openServerStore(server);
 }
 
 /** PostgreSQL clears its buffers at each start; tests need few. */

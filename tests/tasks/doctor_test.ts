@@ -8,7 +8,7 @@ import { EXIT } from "../../src/tasks/shell.ts";
 import { claimCells } from "../../src/storage/members/cell_store.ts";
 import { endMember } from "../../src/storage/members/member_store.ts";
 import { joinAlone } from "../storage/sample.ts";
-import { openScratch, testServerUrl } from "../support/test_store.ts";
+import { openTestStore, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
 
 const NOWHERE = "http://127.0.0.1:9";
@@ -181,7 +181,7 @@ Deno.test({
   name: "without a service a server's database is looked at: migrations, and who serves it",
   ignore: testServerUrl() === null,
   fn: async () => {
-    const store = await openScratch(testServerUrl() as string);
+    const store = await openTestStore();
     const DATABASE_URL = store.url as string;
     const variables = {
       DATABASE_URL,
