@@ -16,6 +16,9 @@ const END_MS = 10_000;
 /** Each time a database is emptied its catalog grows; past this size a copy of the template is quicker. */
 const CATALOG_BYTES_MAX = 2_000_000;
 
+/** From this size on a table is truncated. */
+const DELETE_BYTES_MAX = 65_536;
+
 /** What a test is compared with, and put back to: written on the template, as its comment. */
 interface Origin {
   /** What the catalog and the table of migrations say. */
@@ -98,7 +101,7 @@ const SHAPE = `
 async function describe(database: Database): Promise<Origin> {
   const [row] = await database.query<{ shape: string }>(SHAPE);
   const steps: string[] = [];
-  for (const table of await filledTables(database)) {
+  for (const { name: table } of await filledTables(database)) {
     const [{ text } = { text: null }] = await database.query<{ text: string | null }>(
       `select quote_literal(json_agg(t)) as text from ${table} t`,
     );
@@ -109,13 +112,27 @@ async function describe(database: Database): Promise<Origin> {
   return { shape: row?.shape ?? "", refill: steps.join(" ") };
 }
 
-/** Tables that have a page: those without one need not be emptied. */
-async function filledTables(database: Pick<Database, "query">): Promise<string[]> {
-  const rows = await database.query<{ name: string }>(
-    `select oid::regclass::text as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-       and relname <> 'migrations' and pg_relation_size(oid) > 0 order by name`,
+/** Tables that have a page; those without one need not be emptied. */
+interface FilledTable {
+  readonly name: string;
+  /** Whether it has many pages, or the planner was told of its rows. */
+  readonly isKnown: boolean;
+}
+
+async function filledTables(database: Pick<Database, "query">): Promise<FilledTable[]> {
+  return await database.query<FilledTable>(
+    `select oid::regclass::text as name, pg_relation_size(oid) > ${DELETE_BYTES_MAX} or reltuples >= 0 as "isKnown"
+     from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> 'migrations'
+       and pg_relation_size(oid) > 0 order by name`,
   );
-  return rows.map(({ name }) => name);
+}
+
+/**
+ * Removes rows. Truncation leaves no dead row and no size that the planner knows, but makes new files for the table and its
+ * indexes and flushes each, so it is for tables that have grown.
+ */
+function emptying({ name, isKnown }: FilledTable): string {
+  return isKnown ? `truncate ${name} cascade;` : `delete from ${name};`;
 }
 
 /** Takes the first database that nobody has, whether it is there or not. */
@@ -157,15 +174,16 @@ async function isEmptied(
     );
     if (now?.shape !== origin.shape || now.size > CATALOG_BYTES_MAX) return false;
     const tables = await filledTables(database);
-    // Truncation leaves no dead row and no old size; statistics would tell the planner of rows that are gone.
+    // Triggers that keep rows from being removed are not asked. Statistics would tell the planner of rows that are gone.
     await database.script(`
-      truncate ${tables.join(", ")};
+      begin;
+      set local session_replication_role = replica;
+      ${tables.map(emptying).join(" ")}
       delete from pg_statistic where starelid >= 16384;
       select setval(seqrelid, seqstart, false) from pg_sequence;
-      ${origin.refill}`);
+      ${origin.refill}
+      commit;`);
     return true;
-  } catch {
-    return false;
   } finally {
     await database.close();
   }
