@@ -45,7 +45,13 @@ Deno.test("no answer changes by a crash anywhere", async () => {
 Deno.test("the cap on operations refuses reserve and track as the model predicts, also after a crash", async () => {
   const troubles = [[0.02, crash]] as const;
   for (const mode of ["live", "test"] as const) {
-    const options = { catalog: "ladder", seed: 401, steps: 800, mode, operationCap: 40 } as const;
+    const options = {
+      catalog: "ladder",
+      seed: 401,
+      steps: isDeep ? 800 : 400,
+      mode,
+      operationCap: 40,
+    } as const;
     const outcomes = await run({ ...options, troubles });
     const code = mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded";
     assertMet(outcomes, `reserve ${code}`, `track ${code}`);

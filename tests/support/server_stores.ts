@@ -19,7 +19,7 @@ const CATALOG_BYTES_MAX = 2_000_000;
 /** From this size on a table is truncated. */
 const DELETE_BYTES_MAX = 65_536;
 
-/** What a test is compared with, and put back to: written on the template, as its comment. */
+/** What a used database is compared with and put back to: written on the template, as its comment. */
 interface Origin {
   /** What the catalog and the table of migrations say. */
   readonly shape: string;
@@ -47,11 +47,6 @@ export async function openServerStore(server: string): Promise<TestStore> {
       await session.close();
     },
   };
-}
-
-/** Makes a migrated database of a name of one's own, whose owner drops it. */
-export async function copyTemplate(server: string, admin: Database, name: string): Promise<void> {
-  await admin.script(`create database ${name} template ${await templateOf(server, admin)}`);
 }
 
 /** A migrated database that stays on the server: a copy of it is made faster than its tables are. */
