@@ -20,6 +20,7 @@ import dailyUse from "./0016_daily_use.sql" with { type: "text" };
 import references from "./0017_references.sql" with { type: "text" };
 import stripe from "./0018_stripe.sql" with { type: "text" };
 import lessLog from "./0019_less_log.sql" with { type: "text" };
+import openHolds from "./0020_open_holds.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -47,4 +48,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0017_references", sql: references },
   { name: "0018_stripe", sql: stripe },
   { name: "0019_less_log", sql: lessLog },
+  { name: "0020_open_holds", sql: openHolds },
 ];

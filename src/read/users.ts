@@ -2,6 +2,7 @@
 // Callers wait for the drain first. beyond.md, section 8, "One search box" and "New admin lists".
 
 import { Buffer } from "node:buffer";
+import { ownerOf as firstOwnerOf } from "../domain/ids.ts";
 import type { ReservationStatus } from "../domain/metering/reservation.ts";
 import type { Database, Param } from "../storage/database.ts";
 
@@ -93,9 +94,17 @@ interface FoundRecord {
   readonly status: ReservationStatus | null;
 }
 
+/** The reservation $1: a settled one by its id, an open one among those of the user whom its first owner, $3, is now. */
+const RESERVATION = `(
+    select id, user_key, status from reservations where id = $1 and status <> 'held'
+    union all
+    select id, user_key, status from reservations where id = $1 and status = 'held'
+      and user_key = (select coalesce(merged_into, key) from users where key = $3::bigint)
+  )`;
+
 const THINGS: Readonly<Record<string, { readonly kind: ThingKind; readonly table: string }>> = {
   evt_: { kind: "event", table: "events" },
-  rsv_: { kind: "reservation", table: "reservations" },
+  rsv_: { kind: "reservation", table: RESERVATION },
   crb_: { kind: "balance", table: "credit_balances" },
   sub_: { kind: "subscription", table: "subscriptions" },
 };
@@ -127,12 +136,13 @@ const OF_CANONICAL =
 function ownerOf(database: Database, realm: number, id: string): Promise<FoundRecord[]> {
   const thing = THINGS[id.slice(0, 4)];
   if (thing === undefined) return Promise.resolve([]);
+  const isReservation = thing.kind === "reservation";
   return database.query<FoundRecord>(
     `select '${thing.kind}' as kind, t.id, c.id as user_id, null as alias, ${
-      thing.kind === "reservation" ? "t.status" : "null"
+      isReservation ? "t.status" : "null"
     } as status from ${thing.table} t ${OF_CANONICAL}
      where t.id = $1 and u.realm = $2::int`,
-    [id, realm],
+    isReservation ? [id, realm, firstOwnerOf("reservation", id)] : [id, realm],
   );
 }
 

@@ -200,7 +200,8 @@ export class MemoryTables {
   /** A reservation that is not live, with the counters of its lines. */
   loadReservation(owners: readonly UserKey[], id: string): OlderRows {
     const [owner] = owners as [UserKey];
-    const reservations = owners.flatMap((key) => this.reservations(key)).filter((row) => row.id === id)
+    const reservations = owners.flatMap((key) => this.reservations(key))
+      .filter((row) => row.id === id && row.status !== "held")
       .map((row) => ({ ...row, userKey: owner }));
     const starts = new Set(reservations.flatMap((row) => countersOf(row).map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));

@@ -8,9 +8,9 @@
 // The drain works on the text that is in the journal. Rows that are new in these batches are copied straight into their
 // table. New values of older rows go through a temporary table into an upsert.
 
-import { arrayText, type Session, yieldToLoop } from "../database.ts";
+import { arrayText, type Param, type Session, yieldToLoop } from "../database.ts";
 import { Pace } from "./pace.ts";
-import type { TableSpec } from "../rows/columns.ts";
+import type { Found, TableSpec } from "../rows/columns.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../rows/tables.ts";
 
 /** A batch as the drain takes it: encoded changes, a line each. */
@@ -135,33 +135,64 @@ function* chunksOf(lines: readonly string[]): Iterable<string> {
  */
 async function writeValues(
   session: Session,
-  { name, columns, keyColumns, mutable }: TableSpec,
+  spec: TableSpec,
   lines: readonly string[],
   pieces: number,
   rest: () => Promise<void>,
 ): Promise<void> {
+  const { name, columns, found } = spec;
   await session.copy(`staged_${name}`, columns, chunksOf(lines));
-  const keys = columns.slice(0, keyColumns).map((column) => `t.${column} = s.${column}`).join(" and ");
-  const values = mutable.map((column) => `${column} = s.${column}`).join(", ");
-  const fresh = columns.map((column) => `s.${column}`).join(", ");
-  const merge = (staged: string) =>
-    `merge into ${name} t using ${staged} s on ${keys}
-     when matched then update set ${values}
-     when not matched then insert (${columns.join(", ")}) values (${fresh})`;
-  if (pieces === 1) {
-    await session.query(merge(`staged_${name}`));
-    return await rest();
-  }
+  const mayBeOfAlias = found !== undefined && lines.some(found.mayBeOfAlias);
+  const write = async (where: string, place: readonly Param[]) => {
+    if (mayBeOfAlias) await session.query(takeOver(spec, found, where), place);
+    await session.query(
+      merge(spec, where === "" ? `staged_${name}` : `(select * from staged_${name}${where})`),
+      place,
+    );
+    await rest();
+  };
+  if (pieces === 1) return await write("", []);
   const [size] = await session.query<{ pages: number }>(
     `select (pg_relation_size('staged_${name}') / current_setting('block_size')::int)::int as pages`,
   );
   const pages = size?.pages ?? 0;
   const step = Math.max(1, Math.ceil(pages / pieces));
-  const range = merge(
-    `(select * from staged_${name} where ctid >= $1::text::tid and ctid < $2::text::tid)`,
-  );
+  const range = " where ctid >= $1::text::tid and ctid < $2::text::tid";
   for (let page = 0; page < pages; page += step) {
-    await session.query(range, [`(${page},0)`, `(${page + step},0)`]);
-    await rest();
+    await write(range, [`(${page},0)`, `(${page + step},0)`]);
   }
+}
+
+/** SQL that gives rows their new values, and adds those that are new. */
+function merge(spec: TableSpec, staged: string): string {
+  const { name, columns } = spec;
+  const fresh = columns.map((column) => `s.${column}`).join(", ");
+  return `merge into ${name} t using ${staged} s on ${isSame(spec)}
+     when matched then update set ${valuesOf(spec)}
+     when not matched then insert (${columns.join(", ")}) values (${fresh})`;
+}
+
+/**
+ * SQL that gives rows their new values which still stand under the number of an alias, and is done with these. Users come
+ * before all other tables, so an alias that was made in the same batches is one already.
+ */
+function takeOver(spec: TableSpec, { user }: Found, where: string): string {
+  const { name } = spec;
+  return `with moved as (
+       update ${name} t set ${valuesOf(spec)}
+       from (select *, ctid as place from staged_${name}${where}) s join users a on a.merged_into = s.${user}
+       where ${isSame(spec, "a.key")} returning s.place
+     )
+     delete from staged_${name} where ctid = any(array(select place from moved))`;
+}
+
+function valuesOf({ mutable }: TableSpec): string {
+  return mutable.map((column) => `${column} = s.${column}`).join(", ");
+}
+
+/** SQL of whether the row `s` is a new value of the row `t`. */
+function isSame({ columns, keyColumns, found }: TableSpec, userKey = `s.${found?.user}`): string {
+  const same = (column: string) => `t.${column} = s.${column}`;
+  const key = columns.slice(0, keyColumns).map(same);
+  return (found === undefined ? key : [...key, same(found.at), `t.${found.user} = ${userKey}`]).join(" and ");
 }

@@ -16,8 +16,19 @@ export interface TableSpec {
   readonly keyColumns: number;
   /** The columns that a put may change. */
   readonly mutable: readonly string[];
+  /** How rows are found that have no index of their primary key. */
+  readonly found?: Found;
   /** Encoded values of the last columns, which journals of older versions lack. */
   readonly later: readonly string[];
+}
+
+/** How rows are found by other columns than their primary key. */
+export interface Found {
+  /** The columns by which a row is found: whose it is, and when it was made. */
+  readonly user: string;
+  readonly at: string;
+  /** Whether the row of an encoded line may still stand under the number of an alias of its user. */
+  readonly mayBeOfAlias: (line: string) => boolean;
 }
 
 /** A table with its encoding. */
@@ -104,6 +115,7 @@ export function table<Row>(
   keyColumns: number,
   fields: { readonly [Member in keyof Row]-?: Field<Row[Member]> },
   encodeLine?: (row: Row) => string,
+  found?: Found,
 ): Table<Row> {
   const members = Object.keys(fields) as (keyof Row)[];
   const columns = members.flatMap((member) => {
@@ -116,6 +128,7 @@ export function table<Row>(
     keyColumns,
     columns: columns.map((column) => column.name),
     mutable: columns.filter(({ mutable }) => mutable === true).map((column) => column.name),
+    ...(found === undefined ? {} : { found }),
     later: columns.flatMap(({ later }) => later === undefined ? [] : [copyText(later.value)]),
     encode: encodeLine ?? ((row) => {
       let line = "";

@@ -4,6 +4,7 @@
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
+import { ID_PREFIX } from "../../domain/ids.ts";
 import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/metering/counter.ts";
 import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
 import type { Generation } from "../../domain/metering/generation.ts";
@@ -69,35 +70,52 @@ function alertedOf(text: string | null): readonly number[] {
   return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
 
-export const RESERVATIONS = table<Reservation>("reservations", 1, {
-  id: column("id"),
-  userKey: column("user_key", { mutable: true }),
-  status: column("status", { mutable: true }),
-  event: column("event"),
-  metadata: column("metadata"),
-  quantity: optionalAmount("quantity"),
-  count: optionalAmount("count"),
-  amounts: mapped("amounts", textOfAmounts, (value) => amountsOf(value as string)),
-  perUnit: column("per_unit"),
-  lines: mapped<readonly HoldLine[]>("lines", encodeLines, (value) => decodeLines(value as string), {
-    mutable: true,
-  }),
-  createdAt: column("created_at_ms"),
-  expiresAt: column("expires_at_ms", { mutable: true }),
-  settledAt: column("settled_at_ms", { mutable: true }),
-  credits: mapped<readonly CreditLine[]>(
-    "credits",
-    encodeCredits,
-    (value) => decodeCredits(value as string),
-    {
+export const RESERVATIONS = table<Reservation>(
+  "reservations",
+  1,
+  {
+    id: column("id"),
+    userKey: column("user_key", { mutable: true }),
+    status: column("status", { mutable: true }),
+    event: column("event"),
+    metadata: column("metadata"),
+    quantity: optionalAmount("quantity"),
+    count: optionalAmount("count"),
+    amounts: mapped("amounts", textOfAmounts, (value) => amountsOf(value as string)),
+    perUnit: column("per_unit"),
+    lines: mapped<readonly HoldLine[]>("lines", encodeLines, (value) => decodeLines(value as string), {
       mutable: true,
-      later: { since: 2, value: "[]" },
-    },
-  ),
-  prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
-  priceRow: column("price_row", { later: { since: 11, value: null } }),
-  toldCents: column("told_cents", { later: { since: 11, value: false } }),
-}, lineOfReservation);
+    }),
+    createdAt: column("created_at_ms"),
+    expiresAt: column("expires_at_ms", { mutable: true }),
+    settledAt: column("settled_at_ms", { mutable: true }),
+    credits: mapped<readonly CreditLine[]>(
+      "credits",
+      encodeCredits,
+      (value) => decodeCredits(value as string),
+      {
+        mutable: true,
+        later: { since: 2, value: "[]" },
+      },
+    ),
+    prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
+    priceRow: column("price_row", { later: { since: 11, value: null } }),
+    toldCents: column("told_cents", { later: { since: 11, value: false } }),
+  },
+  lineOfReservation,
+  {
+    // An open hold is found by its user and its time, a settled one by its id.
+    user: "user_key",
+    at: "created_at_ms",
+    mayBeOfAlias: isNamedOtherwise,
+  },
+);
+
+/** Whether the id of a reservation names another user than the one that it belongs to: a merge has moved it. */
+function isNamedOtherwise(line: string): boolean {
+  const [id = "", userKey] = line.split("\t", 2);
+  return !id.startsWith(`${ID_PREFIX.reservation}${Number(userKey).toString(36)}_`);
+}
 
 function optionalAmount(name: string) {
   return mapped<Amount | null>(

@@ -209,8 +209,15 @@ const OF_USERS = [
 export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   const text = arrayText(keys);
   for (const key of keys) {
-    await session.query("delete from reservations where id > $1 and id < $2", reservationIdsOf(key));
+    await session.query(
+      "delete from reservations where id > $1 and id < $2 and status <> 'held'",
+      reservationIdsOf(key),
+    );
   }
+  await session.query(
+    "delete from reservations where user_key = any($1::text::bigint[]) and status = 'held'",
+    [text],
+  );
   for (const table of OF_USERS) {
     await session.query(`delete from ${table} where user_key = any($1::text::bigint[])`, [text]);
   }

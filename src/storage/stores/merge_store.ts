@@ -148,7 +148,7 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
     } and not exists (select 1 from refusals where realm = $2::int and user_id = $3) returning 1`,
     [alias, row.realm, row.id],
   );
-  if (ended.length > 0) await countReservations(session, alias);
+  if (ended.length > 0) await countReservations(session, alias, row.canonical);
   return limit - left;
 }
 
@@ -188,7 +188,7 @@ async function countMoved(session: Session, alias: UserKey, moved: HistoryCounts
  * Keeps how many reservations a merge moved in all. None was made under the ending users' numbers after it, so the count
  * is the same whenever it is taken.
  */
-async function countReservations(session: Session, alias: UserKey): Promise<void> {
+async function countReservations(session: Session, alias: UserKey, canonical: UserKey): Promise<void> {
   const [merge] = await session.query<{ id: string; history_keys: string }>(
     `select id, history_keys from merges
      where from_key = $1::bigint and position('"historyPending":true' in report) > 0 order by at_ms desc limit 1`,
@@ -198,8 +198,12 @@ async function countReservations(session: Session, alias: UserKey): Promise<void
   let reservations = 0;
   for (const owner of JSON.parse(merge.history_keys) as UserKey[]) {
     const [row] = await session.query<{ rows: number }>(
-      "select count(*) as rows from reservations where id > $1 and id < $2",
-      reservationIdsOf(owner),
+      `select count(*) as rows from (
+         select from reservations where id > $1 and id < $2 and status <> 'held'
+         union all
+         select from reservations where id > $1 and id < $2 and status = 'held' and user_key = $3::bigint
+       ) as made`,
+      [...reservationIdsOf(owner), canonical],
     );
     reservations += row?.rows ?? 0;
   }

@@ -31,7 +31,7 @@ export async function forgetOldPrompts(
     `update reservations set prompt = null where id in (
        select r.id from reservations r join users u on u.key = r.user_key
        where u.realm = $1::int and r.prompt is not null and r.status = 'expired' and r.expires_at_ms <= $2::bigint
-       order by r.expires_at_ms limit $3::int for update of r skip locked)
+       order by r.expires_at_ms limit $3::int for update of r skip locked) and status = 'expired'
      returning 1`,
     [realm, before, limit],
   );

@@ -155,6 +155,7 @@ function emptyRows(user: User): Rows {
   return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
 }
 
+/** A settled reservation with the counters of its lines. Open ones were loaded with their user. */
 async function loadReservation(
   database: Database,
   owners: readonly UserKey[],
@@ -162,7 +163,7 @@ async function loadReservation(
 ): Promise<OlderRows> {
   const [canonical] = owners as [UserKey];
   const [record] = await database.query<StoredRow>(
-    "select * from reservations where id = $1 and user_key = any($2::text::bigint[])",
+    "select * from reservations where id = $1 and user_key = any($2::text::bigint[]) and status <> 'held'",
     [id, arrayText(owners)],
   );
   if (record === undefined) return { counters: [], reservations: [], balances: [] };

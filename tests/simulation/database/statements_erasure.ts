@@ -141,7 +141,14 @@ export const ERASURE: readonly Entry[] = [
   write("delete from reservations where id > $1", (tables, [after, before]) => {
     tables.remove(
       "reservations",
-      ({ id }) => (id as string) > String(after) && (id as string) < String(before),
+      ({ id, status }) =>
+        (id as string) > String(after) && (id as string) < String(before) && status !== "held",
+    );
+  }),
+  write("delete from reservations where user_key = any", (tables, [keys]) => {
+    tables.remove(
+      "reservations",
+      (row) => numbersOf(keys).includes(row.user_key as number) && row.status === "held",
     );
   }),
   // Nothing adds events up here.

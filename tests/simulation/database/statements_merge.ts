@@ -120,11 +120,12 @@ export const MERGES: readonly Entry[] = [
         (row) => row.from_key === alias && (row.report as string).includes(`"historyPending":true`),
       ),
   }],
-  ["select count(*) as rows from reservations where id > $1", {
+  ["select count(*) as rows from ( select from reservations where id > $1", {
     kind: "write",
-    make: ([after, before]) => (tables) => [{
-      rows: tables.list("reservations", ({ id }) =>
-        (id as string) > String(after) && (id as string) < String(before)).length,
+    make: ([after, before, canonical]) => (tables) => [{
+      rows: tables.list("reservations", ({ id, status, user_key }) =>
+        (id as string) > String(after) && (id as string) < String(before) &&
+        (status !== "held" || user_key === canonical)).length,
     }],
   }],
   ["update merges set moved_reservations", {

@@ -76,7 +76,7 @@ export const READS: readonly Entry[] = [
     (tables, [id, owners]) =>
       tables.list(
         "reservations",
-        (row) => row.id === id && numbersOf(owners).includes(row.user_key as number),
+        (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
       ),
   ),
   read(
