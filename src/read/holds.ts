@@ -5,6 +5,7 @@ import { chargedAmounts } from "../domain/metering/event.ts";
 import type { UserKey } from "../domain/ids.ts";
 import type { Reservation } from "../domain/metering/reservation.ts";
 import type { Database } from "../storage/database.ts";
+import { openHoldsOf } from "../storage/stores/history_tables.ts";
 import type { StoredRow } from "../storage/rows/columns.ts";
 import { RESERVATIONS } from "../storage/rows/metering_rows.ts";
 import { readOfUser } from "./user_keys.ts";
@@ -16,7 +17,7 @@ export async function listHolds(database: Database, userKey: UserKey, limit: num
     userKey,
     (owners) =>
       database.query<StoredRow>(
-        `select * from reservations where user_key = any($1::text::bigint[]) and status = 'held'
+        `${openHoldsOf("*", "order by user_key desc, created_at_ms desc, id desc limit $2::int")}
          order by created_at_ms desc, id desc limit $2::int`,
         [owners, limit + 1],
       ),

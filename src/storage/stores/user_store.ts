@@ -13,6 +13,7 @@ import type { Alias, OlderRows, User } from "../../domain/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
+import { openHoldsOf } from "./history_tables.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
 import { nextKeys } from "../members/member_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
@@ -42,6 +43,9 @@ export function openUserStore(database: Database): UserStore {
   };
 }
 
+/** SQL of the time of the oldest open hold of each user in $1. */
+const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
+
 async function load(
   database: Database,
   refs: readonly UserRef[],
@@ -64,15 +68,10 @@ async function load(
     ),
     database.query<StoredRow>(
       `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
-       or window_end_ms > least($2::bigint, (select min(created_at_ms) from reservations
-         where user_key = any($1::text::bigint[]) and status = 'held')))`,
+       or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
       [keyText, from],
     ),
-    database.query<StoredRow>(
-      `select * from reservations where user_key = any($1::text::bigint[]) and status = 'held'
-       order by id`,
-      [keyText],
-    ),
+    database.query<StoredRow>(`${openHoldsOf("*")} order by id`, [keyText]),
     database.query<StoredRow>(
       `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,

@@ -54,13 +54,16 @@ export const READS: readonly Entry[] = [
       (row) => isOf(row) && (row.window_end_ms === null || (row.window_end_ms as number) > oldest),
     );
   }),
-  read("select * from reservations where user_key = any", (tables, [keys]) => {
-    const wanted = numbersOf(keys);
-    return tables.list(
-      "reservations",
-      (row) => wanted.includes(row.user_key as number) && row.status === "held",
-    ).sort(by("id"));
-  }),
+  read(
+    "select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from reservations",
+    (tables, [keys]) => {
+      const wanted = numbersOf(keys);
+      return tables.list(
+        "reservations",
+        (row) => wanted.includes(row.user_key as number) && row.status === "held",
+      ).sort(by("id"));
+    },
+  ),
   read(
     "select * from credit_balances where user_key = any($1::text::bigint[]) and (held",
     (tables, [keys, from]) => {
