@@ -17,6 +17,8 @@ comment on table open_reservations is 'Open holds. Each has a unique id, which n
 with held as (delete from settled_reservations where status = 'held' returning *)
 insert into open_reservations select * from held;
 create index open_reservations_user on open_reservations (user_key, created_at_ms);
+-- For drains of members of the version before, which find a hold by its id: the first member of this one drops it.
+create unique index open_reservations_id on open_reservations (id);
 
 drop index reservations_held;
 alter table settled_reservations set (fillfactor = 100);

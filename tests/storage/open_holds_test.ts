@@ -97,7 +97,13 @@ Deno.test("nothing is lost on the way from the version before, and every hold is
     assert.equal(loaded?.counters.length, 1, "the window in which the oldest hold was made");
     assert.equal(other?.reservations.length, 40);
 
+    const indexes = async () =>
+      (await database.query<{ name: string }>(
+        "select indexname as name from pg_indexes where tablename = 'open_reservations' order by 1",
+      )).map(({ name }) => name);
+    assert.deepEqual(await indexes(), ["open_reservations_id", "open_reservations_user"]);
     const writer = await joinAlone(database, await database.pin(() => {}));
+    assert.deepEqual(await indexes(), ["open_reservations_user"], "nobody of the version before is left");
     await writer.drain([
       await writer.journal.append([
         { verb: "put", table: "reservations", row: settled(moved) },

@@ -18,7 +18,14 @@ import {
 import type { Millis } from "../../domain/plans/period.ts";
 import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
-import { insertMember, MEMBER_LOCK, type NewMember, nextTerm, prepareKeys } from "../members/member_store.ts";
+import {
+  forgetOldMembers,
+  insertMember,
+  MEMBER_LOCK,
+  type NewMember,
+  nextTerm,
+  prepareKeys,
+} from "../members/member_store.ts";
 import { encodeChanges } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
@@ -54,6 +61,7 @@ export async function joinMembers(
   introduce: (term: number) => Promise<NewMember>,
 ): Promise<Writer | null> {
   if (!await lockShared(session) || !await isReady(database, session)) return null;
+  await forgetOldMembers(session);
   const term = await nextTerm(session);
   await session.query("select set_config('holdfast.seq', $1, false)", [String(firstSeq(term))]);
   await session.query("select set_config('application_name', $1, false)", [sessionNameOf(term)]);

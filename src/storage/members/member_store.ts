@@ -2,7 +2,8 @@
 // journal/writer.ts, since it runs on the session that appends.
 
 import type { Millis } from "../../domain/plans/period.ts";
-import type { Database, Session } from "../database.ts";
+import { log, messageOf } from "../../process/log.ts";
+import type { Database, PinnedSession, Session } from "../database.ts";
 import { MIGRATION_LOCK } from "../migrate.ts";
 
 type Reader = Pick<Session, "query">;
@@ -47,6 +48,21 @@ export async function nextTerm(session: Reader): Promise<number> {
     `insert into lease (term) values (1) on conflict (one) do update set term = lease.term + 1 returning term`,
   );
   return row?.term as number;
+}
+
+/**
+ * Takes away what the tables keep for members of the version before, which have gone when this one may join: the index by
+ * which their drains find an open hold. Whoever has the table in use keeps it for a while, and then for the next start.
+ */
+export async function forgetOldMembers(session: PinnedSession): Promise<void> {
+  const [index] = await session.query<{ isThere: boolean }>(
+    `select to_regclass('open_reservations_id') is not null as "isThere"`,
+  );
+  if (index?.isThere !== true) return;
+  await session.transaction(async (inner) => {
+    await inner.query("set local lock_timeout = '1s'");
+    await inner.query("drop index if exists open_reservations_id");
+  }).catch((error) => log("warn", "An index of the version before stays", { error: messageOf(error) }));
 }
 
 /** Writes a member's row. Rows of members that ended long ago go. */

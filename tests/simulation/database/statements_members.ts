@@ -106,6 +106,7 @@ const LOCKS: readonly Entry[] = [
 ];
 
 const JOINING: readonly Entry[] = [
+  read("select to_regclass('open_reservations_id')", () => [{ isThere: false }]),
   read("select keys_in_sequence as ready from lease", ({ keysInSequence }) => [{ ready: keysInSequence }]),
   write("insert into lease (term) values (1)", () => (tables) => [{ term: ++tables.terms }]),
   write("insert into lease (term, keys_in_sequence)", () => (tables) => {
