@@ -1,6 +1,6 @@
 // Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
 // balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
-// balance is without a user. Also that what is due of a user is due in time, that the marks of what was told make sense,
+// balance is without a user, and no open hold there twice. Also that what is due of a user is due in time, that the marks of what was told make sense,
 // that each message is one of a user and a webhook, and that what was refunded is revoked. It reads one snapshot, walks
 // through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
 //
@@ -9,7 +9,7 @@
 
 import type { Database, Session } from "../storage/database.ts";
 import { RECONCILE_LIMITS } from "../process/limits.ts";
-import { DUE, type FaultKind, inRange, MARKS, MESSAGES, REFUNDED } from "./reconcile_faults.ts";
+import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, REFUNDED } from "./reconcile_faults.ts";
 
 export type DriftKind =
   | "count"
@@ -160,7 +160,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [DUE, MARKS, MESSAGES, REFUNDED]) {
+  for (const sql of [HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

@@ -14,6 +14,7 @@ import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
+import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { deleteOldRefusals, deleteRefusals, moveRefusals } from "../../src/storage/stores/refusal_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
@@ -188,6 +189,53 @@ Deno.test("users by the beginning of an id, open holds and ids that are looked u
         assert.ok(pages <= 120, `${what}: ${pages} pages\n${plan.statement}\n${plan.lines.join("\n")}`);
       }
     }
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("open holds of few users are read by index ranges, whatever the planner knows of them", async () => {
+  const store = await openTestStore();
+  try {
+    const { database: plain } = store;
+    await plain.script(`
+      insert into users (key, realm, id) select n, 1, 'u' || n from generate_series(1, 4000) n;
+      insert into reservations (id, user_key, status, event, amounts, per_unit, lines, created_at_ms, expires_at_ms, settled_at_ms)
+        select 'rsv_' || to_hex(user_key) || '_' || lpad(n::text, 20, '0'), user_key, status, 'e', '[1,0,0,0]', false, '[]', n, n,
+          case when status <> 'held' then 1 end
+        from generate_series(1, 24000) n, lateral (
+          select case when n % 3 = 0 then ${HEAVY} else n % 4000 + 1 end as user_key,
+            case when n % 4 = 0 then 'committed' else 'held' end as status) of;
+      update users set due_at_ms = 1;`);
+    const few = [3, 4, 5, 6].map((key) => ({ realm: 1, key }));
+    const many = Array.from({ length: 200 }, (_, index) => ({ realm: 1, key: 100 + index }));
+    const plans: Plan[] = [];
+    const database = explaining(plain, (plan) => plans.push(plan));
+    const users = openUserStore(database);
+    const check = async (what: string, work: () => Promise<unknown>, pagesMax: number) => {
+      plans.length = 0;
+      await work();
+      const read = plans.filter(({ statement }) => statement.includes("reservations"));
+      assert.ok(read.length > 0, what);
+      for (const plan of read) {
+        const pages = pagesOf(plan);
+        assert.ok(pages <= pagesMax, `${what}: ${pages} pages\n${plan.statement}\n${plan.lines.join("\n")}`);
+      }
+    };
+    const checkAll = async () => {
+      await check("a load of few", () => users.load(few, 1), 60);
+      await check("a load of many", () => users.load(many, 1), 2_200);
+      await check("holds of a user with many", () => listHolds(database, HEAVY, 20), 400);
+      await check("an open hold", () => lookUp(database, 1, `rsv_5_${"4".padStart(20, "0")}`, 20), 120);
+      await check("a settled one", () => users.loadReservation([5], `rsv_5_${"8".padStart(20, "0")}`), 20);
+    };
+    await checkAll();
+    await plain.script("analyze");
+    await checkAll();
+    // Statistics of a moment at which one user had all open holds.
+    await plain.script(`create temp table kept as select * from reservations where user_key <> ${HEAVY};
+      delete from reservations where user_key <> ${HEAVY}; analyze; insert into reservations select * from kept;`);
+    await checkAll();
   } finally {
     await store.close();
   }

@@ -114,6 +114,30 @@ const SUMS: readonly Fault[] = [
   ],
 ];
 
+/** A copy of the open hold of user 1, without amounts. */
+function copyOfHold(id: string, userKey: number, status: string, settledAt: string): string {
+  return `insert into reservations select '${id}', ${userKey}, '${status}', event, metadata, quantity, count, amounts,
+    per_unit, '[]', created_at_ms, expires_at_ms, ${settledAt}, '[]' from reservations where id = 'rsv_1'`;
+}
+
+const TWICE = 'hold 1 user_1 open hold "rsv_1": it stands in the tables twice';
+
+const HOLDS: readonly Fault[] = [
+  ["an open hold that is settled too", copyOfHold("rsv_1", 1, "released", `${END}`), [TWICE]],
+  [
+    "an open hold that is open twice",
+    // The first member that joins drops the index.
+    `drop index if exists open_reservations_id; ${copyOfHold("rsv_1", 1, "held", "null")}`,
+    [TWICE],
+  ],
+  [
+    "an open hold of an alias",
+    `update users set merged_into = 2, due_at_ms = ${START} where key = 3;
+     ${copyOfHold("rsv_9", 3, "held", "null")}`,
+    ['hold 3 user_3 open hold "rsv_9": its user is an alias'],
+  ],
+];
+
 const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
   [
     "a user that is never due, though a hold lapses",
@@ -219,4 +243,4 @@ const STRIPE: readonly Fault[] = [
 ];
 
 /** Every fault that is tried. */
-export const FAULTS: readonly Fault[] = [...SUMS, ...DUE_MARKS_AND_MESSAGES, ...STRIPE];
+export const FAULTS: readonly Fault[] = [...SUMS, ...HOLDS, ...DUE_MARKS_AND_MESSAGES, ...STRIPE];

@@ -42,8 +42,7 @@ export function someRowsOf({ table, key }: (typeof HISTORY)[number], limit: stri
  */
 export function openHoldsOf(columns: string, rest = "offset 0"): string {
   return `select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral (
-      select ${columns} from reservations
-      where status = 'held' and user_key >= owner.key and user_key <= owner.key ${rest}
+      select ${columns} from open_reservations where user_key >= owner.key and user_key <= owner.key ${rest}
     ) as found`;
 }
 

@@ -55,7 +55,7 @@ export const READS: readonly Entry[] = [
     );
   }),
   read(
-    "select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from reservations",
+    "select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from open_reservations",
     (tables, [keys]) => {
       const wanted = numbersOf(keys);
       return tables.list(
