@@ -5,7 +5,7 @@ import { chargedAmounts } from "../domain/metering/event.ts";
 import type { UserKey } from "../domain/ids.ts";
 import type { Reservation } from "../domain/metering/reservation.ts";
 import type { Database } from "../storage/database.ts";
-import { openHoldsOf } from "../storage/stores/history_tables.ts";
+import { openHoldsOf } from "../storage/rows/open_holds.ts";
 import type { StoredRow } from "../storage/rows/columns.ts";
 import { RESERVATIONS } from "../storage/rows/metering_rows.ts";
 import { readOfUser } from "./user_keys.ts";

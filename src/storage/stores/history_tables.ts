@@ -1,6 +1,5 @@
 // Which tables hold a user's history: a merge moves their rows in the background, and an erasure empties them in steps.
-// Also how reservations are found: open ones by their user, settled ones by their ids, which name their first owner whoever
-// they belong to now.
+// Also the ids of reservations, which name their first owner whoever they belong to now.
 
 import { ID_PREFIX, type UserKey } from "../../domain/ids.ts";
 
@@ -31,19 +30,6 @@ export function someRowsOf({ table, key }: (typeof HISTORY)[number], limit: stri
       select ${key} from ${table} where user_key >= owner.key and user_key <= owner.key
       order by user_key limit ${limit} ${lock}
     ) as found limit ${limit}`;
-}
-
-/**
- * SQL of the open holds of the users in $1. Each user is asked for as a range here too. Open holds come and go so fast that
- * what the planner knows of them is mostly out of date, and it would read them all for a few users.
- *
- * @param rest an order that begins with user_key and a limit, for each user; a plain `offset 0` keeps the planner from
- * joining users and holds in another way
- */
-export function openHoldsOf(columns: string, rest = "offset 0"): string {
-  return `select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral (
-      select ${columns} from open_reservations where user_key >= owner.key and user_key <= owner.key ${rest}
-    ) as found`;
 }
 
 /** SQL of the ids of some settled reservations between the ids $1 and $2. */

@@ -13,7 +13,7 @@ import type { Alias, OlderRows, User } from "../../domain/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
-import { openHoldsOf } from "./history_tables.ts";
+import { openHoldsOf } from "../rows/open_holds.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
 import { nextKeys } from "../members/member_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
