@@ -131,8 +131,18 @@ function mergesOf(spec: TableSpec): Entry[] {
       `(select * from staged_${spec.name} where ctid >= $1::text::tid and ctid < $2::text::tid)`,
       (lines, from, to) => lines.slice(pageOf(from), pageOf(to)),
     ),
-    // Rows are found by their keys here, whoever they belong to: the merge after this writes them.
-    [`with moved as ( update ${spec.name} t set`, nothing],
+    // The merge after this writes the other values.
+    [`with moved as ( update ${spec.name} t set`, {
+      kind: "write",
+      make([from, to], { staged }) {
+        const lines = staged.get(spec.name) ?? [];
+        const piece = from === undefined ? lines : lines.slice(pageOf(from), pageOf(to as Param));
+        return (tables) => {
+          tables.takeOver(spec, piece);
+          return [];
+        };
+      },
+    }],
     [`select (pg_relation_size('staged_${spec.name}')`, {
       kind: "session",
       run: (_server, { staged }) => [{ pages: staged.get(spec.name)?.length ?? 0 }],

@@ -70,9 +70,39 @@ export class SimTables extends MemoryTables {
   /** Writes rows of one table as COPY has them: new ones, or new values of the mutable columns. */
   copy(spec: TableSpec, lines: readonly string[], isNew: boolean): void {
     if (lines.length === 0) return;
+    for (const line of isNew ? [] : lines) {
+      if (this.#ownerBefore(spec, line) === undefined) continue;
+      throw new Error(`${spec.name}: no drain finds the row of ${line}`);
+    }
     const mark = String.fromCharCode(FIRST_TABLE + TABLES.indexOf(spec)) + (isNew ? APPENDED : "=");
     this.write(lines.map((line) => mark + line).join("\n"));
     this.#checkUnique(spec.name);
+  }
+
+  /** Gives rows to the users of their new values, where these are whom their users became. */
+  takeOver(spec: TableSpec, lines: readonly string[]): void {
+    for (const line of lines) {
+      const before = this.#ownerBefore(spec, line);
+      if (before === undefined) continue;
+      const after = Number(line.split("\t")[spec.columns.indexOf(spec.found?.user as string)]);
+      if (this.list("users", ({ key, merged_into: into }) => key === before && into === after).length === 0) {
+        continue;
+      }
+      const key = line.split("\t").slice(0, spec.keyColumns).join("\t");
+      const row = this.rows(spec.name).get(key) as Fields;
+      this.rows(spec.name).set(key, { ...row, [spec.found?.user as string]: after });
+    }
+  }
+
+  /** Whose a row is, where that or its time is not what its new value says: the tables find it by both. */
+  #ownerBefore({ name, columns, keyColumns, found }: TableSpec, line: string): number | undefined {
+    if (found === undefined) return undefined;
+    const values = line.split("\t");
+    const row = this.rows(name).get(values.slice(0, keyColumns).join("\t"));
+    const isSame = (column: string) => row?.[column] === Number(values[columns.indexOf(column)]);
+    return row === undefined || isSame(found.user) && isSame(found.at)
+      ? undefined
+      : row[found.user] as number;
   }
 
   /** Writes one row of a table that no journal reaches. */
