@@ -68,8 +68,10 @@ export function executionMs({ lines }: Plan): number {
   return Number(found ?? NaN);
 }
 
-/** Pages that a plan touched, in the server's memory and out of it. */
+/** Pages that a plan touched, in the server's memory and out of it; those that planning it touched are left out. */
 export function pagesOf({ lines }: Plan): number {
-  const first = lines.find((line) => line.includes("Buffers: shared")) ?? "";
+  const planning = lines.findIndex((line) => line.startsWith("Planning:"));
+  const ran = planning < 0 ? lines : lines.slice(0, planning);
+  const first = ran.find((line) => line.includes("Buffers: shared")) ?? "";
   return [...first.matchAll(/(?:hit|read)=(\d+)/g)].reduce((sum, [, pages]) => sum + Number(pages), 0);
 }
