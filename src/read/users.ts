@@ -94,12 +94,18 @@ interface FoundRecord {
   readonly status: ReservationStatus | null;
 }
 
-/** The reservation $1: a settled one by its id, an open one among those of the user whom its first owner, $3, is now. */
+/**
+ * The reservation $1: a settled one by its id, an open one among those of the user whom its first owner, $3, is now. These
+ * are asked for as a range, as `openHoldsOf` does.
+ */
 const RESERVATION = `(
     select id, user_key, status from reservations where id = $1 and status <> 'held'
     union all
-    select id, user_key, status from reservations where id = $1 and status = 'held'
-      and user_key = (select coalesce(merged_into, key) from users where key = $3::bigint)
+    select found.* from (select coalesce(merged_into, key) as key from users where key = $3::bigint) as owner
+    cross join lateral (
+      select id, user_key, status from open_reservations
+      where user_key >= owner.key and user_key <= owner.key and id = $1 offset 0
+    ) as found
   )`;
 
 const THINGS: Readonly<Record<string, { readonly kind: ThingKind; readonly table: string }>> = {
