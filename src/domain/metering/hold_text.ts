@@ -1,7 +1,7 @@
 // What an open hold says beside its id and its user, as one text: its fields in a fixed order, each on a line. Times are
-// told from the moment that the id names. So calls of one kind make equal texts, and holds with equal texts share one.
-// The texts that a caller wrote stand behind all others, after their lengths, since they may hold any character; ids and
-// units hold no line feed. Texts live in memory alone, so their form may change with every version.
+// told from the moment that the id names. So calls of one kind make equal texts, and those without a caller's own texts
+// share one. What a caller wrote stands behind all others, after its lengths, since it may hold any character; ids and units
+// hold no line feed. Texts live in memory alone, so their form may change with every version.
 
 import type { Amount } from "../amount.ts";
 import type { CreditLine } from "../credits/credit.ts";
@@ -47,19 +47,18 @@ export function textOfHold(row: Reservation): string {
   fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
-  return shared(fields.join(END));
+  const text = fields.join(END);
+  // What a caller wrote may be about a person, and is nowhere but in that person's own rows.
+  return metadata === null && prompt === null ? shared(text) : text;
 }
 
 /** Texts of holds, so that the next equal one is found. */
 const known = new Map<string, string>();
-/** Where texts are all different, as with a number of its own in each call's metadata, few of them are kept for that. */
+/** Where texts are all different, as where each user's credits pay, few of them are kept for that. */
 const KNOWN_MAX = 4096;
-/** Longer ones have texts of a caller in them and are seldom equal. */
-const SHARED_LENGTH_MAX = 500;
 
 /** The text that was made first of all equal ones. */
 function shared(text: string): string {
-  if (text.length > SHARED_LENGTH_MAX) return text;
   const first = known.get(text);
   if (first !== undefined) return first;
   if (known.size >= KNOWN_MAX) known.clear();

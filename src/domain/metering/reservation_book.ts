@@ -1,5 +1,5 @@
-// The reservations of one user in memory, by id. An open hold waits for its settlement as a text, which it shares with all
-// that say the same, and is read when it is asked for. With its amounts and lines it would be a dozen objects, each of
+// The reservations of one user in memory, by id. An open hold waits for its settlement as a text, which calls of one
+// kind share, and is read when it is asked for. With its amounts and lines it would be a dozen objects, each of
 // which the engine visits whenever it collects what has been in use for long: with a hundred thousand open holds, every
 // answer would wait for that.
 
