@@ -23,19 +23,24 @@ export class Batch {
   #changes: RowChange[] = [];
   #totals = new Map<string, RowChange>();
   /** Null once the batch is durable. */
-  #waiting: PromiseWithResolvers<void> | null = Promise.withResolvers<void>();
+  #waiting: PromiseWithResolvers<void> | null;
   /** Messages among the changes; null for none. */
   messages: WebhookMessage[] | null = null;
   /** Whether it has left: nothing joins it any more. */
   isSent = false;
-  isDurable = false;
   isDrained = false;
   /** Null without tracing. */
   span: WorkSpan | null = null;
 
   constructor() {
+    const waiting = Promise.withResolvers<void>();
     // Every waiter handles the failure itself; a batch without one must not end the process.
-    this.#waiting?.promise.catch(() => {});
+    waiting.promise.catch(() => {});
+    this.#waiting = waiting;
+  }
+
+  get isDurable(): boolean {
+    return this.#waiting === null;
   }
 
   /** Empty once the batch is durable. */
@@ -55,7 +60,6 @@ export class Batch {
 
   /** Lets the answers out that wait for it. */
   open(): void {
-    this.isDurable = true;
     this.#waiting?.resolve();
     this.#waiting = null;
     this.#changes = NO_CHANGES;

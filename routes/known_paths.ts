@@ -16,7 +16,8 @@ export class KnownPathRouter<Handler> implements Router<Handler> {
     this.#router.add(method, path, handler);
     this.#methods.add(method);
     if (!/[:*]/.test(path)) this.#known.set(path, new Map());
-    for (const answers of this.#known.values()) answers.clear();
+    // It may stand for paths that are known.
+    else for (const answers of this.#known.values()) answers.clear();
   }
 
   match(method: string, path: string): Result<Handler> {

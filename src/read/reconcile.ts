@@ -1,8 +1,9 @@
 // Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
 // balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
-// balance is without a user, and no open hold there twice. Also that what is due of a user is due in time, that the marks of what was told make sense,
-// that each message is one of a user and a webhook, and that what was refunded is revoked. It reads one snapshot, walks
-// through the users by key in steps, and sums up in SQL, so memory holds a page of drifts and no rows.
+// balance is without a user, and no open hold there twice. Also that what is due of a user is due in time, that the marks
+// of what was told make sense, that each message is one of a user and a webhook, and that what was refunded is revoked.
+// It reads one snapshot, walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts
+// and no rows.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/standing.ts) and nothing records by
 // how much, so events alone cannot prove it.

@@ -143,29 +143,31 @@ async function writeValues(
   const { name, columns, found } = spec;
   await session.copy(`staged_${name}`, columns, chunksOf(lines));
   const mayBeOfAlias = found !== undefined && lines.some(found.mayBeOfAlias);
-  const write = async (where: string, place: readonly Param[]) => {
-    if (mayBeOfAlias) await session.query(takeOver(spec, found, where), place);
-    await session.query(
-      merge(spec, where === "" ? `staged_${name}` : `(select * from staged_${name}${where})`),
-      place,
-    );
+  const range = pieces === 1 ? "" : " where ctid >= $1::text::tid and ctid < $2::text::tid";
+  const statements = [...(mayBeOfAlias ? [takeOver(spec, found, range)] : []), merge(spec, range)];
+  const write = async (bounds: readonly Param[]) => {
+    for (const statement of statements) await session.query(statement, bounds);
     await rest();
   };
-  if (pieces === 1) return await write("", []);
+  if (pieces === 1) return await write([]);
   const [size] = await session.query<{ pages: number }>(
     `select (pg_relation_size('staged_${name}') / current_setting('block_size')::int)::int as pages`,
   );
   const pages = size?.pages ?? 0;
   const step = Math.max(1, Math.ceil(pages / pieces));
-  const range = " where ctid >= $1::text::tid and ctid < $2::text::tid";
   for (let page = 0; page < pages; page += step) {
-    await write(range, [`(${page},0)`, `(${page + step},0)`]);
+    await write([`(${page},0)`, `(${page + step},0)`]);
   }
 }
 
-/** SQL that gives rows their new values, and adds those that are new. */
-function merge(spec: TableSpec, staged: string): string {
+/**
+ * SQL that gives rows their new values, and adds those that are new.
+ *
+ * @param range a condition on staged rows; "" for all
+ */
+function merge(spec: TableSpec, range: string): string {
   const { name, columns } = spec;
+  const staged = range === "" ? `staged_${name}` : `(select * from staged_${name}${range})`;
   const fresh = columns.map((column) => `s.${column}`).join(", ");
   return `merge into ${name} t using ${staged} s on ${isSame(spec)}
      when matched then update set ${valuesOf(spec)}
@@ -176,11 +178,11 @@ function merge(spec: TableSpec, staged: string): string {
  * SQL that gives rows their new values which still stand under the number of an alias, and is done with these. Users come
  * before all other tables, so an alias that was made in the same batches is one already.
  */
-function takeOver(spec: TableSpec, { user }: Found, where: string): string {
+function takeOver(spec: TableSpec, { user }: Found, range: string): string {
   const { name } = spec;
   return `with moved as (
        update ${name} t set ${valuesOf(spec)}
-       from (select *, ctid as place from staged_${name}${where}) s join users a on a.merged_into = s.${user}
+       from (select *, ctid as place from staged_${name}${range}) s join users a on a.merged_into = s.${user}
        where ${isSame(spec, "a.key")} returning s.place
      )
      delete from staged_${name} where ctid = any(array(select place from moved))`;
@@ -190,9 +192,16 @@ function valuesOf({ mutable }: TableSpec): string {
   return mutable.map((column) => `${column} = s.${column}`).join(", ");
 }
 
-/** SQL of whether the row `s` is a new value of the row `t`. */
-function isSame({ columns, keyColumns, found }: TableSpec, userKey = `s.${found?.user}`): string {
+/**
+ * SQL of whether the row `s` is a new value of the row `t`.
+ *
+ * @param alias a former user of the row, under whom it still stands; by default it stands under the user that it has
+ */
+function isSame({ columns, keyColumns, found }: TableSpec, alias?: string): string {
   const same = (column: string) => `t.${column} = s.${column}`;
-  const key = columns.slice(0, keyColumns).map(same);
-  return (found === undefined ? key : [...key, same(found.at), `t.${found.user} = ${userKey}`]).join(" and ");
+  const parts = columns.slice(0, keyColumns).map(same);
+  if (found !== undefined) {
+    parts.push(same(found.at), alias === undefined ? same(found.user) : `t.${found.user} = ${alias}`);
+  }
+  return parts.join(" and ");
 }

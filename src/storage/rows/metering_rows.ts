@@ -4,7 +4,7 @@
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
 import type { CreditLine } from "../../domain/credits/credit.ts";
-import { ID_PREFIX } from "../../domain/ids.ts";
+import { ownerOf } from "../../domain/ids.ts";
 import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/metering/counter.ts";
 import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
 import type { Generation } from "../../domain/metering/generation.ts";
@@ -12,7 +12,7 @@ import type { HoldLine, Reservation } from "../../domain/metering/reservation.ts
 import type { Window } from "../../domain/plans/period.ts";
 import type { Unit } from "../../domain/plans/plan.ts";
 import { copyText, NULL } from "../database.ts";
-import { amount, column, mapped, type StoredRow, type Table, table } from "./columns.ts";
+import { amount, column, type Found, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
 export const COUNTERS: Table<Counter> = {
   name: "counters",
@@ -70,6 +70,9 @@ function alertedOf(text: string | null): readonly number[] {
   return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
 
+/** An open hold is found by its user and its time, a settled one by its id. */
+const BY_USER_AND_TIME: Found = { user: "user_key", at: "created_at_ms", mayBeOfAlias: isNamedOtherwise };
+
 export const RESERVATIONS = table<Reservation>(
   "reservations",
   1,
@@ -103,18 +106,13 @@ export const RESERVATIONS = table<Reservation>(
     toldCents: column("told_cents", { later: { since: 11, value: false } }),
   },
   lineOfReservation,
-  {
-    // An open hold is found by its user and its time, a settled one by its id.
-    user: "user_key",
-    at: "created_at_ms",
-    mayBeOfAlias: isNamedOtherwise,
-  },
+  BY_USER_AND_TIME,
 );
 
 /** Whether the id of a reservation names another user than the one that it belongs to: a merge has moved it. */
 function isNamedOtherwise(line: string): boolean {
   const [id = "", userKey] = line.split("\t", 2);
-  return !id.startsWith(`${ID_PREFIX.reservation}${Number(userKey).toString(36)}_`);
+  return ownerOf("reservation", id) !== Number(userKey);
 }
 
 function optionalAmount(name: string) {
