@@ -79,7 +79,9 @@ function connect(
   options: postgres.Options<Record<string, postgres.PostgresType>>,
   onClose: () => void,
 ): Client {
-  const client = postgres(url, {
+  const { address, folder } = serverOf(url);
+  const client = postgres(address, {
+    ...(folder === null ? {} : { host: folder }),
     connect_timeout: CONNECT_TIMEOUT_S,
     idle_timeout: 0,
     max_lifetime: null,
@@ -97,6 +99,19 @@ function connect(
     },
   });
   return client;
+}
+
+/**
+ * The folder of a server's socket, which libpq reads in place of a host or as the parameter `host`, and the address without
+ * it. The driver takes the one for a host to look up and the other for a setting of the session.
+ */
+export function serverOf(url: string): { readonly address: string; readonly folder: string | null } {
+  const address = new URL(url);
+  const folder = address.searchParams.get("host") ?? decodeURIComponent(address.hostname);
+  if (!folder.startsWith("/")) return { address: url, folder: null };
+  address.hostname = "localhost";
+  address.searchParams.delete("host");
+  return { address: address.href, folder };
 }
 
 /** What postgres.js asks to connect to: a path, or hosts to try in order. */

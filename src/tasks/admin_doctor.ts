@@ -22,6 +22,7 @@ import { openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
+import { serverOf } from "../storage/postgres_database.ts";
 import { isFolderInUse } from "../storage/embedded/folder_lock.ts";
 
 const ASK_TIMEOUT_MS = 10_000;
@@ -61,7 +62,7 @@ async function look(url: string | undefined, shell: Shell): Promise<Check[]> {
 function checkSettings({ databaseUrl, dataDir, adminToken, features }: Config): Check {
   const store = databaseUrl === null
     ? `the embedded store in "${dataDir}"`
-    : `the server ${new URL(databaseUrl).host}`;
+    : `the server ${serverOf(databaseUrl).folder ?? new URL(databaseUrl).host}`;
   const found = `readable; the store is ${store}`;
   if (databaseUrl !== null && adminToken === null) {
     return warn(

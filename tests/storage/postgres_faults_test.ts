@@ -31,19 +31,25 @@ function message(type: string, body: string): string[] {
   return [type, "\0", "\0", "\0", String.fromCharCode(body.length + 4), ...body];
 }
 
+/** Lets sessions in and ends each as soon as it begins; answers what they said they are, at the listener's end. */
+async function endSessions(listener: AsyncIterable<Deno.Conn>): Promise<string[]> {
+  const introductions: string[] = [];
+  for await (const connection of listener) {
+    const buffer = new Uint8Array(4096);
+    for (const answer of [AUTHENTICATED, FAREWELL]) {
+      const length = await connection.read(buffer);
+      if (length === null) break;
+      if (answer === AUTHENTICATED) introductions.push(new TextDecoder().decode(buffer.subarray(8, length)));
+      await connection.write(Uint8Array.from(answer, (char) => char.charCodeAt(0)));
+    }
+    connection.close();
+  }
+  return introductions;
+}
+
 Deno.test("a session that the server ends as soon as it begins is a fault, and nothing else happens to the process", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const serving = (async () => {
-    for await (const connection of listener) {
-      const buffer = new Uint8Array(4096);
-      const answers = [AUTHENTICATED, FAREWELL];
-      for (const answer of answers) {
-        if (await connection.read(buffer) === null) break;
-        await connection.write(Uint8Array.from(answer, (char) => char.charCodeAt(0)));
-      }
-      connection.close();
-    }
-  })();
+  const serving = endSessions(listener);
   const database = openPostgres(`postgres://nobody@127.0.0.1:${listener.addr.port}/none`, 1);
   try {
     for (let times = 0; times < 3; times++) await assert.rejects(database.query("select 1"), Unavailable);
@@ -52,6 +58,27 @@ Deno.test("a session that the server ends as soon as it begins is a fault, and n
     listener.close();
     await serving;
   }
+});
+
+Deno.test("a server is reached by the folder of its socket, in place of a host or as the parameter host", async () => {
+  const folder = await Deno.makeTempDir();
+  const listener = Deno.listen({ transport: "unix", path: `${folder}/.s.PGSQL.5433` });
+  const serving = endSessions(listener);
+  const name = encodeURIComponent(folder);
+  try {
+    for (const url of [`postgres://ann@${name}:5433/shop`, `postgres://ann@any:5433/shop?host=${name}`]) {
+      const database = openPostgres(url, 1);
+      await assert.rejects(database.query("select 1"), Unavailable);
+      await database.close();
+    }
+  } finally {
+    listener.close();
+    await Deno.remove(folder, { recursive: true });
+  }
+  const named = (await serving).map((text) =>
+    /^user\0ann\0database\0shop\0/.test(text) && !text.includes("host")
+  );
+  assert.deepEqual(named, [true, true]);
 });
 
 Deno.test({
