@@ -10,6 +10,8 @@ export const ONE: Micros = 1_000_000n;
 
 /** Reads a finite number by its shortest decimal form, so 0.1 is exactly a tenth. */
 export function fromNumber(value: number): Micros {
+  // Most of them.
+  if (Number.isSafeInteger(value)) return BigInt(value) * ONE;
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value));
   if (!parts) throw new Error(`not a finite number: ${value}`);
   const [, sign, whole, fraction = "", exponent = "0"] = parts;

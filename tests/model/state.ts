@@ -47,7 +47,8 @@ export class World {
   readonly messages = new Messages();
   /** Whether what is being written fell due. */
   isSettling = false;
-  #counters = new Map<string, Counter>();
+  /** By canonical id: every turn looks at those of each user. */
+  #counters = new Map<string, Map<string, Counter>>();
   readonly #unnamed = new Map<string, Named>();
   readonly #names = new Set<string>();
   #made = 0;
@@ -100,8 +101,9 @@ export class World {
   /** Choice: windows with one start (clamped months, a changed period) share a counter. */
   counter(userId: string, planId: string, groupId: string, window: Window): Counter {
     const windowStart = window.start;
-    const key = JSON.stringify([userId, planId, groupId, windowStart]);
-    const known = this.#counters.get(key);
+    const key = JSON.stringify([planId, groupId, windowStart]);
+    const counters = this.#counters.getOrInsertComputed(userId, () => new Map());
+    const known = counters.get(key);
     if (known) {
       const isLater = known.windowEnd !== null && (window.end === null || window.end > known.windowEnd);
       if (isLater) known.windowEnd = window.end;
@@ -110,12 +112,12 @@ export class World {
     const { end: windowEnd } = window;
     const place = { userId, planId, groupId, windowStart, windowEnd };
     const counter: Counter = { ...place, count: ZERO, cost: ZERO, alerted: new Set() };
-    this.#counters.set(key, counter);
+    counters.set(key, counter);
     return counter;
   }
 
   countersOf(userId: string): Counter[] {
-    return [...this.#counters.values()].filter((counter) => counter.userId === userId);
+    return [...this.#counters.get(userId)?.values() ?? []];
   }
 
   lineCounter(user: User, line: Place): Counter {
