@@ -37,6 +37,9 @@ import { type Violation, Watch } from "./watch.ts";
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
 
+/** Within this time everything that was begun comes to its end, once nothing goes wrong: most of it does in 30 s. */
+const CALM_MS = 120_000;
+
 /** How bad a world is: now and then a quiet one, in which only the order of things differs. */
 const PLANS = [
   { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000, paceMs: 30 },
@@ -278,10 +281,10 @@ class Simulation {
   /** Faults stop; everything that was begun comes to its end, and is then read once more. */
   async #calmDown(): Promise<void> {
     this.#world.faults.isQuiet = true;
-    if (!await this.#until(() => this.#open === 0, 300_000)) {
+    if (!await this.#until(() => this.#open === 0, CALM_MS)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
-    if (!await this.#until(() => this.#stripe?.isAllTaken !== false, 300_000)) {
+    if (!await this.#until(() => this.#stripe?.isAllTaken !== false, CALM_MS)) {
       return this.#fail("messages of Stripe are not taken");
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");

@@ -70,7 +70,7 @@ export class MemoryTables {
       const spec = TABLES[line.charCodeAt(0) - FIRST_TABLE];
       if (spec === undefined) throw new Error(`There is no table "${line[0]}"`);
       const values = line.slice(CHANGE_HEAD).split("\t");
-      const rows = this.rows(spec.name);
+      const rows = this.rows(spec.name, true);
       const key = values.slice(0, spec.keyColumns).join("\t");
       const before = rows.get(key);
       if (line[1] === APPENDED && before !== undefined) throw new Error(`${spec.name} already has ${key}`);
@@ -83,14 +83,14 @@ export class MemoryTables {
     }
   }
 
-  /** The rows of a table by their key. */
-  protected rows(table: string): Map<string, Fields> {
+  /** The rows of a table by their key; whoever writes into them says so. */
+  protected rows(table: string, _isToChange = false): Map<string, Fields> {
     return this.tables.get(table) as Map<string, Fields>;
   }
 
   /** The rows of a table that pass a test, in the order in which they were first written. */
   list(table: string, isWanted: (row: Fields) => boolean = () => true): Fields[] {
-    return [...this.rows(table).values()].filter(isWanted);
+    return this.rows(table).values().filter(isWanted).toArray();
   }
 
   users(): User[] {
@@ -256,7 +256,7 @@ export class MemoryTables {
         for (const row of this.#of(alias as UserKey, table)) row.user_key = into as UserKey;
       }
     }
-    this.rows("history_moves").clear();
+    this.rows("history_moves", true).clear();
   }
 
   /** Balances of a user in any state. */

@@ -38,11 +38,20 @@ const FRESH: Fields = {
 
 /** Messages in the order in which they were recorded. */
 export function messagesIn(tables: SimTables): Fields[] {
-  return tables.list("webhook_messages").map((row): Fields => ({ ...FRESH, ...row })).sort(by("id"));
+  return messagesWhere(tables, () => true);
+}
+
+function messagesWhere(tables: SimTables, isWanted: (row: Fields) => boolean): Fields[] {
+  return tables.list("webhook_messages", isWanted).map((row): Fields => ({ ...FRESH, ...row })).sort(
+    by("id"),
+  );
 }
 
 function pendingOf(tables: SimTables, webhookId: Param | undefined): Fields[] {
-  return messagesIn(tables).filter((row) => row.webhook_id === webhookId && row.status === "pending");
+  return messagesWhere(
+    tables,
+    (row) => row.webhook_id === webhookId && (row.status ?? FRESH.status) === "pending",
+  );
 }
 
 function shown(row: Fields): Fields {
@@ -159,7 +168,7 @@ const LOOKS: readonly Entry[] = [
   ),
   read(
     `${COLUMNS} where m.id = any`,
-    (tables, [ids]) => messagesIn(tables).filter(({ id }) => textsOf(ids).includes(id as string)).map(shown),
+    (tables, [ids]) => messagesWhere(tables, ({ id }) => textsOf(ids).includes(id as string)).map(shown),
   ),
 ];
 
@@ -178,7 +187,7 @@ const OUTCOMES: readonly Entry[] = [
         ...[statuses, failures, nexts, lastStatuses, lastErrors, endedAts],
       ].map(textsOf) as [Texts, Texts, Texts, Texts, Texts, Texts];
       textsOf(ids).forEach((id, place) => {
-        const before = messagesIn(tables).find((row) => row.id === id);
+        const [before] = messagesWhere(tables, (row) => row.id === id);
         if (before === undefined) return;
         const isPending = before.status === "pending";
         const to = status[place] ?? null;

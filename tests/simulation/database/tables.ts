@@ -31,6 +31,8 @@ const OTHERS = [
 /** All rows of a database at one moment. */
 export class SimTables extends MemoryTables {
   journal = new Map<number, string>();
+  /** Tables whose rows a copy has too: whoever changes them first makes rows of its own. */
+  #shared = new Set<string>();
   /** Terms so far. */
   terms = 0;
   /** The version of the registry. */
@@ -52,7 +54,9 @@ export class SimTables extends MemoryTables {
   /** The same rows, to be changed apart from these. */
   clone(): SimTables {
     const copy = new SimTables();
-    for (const [name, rows] of this.tables) copy.tables.set(name, new Map(rows));
+    for (const [name, rows] of this.tables) copy.tables.set(name, rows);
+    this.#shared = new Set(this.tables.keys());
+    copy.#shared = new Set(this.#shared);
     copy.journal = new Map(this.journal);
     copy.terms = this.terms;
     copy.version = this.version;
@@ -60,6 +64,14 @@ export class SimTables extends MemoryTables {
     copy.keysInSequence = this.keysInSequence;
     copy.time = this.time;
     return copy;
+  }
+
+  protected override rows(table: string, isToChange = false): Map<string, Fields> {
+    const rows = super.rows(table);
+    if (!isToChange || !this.#shared.delete(table)) return rows;
+    const own = new Map(rows);
+    this.tables.set(table, own);
+    return own;
   }
 
   /** Takes batches out of the journal; answers those that were there. */
@@ -90,7 +102,7 @@ export class SimTables extends MemoryTables {
       }
       const key = line.split("\t").slice(0, spec.keyColumns).join("\t");
       const row = this.rows(spec.name).get(key) as Fields;
-      this.rows(spec.name).set(key, { ...row, [spec.found?.user as string]: after });
+      this.rows(spec.name, true).set(key, { ...row, [spec.found?.user as string]: after });
     }
   }
 
@@ -107,7 +119,7 @@ export class SimTables extends MemoryTables {
 
   /** Writes one row of a table that no journal reaches. */
   put(table: string, key: string, row: Fields): void {
-    this.rows(table).set(key, row);
+    this.rows(table, true).set(key, row);
   }
 
   /** Gives rows new values; answers how many. */
@@ -115,7 +127,7 @@ export class SimTables extends MemoryTables {
     let changed = 0;
     for (const [key, row] of this.rows(table)) {
       if (changed >= limit || !isWanted(row)) continue;
-      this.rows(table).set(key, { ...row, ...values });
+      this.rows(table, true).set(key, { ...row, ...values });
       changed += 1;
     }
     return changed;
@@ -126,7 +138,7 @@ export class SimTables extends MemoryTables {
     let removed = 0;
     for (const [key, row] of this.rows(table)) {
       if (removed >= limit || !isWanted(row)) continue;
-      this.rows(table).delete(key);
+      this.rows(table, true).delete(key);
       removed += 1;
     }
     return removed;

@@ -3,31 +3,35 @@
 import assert from "node:assert/strict";
 import type { PlantedBug } from "./plant.ts";
 import { type RunOptions, simulate } from "../simulation.ts";
+import type { Violation } from "../watch.ts";
 
 /** Calls of one run. */
 export const STEPS = 300;
 /** Seeds tried for a planted bug. */
 export const SEEDS_A_BUG = 60;
 
-/** A seed at which a bug shows soon; the others show at the first. Only a shortcut: the hunt goes on from there. */
+/**
+ * A seed at which a bug shows soon; the others show at the first. Only a shortcut: the hunt goes on from there, and says
+ * where it ended, since each seed without the bug takes time in every run of the suite.
+ */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
-  "a batch is drained again after a takeover": 4,
   "users do not stand still while they are merged": 5,
   "an idempotency key answers whoever brings it": 2,
   "the lease is not looked at before an answer": 16,
   "the locks of cells are given to everybody": 34,
-  "actors leave memory before the tables have their changes": 5,
+  "actors leave memory before the tables have their changes": 28,
+  "a term goes on after a failed write": 43,
   "the cap lets one operation more through": 4,
   "a move of the test clock is not kept": 10,
-  "a term whose last drain left nothing is not replayed": 17,
+  "a term whose last drain left nothing is not replayed": 37,
   "a cell is handed over without the drain": 15,
   "a term is replayed once more after its cells have changed hands": 2,
-  "a version of the registry is confirmed before it is in force": 103,
-  "calls that wait at a door are forgotten at a hand-over": 11,
-  "calls that wait at a door run here although the cell has gone": 15,
-  "a call whose answer was lost is sent again": 5,
-  "a member's cells are served while it may still answer": 174,
-  "a user is loaded by key alone": 16,
+  "a version of the registry is confirmed before it is in force": 118,
+  "calls that wait at a door are forgotten at a hand-over": 34,
+  "calls that wait at a door run here although the cell has gone": 44,
+  "a call whose answer was lost is sent again": 6,
+  "a member's cells are served while it may still answer": 207,
+  "a user is loaded by key alone": 31,
   "refunds go to balances in the wrong order": 3,
   "an owner runs what it is passed without a look at its cell": 3,
 };
@@ -56,11 +60,23 @@ export async function hunt(bug: PlantedBug, from = 1, seeds = SEEDS_A_BUG): Prom
 /** Registers a test that a bug is found by a seed with which nothing is wrong otherwise. */
 export function testFinds(bug: PlantedBug): void {
   Deno.test(`a planted bug is found: ${bug.name}`, async () => {
-    const found = await hunt(bug, SHOWS_FROM[bug.name]);
+    const from = SHOWS_FROM[bug.name] ?? 1;
+    const found = await hunt(bug, from);
     assert.ok(found !== null, `no seed of ${SEEDS_A_BUG} finds it`);
-    const { violation } = await simulate(worldOf(bug, found.seed));
+    if (found.seed !== from) console.log(`looked for from seed ${from} on, found at ${found.seed}`);
+    const violation = await violationWithout(bug, found.seed);
     assert.equal(violation, null, `seed ${found.seed} fails without the bug too`);
   });
+}
+
+/** What was wrong in worlds without a bug: many bugs are looked for in the same one. */
+const without = new Map<string, Violation | null>();
+
+async function violationWithout(bug: PlantedBug, seed: number): Promise<Violation | null> {
+  const options = worldOf(bug, seed);
+  const key = JSON.stringify(options);
+  if (!without.has(key)) without.set(key, (await simulate(options)).violation);
+  return without.get(key) as Violation | null;
 }
 
 /** The world in which a bug is looked for. */
