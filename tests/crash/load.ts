@@ -9,7 +9,6 @@ import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { type Outcome, Wire, type WireCall, type WireResponse } from "./wire.ts";
 
 const LOOPS = 20;
-const PAUSE_MAX_MS = 12;
 const TTL_SECONDS = 86_400;
 
 /** A keyed call that waits for an answer. */
@@ -29,6 +28,8 @@ export class Load {
   readonly record = new Record();
   /** Where the clients send; changed when another process serves. */
   origins: string[];
+  /** The longest pause of a client between two calls. */
+  pauseMaxMs = 12;
   /** How many of the reads look at the feed, which asks for a drain at once. */
   feedShare = 0.3;
   readonly #key: string;
@@ -93,7 +94,7 @@ export class Load {
     while (this.#isOn) {
       wire.moveTo(this.origins[Math.floor(Math.random() * this.origins.length)] as string);
       await this.#step(wire);
-      await pause(Math.random() * PAUSE_MAX_MS);
+      await pause(Math.random() * this.pauseMaxMs);
     }
     wire.close();
   }

@@ -7,11 +7,17 @@ import { reconcile } from "../../src/read/reconcile.ts";
 import { pause, until } from "./program.ts";
 import { Rolling } from "./rolling.ts";
 import { ADMIN_TOKEN, makeApp, Stage } from "./stage.ts";
+import { isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const ignore = testServerUrl() === null;
 const BASE_URL = "http://holdfast.test";
 const LOOPS = 12;
+/** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
+const REST_MS = isDeep ? 5 : 250;
+/** The same for whoever exports a person, a document of a megabyte, and for whoever sends all merges once more. */
+const EXPORT_REST_MS = isDeep ? 200 : 1_000;
+const BATCH_REST_MS = isDeep ? 0 : 500;
 const FEATURES = {
   HOLDFAST_PRIVACY_SECRET: "crash-privacy-secret-0123456789",
   ANALYTICS_EXPORT_SECRET: "crash-export-secret-0123456789",
@@ -58,7 +64,7 @@ class Meters {
       } catch (error) {
         this.failures.push(String(error));
       }
-      await pause(5);
+      await pause(Math.random() * 2 * REST_MS);
     }
   }
 }
@@ -182,6 +188,7 @@ async function mergeAll(client: HoldfastClient, isOver: () => boolean): Promise<
     }
     answers += results.length;
     open = results.filter(({ ok }) => !ok).length;
+    await pause(BATCH_REST_MS);
   } while (!isOver() || open > 0);
   return answers;
 }
@@ -206,7 +213,7 @@ async function exportAgain(rolling: Rolling, client: HoldfastClient, isOver: () 
     const places = new Set([...text.matchAll(/"place":(\d+)/g)].map(([, place]) => place));
     assert.equal(places.size, EXPORTED_EVENTS, JSON.stringify(Object.keys(document)));
     documents++;
-    await pause(200);
+    await pause(EXPORT_REST_MS);
   } while (!isOver());
   assert.ok(documents > 0);
   return documents;
