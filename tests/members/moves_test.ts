@@ -146,7 +146,8 @@ Deno.test({
     const [dying, heir] = members.all as [TestMember, TestMember];
     const apps = await Promise.all(Array.from({ length: 8 }, () => appWithUser(dying, WIDE)));
     const lost = await members.store.database.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = $1 and datname = current_database()
          and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)`,
       [sessionNameOf(heir.term)],
     );
