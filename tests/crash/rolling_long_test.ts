@@ -14,10 +14,10 @@ const ignore = testServerUrl() === null;
 const BASE_URL = "http://holdfast.test";
 const LOOPS = 12;
 /** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
-const REST_MS = isDeep ? 5 : 250;
+const REST_MS = isDeep ? 5 : 1_000;
 /** The same for whoever exports a person, a document of a megabyte, and for whoever sends all merges once more. */
-const EXPORT_REST_MS = isDeep ? 200 : 1_000;
-const BATCH_REST_MS = isDeep ? 0 : 500;
+const EXPORT_REST_MS = isDeep ? 200 : 3_000;
+const BATCH_REST_MS = isDeep ? 0 : 2_000;
 const FEATURES = {
   HOLDFAST_PRIVACY_SECRET: "crash-privacy-secret-0123456789",
   ANALYTICS_EXPORT_SECRET: "crash-export-secret-0123456789",
