@@ -2,19 +2,19 @@
 // applies and hands its changes to the output gate without an await between, so nothing can come between a
 // decision and its changes; the answer then waits at the gate.
 
-import type { Amount } from "../src/domain/amount.ts";
+import type { Amount } from "../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
-import type { IdSource } from "../src/domain/ids.ts";
-import type { Outbox } from "../src/domain/messages/outbox.ts";
-import { refusedAtCap, type RefusedCall } from "../src/domain/metering/refused_call.ts";
-import type { Reservation } from "../src/domain/metering/reservation.ts";
-import type { Catalog } from "../src/domain/plans/catalog.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import { type Decision, refused, type Result } from "../src/domain/result.ts";
-import type { Change, UserState } from "../src/domain/user.ts";
-import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
-import type { CallSpans, Spans } from "../src/observability/spans.ts";
+import type { IdSource } from "../src/domain/values/ids.ts";
+import type { Outbox } from "../src/domain/state/outbox.ts";
+import { refusedAtCap, type RefusedCall } from "../src/domain/state/refused_call.ts";
+import type { Reservation } from "../src/domain/state/reservation.ts";
+import type { Catalog } from "../src/domain/catalog/catalog.ts";
+import type { Millis } from "../src/domain/values/period.ts";
+import { type Decision, refused, type Result } from "../src/domain/state/result.ts";
+import type { Change, UserState } from "../src/domain/state/user.ts";
+import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
+import type { CallSpans, Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";

@@ -4,9 +4,9 @@
 
 import type { AiSpendRow, Mode, OperationsRow, Totals } from "./port.ts";
 import type { Batch } from "./gate.ts";
-import { type Amount, amountOf } from "../src/domain/amount.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import { type Refusal, refusal } from "../src/domain/refusal.ts";
+import { type Amount, amountOf } from "../src/domain/values/amount.ts";
+import type { Millis } from "../src/domain/values/period.ts";
+import { type Refusal, refusal } from "../src/domain/values/refusal.ts";
 
 /** Caps of a workspace; null = no limit. */
 export interface WorkspaceCaps {

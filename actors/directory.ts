@@ -3,12 +3,12 @@
 // memory only when it is idle and the tables have everything of it.
 
 import type { CommandName, Commands } from "../src/domain/command.ts";
-import type { UserKey } from "../src/domain/ids.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import { newUser, UserState } from "../src/domain/user.ts";
-import { secondsSince } from "../src/observability/runtime_counts.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
+import type { Millis } from "../src/domain/values/period.ts";
+import { newUser, UserState } from "../src/domain/state/user.ts";
+import { secondsSince } from "../src/process/counts/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import type { RefusedCall } from "../src/domain/metering/refused_call.ts";
+import type { RefusedCall } from "../src/domain/state/refused_call.ts";
 import { Actor, type ActorWorld, type Call, type Outcome, type Realm } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";

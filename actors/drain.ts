@@ -7,8 +7,8 @@ import type { Batch } from "./gate.ts";
 import type { AppendedBatch, Journal } from "./port.ts";
 import { Unavailable } from "./port.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { RuntimeCounts, secondsSince } from "../src/observability/runtime_counts.ts";
-import type { Spans } from "../src/observability/spans.ts";
+import { RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
+import type { Spans } from "../src/process/counts/spans.ts";
 
 interface Pending {
   readonly batch: Batch;

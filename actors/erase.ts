@@ -4,7 +4,7 @@
 import type { Realm } from "./actor.ts";
 import type { Term } from "./term.ts";
 import { standStill } from "./stand_still.ts";
-import type { UserKey } from "../src/domain/ids.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
 
 /** Removes a user's rows; is told the numbers of the user and its aliases, answers all that it removed. */
 export type ErasureStep = (keys: readonly UserKey[]) => Promise<readonly UserKey[]>;

@@ -9,11 +9,11 @@
 
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
-import type { Counter } from "../src/domain/metering/counter.ts";
-import type { WebhookMessage } from "../src/domain/messages/message.ts";
+import type { Counter } from "../src/domain/state/counter.ts";
+import type { WebhookMessage } from "../src/domain/state/message.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
-import type { Spans, WorkSpan } from "../src/observability/spans.ts";
+import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
+import type { Spans, WorkSpan } from "../src/process/counts/spans.ts";
 
 /**
  * Changes that become durable together. The actors of a batch remember it until they are in another one, long after it is

@@ -5,8 +5,8 @@
 import type { Batch } from "./gate.ts";
 import { Loader } from "./loader.ts";
 import type { IdempotencyRow, UserStore } from "./port.ts";
-import type { UserKey } from "../src/domain/ids.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
+import type { Millis } from "../src/domain/values/period.ts";
 import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../src/process/limits.ts";
 
 /** An answer as it goes out: its status and its JSON text. */

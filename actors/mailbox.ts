@@ -4,7 +4,7 @@
 
 import { Unavailable } from "./port.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { MailboxTally } from "../src/observability/runtime_counts.ts";
+import { MailboxTally } from "../src/process/counts/runtime_counts.ts";
 
 interface Entry {
   readonly prefetch: (() => Promise<void> | null) | null;

@@ -6,11 +6,11 @@
 // two merges that want the same users never wait for each other. The decision, its application, the batch and the
 // handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
 
-import type { IdSource } from "../src/domain/ids.ts";
+import type { IdSource } from "../src/domain/values/ids.ts";
 import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
 import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/domain/merging/merge_report.ts";
-import { refusal } from "../src/domain/refusal.ts";
-import { answered, refused } from "../src/domain/result.ts";
+import { refusal } from "../src/domain/values/refusal.ts";
+import { answered, refused } from "../src/domain/state/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
 import type { Actor, Keeping, Outcome, Realm } from "./actor.ts";
 import type { Budget } from "./budget.ts";

@@ -2,12 +2,12 @@
 // may write. The actors know these shapes and nothing of SQL; src/storage implements them, and so does a store
 // in memory that tests use.
 
-import type { Amount } from "../src/domain/amount.ts";
-import type { UserKey } from "../src/domain/ids.ts";
+import type { Amount } from "../src/domain/values/amount.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../src/domain/merging/merge_report.ts";
-import type { RefusalRow } from "../src/domain/metering/refused_call.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import type { Change, OlderRows, UserRows } from "../src/domain/user.ts";
+import type { RefusalRow } from "../src/domain/state/refused_call.ts";
+import type { Millis } from "../src/domain/values/period.ts";
+import type { Change, OlderRows, UserRows } from "../src/domain/state/user.ts";
 
 export type Mode = "live" | "test";
 

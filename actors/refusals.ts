@@ -4,14 +4,8 @@
 // Writes run one after another. So whoever has waited for a write knows that everything which was counted before is in
 // the table, also what an earlier write had taken from here: a read, a merge, an erasure and a hand-over all begin so.
 
-import {
-  addUp,
-  kindOf,
-  type RefusalRow,
-  type RefusedCall,
-  rowOf,
-} from "../src/domain/metering/refused_call.ts";
-import type { RuntimeCounts } from "../src/observability/runtime_counts.ts";
+import { addUp, kindOf, type RefusalRow, type RefusedCall, rowOf } from "../src/domain/state/refused_call.ts";
+import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import { REFUSAL_LIMITS } from "../src/process/limits.ts";
 import { log, messageOf } from "../src/process/log.ts";
 import type { Realm } from "./actor.ts";

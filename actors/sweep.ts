@@ -1,8 +1,8 @@
 // Sweeps: settle what is due of users that nobody calls for, in bounded steps. They change no later answer, since
 // every decision settles what is due first; they only make it visible, and promote and end on time.
 
-import type { SettleAnswer } from "../src/domain/due.ts";
-import type { UserKey } from "../src/domain/ids.ts";
+import type { SettleAnswer } from "../src/domain/metering/due.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
 import { visit, type VisitedTerm } from "./visit.ts";
 import type { Realm } from "./actor.ts";

@@ -14,12 +14,12 @@ import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.t
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
 import { Refusals } from "./refusals.ts";
-import type { Amount } from "../src/domain/amount.ts";
-import type { IdSource, UserKey } from "../src/domain/ids.ts";
-import type { WebhookMessage } from "../src/domain/messages/message.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
-import { MailboxTally, RuntimeCounts } from "../src/observability/runtime_counts.ts";
-import type { Spans } from "../src/observability/spans.ts";
+import type { Amount } from "../src/domain/values/amount.ts";
+import type { IdSource, UserKey } from "../src/domain/values/ids.ts";
+import type { WebhookMessage } from "../src/domain/state/message.ts";
+import type { Millis } from "../src/domain/values/period.ts";
+import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
+import type { Spans } from "../src/process/counts/spans.ts";
 
 /** What a term is made of. */
 export interface TermOptions {

@@ -2,7 +2,7 @@
 // user seldom waits for the database.
 
 import { Unavailable } from "./port.ts";
-import type { UserKey } from "../src/domain/ids.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
 
 /** Numbers from `first` on. */
 interface Block {

@@ -6,9 +6,9 @@
 // the next owner. Whoever waits brings along what it has seen last, so that nothing has to be remembered between two
 // waits, or moved with the cell.
 
-import type { UserKey } from "../src/domain/ids.ts";
-import type { Catalog } from "../src/domain/plans/catalog.ts";
-import type { Millis } from "../src/domain/plans/period.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
+import type { Catalog } from "../src/domain/catalog/catalog.ts";
+import type { Millis } from "../src/domain/values/period.ts";
 import { WATCH_LIMITS } from "../src/process/limits.ts";
 import type { Realm } from "./actor.ts";
 import { CellGone, Unavailable } from "./port.ts";

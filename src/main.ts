@@ -3,9 +3,9 @@
 
 import { makeApp } from "../routes/app.ts";
 import type { ConsoleOptions } from "../routes/console/console.tsx";
-import { withStrictTransport } from "../routes/strict_transport.ts";
-import { registerSweeps } from "./housekeeping/cron.ts";
-import { openSpans, type Spans } from "./observability/spans.ts";
+import { withStrictTransport } from "../routes/http/strict_transport.ts";
+import { registerSweeps } from "./operations/sweeps/cron.ts";
+import { openSpans, type Spans } from "./process/counts/spans.ts";
 import { systemClock } from "./process/clock.ts";
 import type { Features } from "./process/features.ts";
 import { makeIdSource } from "./process/id_source.ts";
@@ -20,10 +20,10 @@ import {
   refuseUnknown,
 } from "./process/settings.ts";
 import { stopOnSignal } from "./process/stop.ts";
-import { readSecret } from "./secrets/data_folder.ts";
-import { openNetwork } from "./service/cluster_address.ts";
-import { Service } from "./service/service.ts";
-import { openStore } from "./service/store.ts";
+import { readSecret } from "./process/secrets/data_folder.ts";
+import { openNetwork } from "./cluster/cluster_address.ts";
+import { Service } from "./cluster/service.ts";
+import { openStore } from "./cluster/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";

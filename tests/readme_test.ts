@@ -11,9 +11,9 @@ const ROOT = new URL("..", import.meta.url).pathname;
 const DOCUMENTS = [
   "README.md",
   "routes/README.md",
-  "src/mcp/README.md",
-  "src/tasks/README.md",
-  "src/compose/README.md",
+  "routes/mcp/README.md",
+  "src/cli/README.md",
+  "src/integrations/compose/README.md",
 ];
 /** What a newcomer's shell has of this process's variables; settings of the service are not among them. */
 const KEPT_ENVIRONMENT = ["HOME", "DENO_DIR", "TMPDIR"];

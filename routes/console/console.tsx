@@ -8,22 +8,28 @@ import { type Deed, recordDeed, type Values } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
 import { log, messageOf } from "../../src/process/log.ts";
-import type { Service } from "../../src/service/service.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
-import { readText, refuseForeignEscapes } from "../body.ts";
-import { Refused } from "../errors.ts";
-import { requestId } from "../respond.ts";
-import { Asking, endpointsOf, type World } from "./ask.ts";
-import { type Assets, readAssets } from "./assets.ts";
+import type { Service } from "../../src/cluster/service.ts";
+import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import { readText, refuseForeignEscapes } from "../http/body.ts";
+import { Refused } from "../http/errors.ts";
+import { requestId } from "../http/respond.ts";
+import { Asking, endpointsOf, type World } from "./parts/ask.ts";
+import { type Assets, readAssets } from "./parts/assets.ts";
 import { Attempts } from "./attempts.ts";
-import { Operators } from "./operators.ts";
-import { noteCookie, noteOf, readNoteCookie } from "./note.ts";
-import { type Frame, Page } from "./page.tsx";
+import { Operators } from "./parts/operators.ts";
+import { noteCookie, noteOf, readNoteCookie } from "./parts/note.ts";
+import { type Frame, Page } from "./parts/page.tsx";
 import { ACTIONS, PAGES } from "./places.ts";
 import { Message } from "./pages/message.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
-import { type ActionAt, mayChange, type Outcome, type PageAt, type PageRequest } from "./room.ts";
-import { cookieOf, expiredCookie, isOwnForm, newSession, type Session, sessionOf } from "./session.ts";
+import {
+  type ActionAt,
+  mayChange,
+  type Outcome,
+  type PageAt,
+  type PageRequest,
+} from "./parts/page_context.ts";
+import { cookieOf, expiredCookie, isOwnForm, newSession, type Session, sessionOf } from "./parts/session.ts";
 
 /** How a process serves the console. */
 export interface ConsoleOptions {

@@ -1,13 +1,13 @@
 // Every page and action of the console with its address.
 
-import { CLOCK_ACTS } from "./acts/clock.tsx";
-import { CREDIT_ACTS } from "./acts/credits.tsx";
-import { HOLD_ACTS } from "./acts/holds.tsx";
-import { KEY_ACTS } from "./acts/keys.tsx";
-import { PEOPLE_ACTS } from "./acts/people.tsx";
-import { STRIPE_ACTS } from "./acts/stripe.tsx";
-import { SUBSCRIPTION_ACTS } from "./acts/subscriptions.tsx";
-import { WEBHOOK_ACTS } from "./acts/webhooks.tsx";
+import { CLOCK_ACTS } from "./pages/clock_actions.tsx";
+import { CREDIT_ACTS } from "./pages/credits_actions.tsx";
+import { HOLD_ACTS } from "./pages/holds_actions.tsx";
+import { KEY_ACTS } from "./pages/keys_actions.tsx";
+import { PEOPLE_ACTS } from "./pages/people_actions.tsx";
+import { STRIPE_ACTS } from "./pages/stripe_actions.tsx";
+import { SUBSCRIPTION_ACTS } from "./pages/subscriptions_actions.tsx";
+import { WEBHOOK_ACTS } from "./pages/webhooks_actions.tsx";
 import { appsPage } from "./pages/apps.tsx";
 import { AUDIT_PAGES } from "./pages/audit.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
@@ -24,7 +24,7 @@ import { SYSTEM_PAGES } from "./pages/system.tsx";
 import { usagePage } from "./pages/usage.tsx";
 import { WEBHOOK_PAGES } from "./pages/webhooks.tsx";
 import { userPages } from "./pages/user.tsx";
-import type { ActionAt, PageAt } from "./room.ts";
+import type { ActionAt, PageAt } from "./parts/page_context.ts";
 
 const ACTS = [
   ...CREDIT_ACTS,

@@ -2,8 +2,8 @@
 // them; here stands what is ours: who is metered, as what, and how errors look.
 
 import { z } from "zod";
-import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/refusal.ts";
-import type { EndpointDoc } from "../reference/doc.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
+import type { EndpointDoc } from "../contract/doc.ts";
 import type { ForeignCall, Page } from "../reference/pages.ts";
 
 const error = z.strictObject({

@@ -2,11 +2,11 @@
 // same as everywhere. Section 6 of beyond.md, "Gateway, shape".
 
 import { Stopping } from "../../actors/port.ts";
-import type { ReserveReason } from "../../src/domain/metering/refused_call.ts";
-import type { FieldFault, RefusalCode } from "../../src/domain/refusal.ts";
-import { RateLimited, Refused, STATUS } from "../errors.ts";
-import { headersOf, lastOf, refusalOf, requestId } from "../respond.ts";
-import type { RouteWatch } from "../watch.ts";
+import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
+import type { FieldFault, RefusalCode } from "../../src/domain/values/refusal.ts";
+import { RateLimited, Refused, STATUS } from "../http/errors.ts";
+import { headersOf, lastOf, refusalOf, requestId } from "../http/respond.ts";
+import type { RouteWatch } from "../http/request_metrics.ts";
 
 /** The refusal of a call that a user's limits leave no room for. */
 export class QuotaRefused extends Refused {

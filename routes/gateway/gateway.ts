@@ -1,11 +1,11 @@
 // The routes of the gateway: an OpenAI-compatible API in front of the model server, metered. Section 6 of beyond.md.
 
 import { type Context, Hono } from "hono";
-import { authenticate } from "../auth.ts";
-import { invalidMember, Refused } from "../errors.ts";
-import { namesHost } from "../host.ts";
-import { NO_ROUTE, type Observed, RouteWatch } from "../watch.ts";
-import type { Source } from "../endpoint.ts";
+import { authenticate } from "../http/auth.ts";
+import { invalidMember, Refused } from "../http/errors.ts";
+import { namesHost } from "../http/host.ts";
+import { NO_ROUTE, type Observed, RouteWatch } from "../http/request_metrics.ts";
+import type { Source } from "../http/endpoint.ts";
 import { answerCall, answerModels, type Gateway, type GatewayWorld } from "./call.ts";
 import { refuseCall } from "./errors.ts";
 import { CALL_KINDS } from "./model_call.ts";

@@ -6,22 +6,22 @@ import { z } from "zod";
 import type { Directory } from "../../actors/directory.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
-import { ownerOf } from "../../src/domain/ids.ts";
-import type { ReserveReason } from "../../src/domain/metering/refused_call.ts";
-import { unknownReservation } from "../../src/domain/metering/reservation.ts";
-import { refused, type Result } from "../../src/domain/result.ts";
+import { ownerOf } from "../../src/domain/values/ids.ts";
+import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
+import { unknownReservation } from "../../src/domain/state/reservation.ts";
+import { refused, type Result } from "../../src/domain/state/result.ts";
 import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Caller, Registry } from "../../src/tenant/registry.ts";
-import { type Answer, answerOf, readAnswer, type WrittenAnswer } from "../answer.ts";
-import type { Members } from "../body.ts";
-import { endpointsOn, keylessEndpointsOn } from "../endpoint.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
-import { Refused } from "../errors.ts";
-import { checkInput } from "../input.ts";
-import { type KeyedWorld, runAnywhere } from "../run_anywhere.ts";
-import { type KeylessWorld, runKeylessAnywhere } from "../run_keyless.ts";
-import { nothing } from "../schemas/answers.ts";
+import { type Answer, answerOf, readAnswer, type WrittenAnswer } from "../http/answer.ts";
+import type { Members } from "../http/body.ts";
+import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
+import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import { Refused } from "../http/errors.ts";
+import { checkInput } from "../http/input.ts";
+import { type KeyedWorld, runAnywhere } from "../http/run_anywhere.ts";
+import { type KeylessWorld, runKeylessAnywhere } from "../http/run_keyless.ts";
+import { nothing } from "../contract/schemas/answers.ts";
 import {
   amount,
   amountOrNull,
@@ -31,9 +31,9 @@ import {
   loggedText,
   metadata,
   nameOf,
-} from "../schemas/fields.ts";
-import { usage } from "../schemas/usage.ts";
-import { runTurn, type TurnWorld } from "../turn.ts";
+} from "../contract/schemas/fields.ts";
+import { usage } from "../contract/schemas/usage.ts";
+import { runTurn, type TurnWorld } from "../http/turn.ts";
 
 /** What holds are kept in. */
 export interface HoldWorld {

@@ -2,13 +2,13 @@
 // The caller's bytes stay as they are, but for the report of the usage that a stream is asked for.
 
 import { z } from "zod";
-import { numberOf } from "../../src/domain/amount.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
 import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_call.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
-import { type LargeBody, type Members, readLarge } from "../body.ts";
-import { invalidMember, Refused } from "../errors.ts";
-import { checkInput } from "../input.ts";
+import { type LargeBody, type Members, readLarge } from "../http/body.ts";
+import { invalidMember, Refused } from "../http/errors.ts";
+import { checkInput } from "../http/input.ts";
 import { reserveCall } from "./holds.ts";
 import { type AnswerShape, looseOf } from "./texts.ts";
 

@@ -1,10 +1,10 @@
 // Requests to the model server, and what of its answers goes back to callers: status, body, and the headers that speak
 // of the answer. What speaks of the account behind our key stays here.
 
-import { DEFAULT_URL } from "../../src/compose/model_client.ts";
+import { DEFAULT_URL } from "../../src/integrations/compose/model_client.ts";
 import type { ModelServer } from "../../src/process/features.ts";
-import { Refused } from "../errors.ts";
-import { headersOf } from "../respond.ts";
+import { Refused } from "../http/errors.ts";
+import { headersOf } from "../http/respond.ts";
 
 /** What a caller's request may say to the server. */
 const ASKED = ["openai-beta"];

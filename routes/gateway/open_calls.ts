@@ -3,12 +3,12 @@
 
 import { tokensOfBytes } from "../../src/domain/pricing/model_call.ts";
 import { readReport } from "../../src/domain/pricing/provider_usage.ts";
-import { type Amount, numberOf } from "../../src/domain/amount.ts";
-import type { GatewayCounts, GatewayOutcome } from "../../src/observability/gateway_counts.ts";
+import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
+import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { Stopping } from "../../actors/port.ts";
-import type { Members } from "../body.ts";
-import type { Source } from "../endpoint.ts";
+import type { Members } from "../http/body.ts";
+import type { Source } from "../http/endpoint.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
 /** What is known of an answer so far. */

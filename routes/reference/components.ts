@@ -1,9 +1,9 @@
 // The parts of the API reference that its endpoints share: the texts at its head, key classes as security schemes,
 // parameters and headers of every call, and the shape of errors.
 
-import { REFUSAL_CODES } from "../../src/domain/refusal.ts";
-import type { Access } from "../auth.ts";
-import { STATUS } from "../errors.ts";
+import { REFUSAL_CODES } from "../../src/domain/values/refusal.ts";
+import type { Access } from "../http/auth.ts";
+import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";

@@ -1,8 +1,8 @@
-// Errors in the reference: what each code means, and which codes an endpoint's key class and method bring with them. The statuses stand in `routes/errors.ts`. Specification, "Errors"; section 1 of the decisions.
+// Errors in the reference: what each code means, and which codes an endpoint's key class and method bring with them. The statuses stand in `routes/http/errors.ts`. Specification, "Errors"; section 1 of the decisions.
 
-import type { RefusalCode } from "../../src/domain/refusal.ts";
-import type { Access } from "../auth.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
+import type { Access } from "../http/auth.ts";
+import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {

@@ -2,7 +2,7 @@
 // and compares; `deno task examples` writes them.
 
 import recorded from "./examples.json" with { type: "json" };
-import type { RefusalCode } from "../../src/domain/refusal.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 
 /** A call as it was sent, and what was answered. */
 export interface Example {

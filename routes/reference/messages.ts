@@ -1,8 +1,8 @@
 // The messages that webhooks are sent, as the `webhooks` of an OpenAPI document: each type with its body, the headers
 // that come with it, and what its receiver's answer means.
 
-import { MESSAGE_TYPES } from "../../src/domain/messages/message.ts";
-import { messageBody, MESSAGES } from "../schemas/webhooks.ts";
+import { MESSAGE_TYPES } from "../../src/domain/state/message.ts";
+import { messageBody, MESSAGES } from "../contract/schemas/webhooks.ts";
 import { type JsonSchema, recordName, type SchemaWriter } from "./json_schema.ts";
 
 const HEADERS: readonly (readonly [name: string, description: string])[] = [

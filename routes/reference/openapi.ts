@@ -2,13 +2,13 @@
 // endpoint is written twice: a schema that changes changes the document.
 
 import type { z } from "zod";
-import type { RefusalCode } from "../../src/domain/refusal.ts";
-import { OPTION_MEMBERS } from "../body.ts";
-import { STATUS } from "../errors.ts";
-import type { Definition, Method } from "../definition.ts";
-import type { Endpoint, KeylessEndpoint } from "../endpoint_types.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
+import { OPTION_MEMBERS } from "../http/body.ts";
+import { STATUS } from "../http/errors.ts";
+import type { Definition, Method } from "../contract/definition.ts";
+import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
-import { type EndpointDoc, TAGS } from "./doc.ts";
+import { type EndpointDoc, TAGS } from "../contract/doc.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { messageItems } from "./messages.ts";

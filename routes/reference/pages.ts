@@ -2,7 +2,7 @@
 // calls of another API.
 
 import { z } from "zod";
-import type { EndpointDoc } from "./doc.ts";
+import type { EndpointDoc } from "../contract/doc.ts";
 
 /** A page as the reference shows it. */
 export interface Page {

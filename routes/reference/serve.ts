@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
-import { headersOf, requestId } from "../respond.ts";
+import { headersOf, requestId } from "../http/respond.ts";
 import { makeDocument, type Surface } from "./openapi.ts";
 import { REFERENCE_PATHS } from "./pages.ts";
 

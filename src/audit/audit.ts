@@ -2,7 +2,7 @@
 // begins and moves into the log when it ends, so that neither a crash nor a lost answer leaves it out. One that was
 // refused wrote nothing and is forgotten. beyond.md, section 8, "Audit".
 
-import type { IdSource } from "../domain/ids.ts";
+import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
 import { AUDIT_LIMITS } from "../process/limits.ts";
 import type { Database } from "../storage/database.ts";

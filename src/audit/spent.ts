@@ -1,6 +1,6 @@
 // What counts once, in whichever process it comes: the end of a session, a form that writes.
 
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 import type { Database } from "../storage/database.ts";
 import { forgetSpent, isSpent, spend } from "../storage/stores/console_store.ts";
 import { type AuditWorld, NO_CELLS } from "./audit.ts";

@@ -2,7 +2,7 @@
 
 import type { Term } from "../../actors/term.ts";
 import type { Hub } from "../channel/hub.ts";
-import type { ClusterCounts } from "../observability/cluster_counts.ts";
+import type { ClusterCounts } from "./cluster_counts.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Database } from "../storage/database.ts";
 import type { Writer } from "../storage/journal/writer.ts";

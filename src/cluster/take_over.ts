@@ -3,7 +3,7 @@
 
 import { monthOf } from "../../actors/budget.ts";
 import { type CellParts, Unavailable } from "../../actors/port.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";

@@ -3,7 +3,7 @@
 import type { UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
 import type { TrackAnswer, TrackInput } from "./metering/track.ts";
 import type { SubscribeInput, SubscriptionAnswer } from "./plans/subscribe.ts";
-import type { SettleAnswer } from "./due.ts";
+import type { SettleAnswer } from "./metering/due.ts";
 import type { ExtendAnswer, ExtendInput } from "./credits/extend.ts";
 import type { RevokeInput } from "./credits/revoke.ts";
 import type { ReleaseInput } from "./metering/release.ts";

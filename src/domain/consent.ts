@@ -1,11 +1,11 @@
 // Consent: what a user opted out of. It is kept on the user's own row, so that every decision sees it. Specification,
 // "Opt-out scopes"; section 9 of the decisions.
 
-import type { UserKey } from "./ids.ts";
-import type { ConsentEntry } from "./user.ts";
-import type { Context } from "./context.ts";
-import type { Draft } from "./draft.ts";
-import { answered, type Result } from "./result.ts";
+import type { UserKey } from "./values/ids.ts";
+import type { ConsentEntry } from "./state/user.ts";
+import type { Context } from "./state/context.ts";
+import type { Draft } from "./state/draft.ts";
+import { answered, type Result } from "./state/result.ts";
 
 /** A change of consent. Scopes are sums of SCOPE_BITS. */
 export interface ConsentInput {

@@ -12,14 +12,14 @@
 
 import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
-import type { Context } from "./context.ts";
+import type { Context } from "./state/context.ts";
 import { credits } from "./credits/balances.ts";
 import { extend } from "./credits/extend.ts";
 import { grant } from "./credits/grant.ts";
 import { refund } from "./credits/refund.ts";
 import { revoke } from "./credits/revoke.ts";
-import { Draft } from "./draft.ts";
-import { settleDue, updateDueAt } from "./due.ts";
+import { Draft } from "./state/draft.ts";
+import { settleDue, updateDueAt } from "./metering/due.ts";
 import { alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
@@ -32,9 +32,9 @@ import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
 import { mirror } from "./plans/mirror.ts";
 import { subscribe } from "./plans/subscribe.ts";
-import { answered, type Decision, type Result } from "./result.ts";
+import { answered, type Decision, type Result } from "./state/result.ts";
 import { usage, user } from "./usage.ts";
-import type { UserState } from "./user.ts";
+import type { UserState } from "./state/user.ts";
 
 type Handlers = {
   readonly [Name in CommandName]: (

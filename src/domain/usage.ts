@@ -1,17 +1,17 @@
 // The commands that only read: a user's usage, and the user as one record. Section 4 of the decisions, "GET /v1/usage"
 // and "GET /v1/users/{userId}".
 
-import type { UserKey } from "./ids.ts";
-import type { Millis, Window } from "./plans/period.ts";
-import type { CounterReading } from "./metering/counter.ts";
-import type { Alias } from "./user.ts";
-import type { Context } from "./context.ts";
+import type { UserKey } from "./values/ids.ts";
+import type { Millis, Window } from "./values/period.ts";
+import type { CounterReading } from "./state/counter.ts";
+import type { Alias } from "./state/user.ts";
+import type { Context } from "./state/context.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
-import type { Draft } from "./draft.ts";
-import { patternCovers } from "./match.ts";
-import { type Duplicates, duplicatesOf, standingOf } from "./plans/standing.ts";
-import { quotaOf, type Subscription } from "./plans/subscription.ts";
-import { answered, type Result } from "./result.ts";
+import type { Draft } from "./state/draft.ts";
+import { patternCovers } from "./values/match.ts";
+import { type Duplicates, duplicatesOf, standingOf } from "./plans/entitlement.ts";
+import { quotaOf, type Subscription } from "./state/subscription.ts";
+import { answered, type Result } from "./state/result.ts";
 
 export interface UsageInput {
   /** Narrows to the groups whose rules cover this name or glob; null for all. */

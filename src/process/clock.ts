@@ -2,7 +2,7 @@
 // back. Where members share a server, each follows the server's clock, so that no user's time jumps when the cell of its
 // workspace changes hands (rule 11 of the cluster's design). Tests put a clock of their own in its place.
 
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 
 /** A source of real time. */
 export interface Clock {

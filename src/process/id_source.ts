@@ -1,7 +1,7 @@
 // Makes the unique part of ids, 20 characters: ten of the time, four of a running number within the millisecond, six
 // of the process. So ids grow with time, which keeps indexes local, and two processes never make the same one.
 
-import { ID_PREFIX, type IdSource, ownedId } from "../domain/ids.ts";
+import { ID_PREFIX, type IdSource, ownedId } from "../domain/values/ids.ts";
 import type { Clock } from "./clock.ts";
 
 const DIGITS = "0123456789abcdefghijklmnopqrstuv";

@@ -2,24 +2,25 @@
 // member when it is answered. What names a workspace runs at the owner of its cell. Section 3 of the decisions, "Admin
 // API".
 
-import { withPriceRows } from "../domain/pricing/price_row.ts";
-import { randomText } from "../secrets/random.ts";
+import { withPriceRows } from "../domain/catalog/price_row.ts";
+import { randomText } from "../process/secrets/random.ts";
 import type { Term } from "../../actors/term.ts";
-import { numberOf } from "../domain/amount.ts";
-import type { IdSource } from "../domain/ids.ts";
-import { compileCatalog } from "../domain/plans/catalog.ts";
-import type { Millis } from "../domain/plans/period.ts";
-import { type Refusal, refusal } from "../domain/refusal.ts";
+import { numberOf } from "../domain/values/amount.ts";
+import type { IdSource } from "../domain/values/ids.ts";
+import { compileCatalog } from "../domain/catalog/catalog.ts";
+import type { Millis } from "../domain/values/period.ts";
+import { type Refusal, refusal } from "../domain/values/refusal.ts";
 import type { Clock } from "../process/clock.ts";
 import { inTurn } from "../process/in_turn.ts";
-import { hashOf } from "../secrets/hash.ts";
+import { hashOf } from "../process/secrets/hash.ts";
 import type { Database } from "../storage/database.ts";
 import { newRealms, packsInUse, plansInUse } from "../storage/stores/registry_store.ts";
 import { type CatalogChange, diffCatalogs } from "./catalog/changes.ts";
 import { checkCatalog } from "./catalog/check.ts";
 import type { CatalogInput } from "./catalog/schema.ts";
 import { cellOf } from "./cell_of.ts";
-import type { ApiKey, App, AppliedCatalog, AppRecord, Registry, Workspace } from "./registry.ts";
+import type { App, Registry } from "./registry.ts";
+import type { ApiKey, AppliedCatalog, AppRecord, Workspace } from "../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "./registry_changes.ts";
 
 /** What the administrator works on. */

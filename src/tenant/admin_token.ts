@@ -2,7 +2,7 @@
 // admin API is off without a setting.
 
 import type { Config } from "../process/settings.ts";
-import { readSecret } from "../secrets/data_folder.ts";
+import { readSecret } from "../process/secrets/data_folder.ts";
 
 /** The file of the data folder that keeps the token. */
 export const ADMIN_TOKEN_FILE = "admin-token";

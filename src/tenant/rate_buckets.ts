@@ -2,8 +2,8 @@
 // takes them along as text, so that a key gets no second burst; a crash empties memory, and all are full again.
 
 import { z } from "zod";
-import type { RateLimit } from "../domain/plans/catalog.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { RateLimit } from "../domain/catalog/catalog.ts";
+import type { Millis } from "../domain/values/period.ts";
 import { type Bucket, takeToken } from "./token_bucket.ts";
 
 const KEPT = z.record(z.string(), z.object({ tokens: z.number(), at: z.number() }));

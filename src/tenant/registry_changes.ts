@@ -14,7 +14,8 @@ import {
   readVersion,
   saveRegistry,
 } from "../storage/stores/registry_store.ts";
-import type { Registry, RegistryRows } from "./registry.ts";
+import type { Registry } from "./registry.ts";
+import type { RegistryRows } from "../storage/rows/registry_rows.ts";
 
 /** The change is in force here and may not be in other members: to be sent again, which is safe. */
 export class Unconfirmed extends Unavailable {}

@@ -3,9 +3,9 @@
 
 import type { UserStore } from "../../actors/port.ts";
 import { sweepRealm, type SweepTerm } from "../../actors/sweep.ts";
-import type { Millis } from "../domain/plans/period.ts";
-import { invalidField } from "../domain/refusal.ts";
-import { answered, refused, type Result } from "../domain/result.ts";
+import type { Millis } from "../domain/values/period.ts";
+import { invalidField } from "../domain/values/refusal.ts";
+import { answered, refused, type Result } from "../domain/state/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
 import type { InCell } from "../storage/members/cell_store.ts";

@@ -1,8 +1,8 @@
 // A token bucket as arithmetic: so many calls at once, so many a second after. Pure; whoever keeps buckets brings
 // the clock. What is refused takes nothing, so a caller that is refused again and again waits no longer.
 
-import type { RateLimit } from "../domain/plans/catalog.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { RateLimit } from "../domain/catalog/catalog.ts";
+import type { Millis } from "../domain/values/period.ts";
 
 /** What was in a bucket at a moment. */
 export interface Bucket {

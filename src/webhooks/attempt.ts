@@ -12,7 +12,7 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { Webhook } from "standardwebhooks";
 import { SENDER_LIMITS } from "../process/limits.ts";
-import { hostOf, isAddress, isPublicAddress, urlFault } from "./address.ts";
+import { hostOf, isAddress, isPublicAddress, urlFault } from "../process/address.ts";
 import type { Attempt, AttemptResult } from "./transport.ts";
 
 /** What attempts need of their surroundings. */

@@ -1,8 +1,8 @@
 // What a sender knows of one webhook: which of its messages are worth a look. All of it is hints. The tables say what is
 // pending, and whatever is forgotten here is found again by going through all lanes.
 
-import type { UserKey } from "../domain/ids.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { UserKey } from "../domain/values/ids.ts";
+import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
 
 /** How far a way through all lanes has come: first the messages outside every order, then the lanes by user. */

@@ -2,13 +2,14 @@
 // the next one of its lane goes. A webhook whose endpoint wants nothing any more is disabled here.
 
 import { Unavailable } from "../../actors/port.ts";
-import type { AttemptEnd, WebhookCounts } from "../observability/webhook_counts.ts";
+import type { AttemptEnd, WebhookCounts } from "../process/counts/webhook_counts.ts";
 import type { Clock } from "../process/clock.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import type { AttemptOutcome, StoredMessage } from "../storage/stores/message_store.ts";
-import type { AppRealm, Registry, Webhook } from "../tenant/registry.ts";
+import type { AppRealm, Registry } from "../tenant/registry.ts";
+import type { Webhook } from "../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "../tenant/registry_changes.ts";
 import type { Delivery } from "./delivery.ts";
 import { Outcomes } from "./outcomes.ts";

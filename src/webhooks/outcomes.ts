@@ -1,7 +1,7 @@
 // Writing what came of attempts. Those that end while a transaction is under way share the next one of their cell. A cell
 // that has another owner by now refuses it: that owner sends the message again.
 
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import {

@@ -1,6 +1,6 @@
 // When a message is tried again, and when a webhook that only fails is disabled. beyond.md, section 3.
 
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -10,8 +10,8 @@
 
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
-import type { WebhookMessage } from "../domain/messages/message.ts";
-import type { Millis } from "../domain/plans/period.ts";
+import type { WebhookMessage } from "../domain/state/message.ts";
+import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS, WEBHOOK_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { Database } from "../storage/database.ts";
@@ -25,7 +25,7 @@ import {
   readBacklogs,
   type StoredMessage,
 } from "../storage/stores/message_store.ts";
-import type { Webhook } from "../tenant/registry.ts";
+import type { Webhook } from "../storage/rows/registry_rows.ts";
 import { Delivery } from "./delivery.ts";
 import { Flights, type FlightWorld } from "./flights.ts";
 

@@ -1,6 +1,6 @@
 // What the sender asks of whatever makes its attempts: a thread in the service, a receiver of their own in tests.
 
-import type { Millis } from "../domain/plans/period.ts";
+import type { Millis } from "../domain/values/period.ts";
 
 /** One attempt to deliver a message. */
 export interface Attempt {

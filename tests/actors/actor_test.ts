@@ -1,7 +1,7 @@
 // Actors over time: settled reservations, late commits, crashes and parallel calls.
 
 import assert from "node:assert/strict";
-import { ownerOf } from "../../src/domain/ids.ts";
+import { ownerOf } from "../../src/domain/values/ids.ts";
 import { barrier, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { Budget, monthOf } from "../../actors/budget.ts";
 import type { Realm } from "../../actors/actor.ts";
 import { barrier, startRuntime } from "./runtime.ts";
-import { compileCatalog } from "../../src/domain/plans/catalog.ts";
-import { amountOf } from "../../src/domain/amount.ts";
+import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
 import { sizeOf } from "../domain/scene.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 

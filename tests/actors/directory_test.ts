@@ -1,7 +1,7 @@
 // The directory: one actor for each user, whatever it is called and however often, and only as long as needed.
 
 import assert from "node:assert/strict";
-import { ownerOf as ownerOfId } from "../../src/domain/ids.ts";
+import { ownerOf as ownerOfId } from "../../src/domain/values/ids.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
 import { sizeOf } from "../domain/scene.ts";

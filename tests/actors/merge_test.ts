@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { ownerOf } from "../../src/domain/ids.ts";
+import { ownerOf } from "../../src/domain/values/ids.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import { barrier, type Runtime, settleLoop, startRuntime } from "./runtime.ts";
 import { MemoryStore } from "../support/memory_store.ts";

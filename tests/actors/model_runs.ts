@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { passivateIdle } from "./runtime.ts";
 import { catalogs } from "../model/catalogs.ts";
-import { STATUS } from "../../routes/errors.ts";
+import { STATUS } from "../../routes/http/errors.ts";
 import { isOfProvider, withProviderCall } from "../domain/provider_calls.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "../model/document.ts";
 import { drive, type Outcomes, type Webhooks } from "../model/drive.ts";

@@ -2,7 +2,7 @@
 // anything twice.
 
 import assert from "node:assert/strict";
-import { kindOf, type RefusalRow, type RefusedCall, rowOf } from "../../src/domain/metering/refused_call.ts";
+import { kindOf, type RefusalRow, type RefusedCall, rowOf } from "../../src/domain/state/refused_call.ts";
 import { REFUSAL_LIMITS } from "../../src/process/limits.ts";
 import { sizeOf } from "../domain/scene.ts";
 import { MemoryStore } from "../support/memory_store.ts";

@@ -1,6 +1,6 @@
 // What one decision costs, in process: the plan alone, then users with more and more credit balances, until a need
 // that the last of a thousand pays. `deno task bench:decide` prints microseconds a decision.
-import { amountOf } from "../../src/domain/amount.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
 import { planOf, Scene } from "../domain/scene.ts";
 
 const ROUNDS = 5;

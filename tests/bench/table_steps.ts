@@ -1,12 +1,12 @@
 // What is measured on filled tables: calls of the API that read them, and one step of each sweep as the service's own
 // code does it.
 import { MERGE_LIMITS, REQUEST_LIMITS, SWEEP_LIMITS } from "../../src/process/limits.ts";
-import { sweepLogs } from "../../src/housekeeping/log_retention.ts";
-import { getEvent, listEvents } from "../../src/read/feed.ts";
-import { listLedger } from "../../src/read/ledger.ts";
-import { listSubscriptionHistory } from "../../src/read/subscription_history.ts";
-import type { Serving } from "../../src/service/service.ts";
-import { sweepIdempotency } from "../../src/housekeeping/sweeps.ts";
+import { sweepLogs } from "../../src/operations/sweeps/log_retention.ts";
+import { getEvent, listEvents } from "../../src/storage/queries/feed.ts";
+import { listLedger } from "../../src/storage/queries/ledger.ts";
+import { listSubscriptionHistory } from "../../src/storage/queries/subscription_history.ts";
+import type { Serving } from "../../src/cluster/service.ts";
+import { sweepIdempotency } from "../../src/operations/sweeps/sweeps.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { moveHistory } from "../../src/storage/stores/merge_store.ts";

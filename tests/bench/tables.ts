@@ -5,7 +5,7 @@ import postgres from "postgres";
 import { parseArgs } from "node:util";
 import { systemClock } from "../../src/process/clock.ts";
 import { Registry } from "../../src/tenant/registry.ts";
-import type { Serving } from "../../src/service/service.ts";
+import type { Serving } from "../../src/cluster/service.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { CELLS, Doors } from "../../actors/doors.ts";

@@ -3,7 +3,7 @@
 // `types_test.ts` generates the document's types and compiles the comparison.
 
 import type * as Client from "../../src/client/client.ts";
-import type { RefusalCode } from "../../src/domain/refusal.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 
 type Calls = Client.HoldfastClient;
 type Input<Call extends (...input: never[]) => unknown> = Parameters<Call>;

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { Webhook } from "standardwebhooks";
 import ts from "npm:typescript@5.9.3";
-import { packClient, textOf } from "../../src/tasks/client_package.ts";
+import { packClient, textOf } from "../../src/cli/client_package.ts";
 import { runTask, serve } from "../tasks/support.ts";
 import { startTestService } from "../support/test_service.ts";
 import { has, run } from "./project.ts";

@@ -2,7 +2,7 @@
 // installed. Deno installs them as for every test: in the versions of the lock, from its cache where they are there.
 
 import assert from "node:assert/strict";
-import { packClient } from "../../src/tasks/client_package.ts";
+import { packClient } from "../../src/cli/client_package.ts";
 
 const EXAMPLES = new URL("../../src/client/examples/", import.meta.url);
 const TIMEOUT_MS = 120_000;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { LineRefused, type Network } from "../../src/channel/line.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { ConfigError } from "../../src/process/settings.ts";
-import { openNetwork } from "../../src/service/cluster_address.ts";
+import { openNetwork } from "../../src/cluster/cluster_address.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { linesOf } from "../observability/log_lines.ts";
 

@@ -2,7 +2,7 @@
 // whoever the ids have become in the end must show what the clients were told.
 
 import assert from "node:assert/strict";
-import { type Drift, reconcile } from "../../src/read/reconcile.ts";
+import { type Drift, reconcile } from "../../src/storage/queries/reconcile.ts";
 import { pause, type Program } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { Storm } from "./storm.ts";

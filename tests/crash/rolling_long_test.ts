@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { createClient, type HoldfastClient } from "../../src/client/client.ts";
-import { reconcile } from "../../src/read/reconcile.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { pause, until } from "./program.ts";
 import { Rolling } from "./rolling.ts";
 import { ADMIN_TOKEN, makeApp, Stage } from "./stage.ts";

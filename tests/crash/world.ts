@@ -3,7 +3,7 @@
 // merges and credits. What goes wrong is collected as faults in words.
 
 import { Random } from "../model/random.ts";
-import { reconcile } from "../../src/read/reconcile.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
 import { Cable } from "./cable.ts";

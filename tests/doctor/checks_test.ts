@@ -1,9 +1,9 @@
 // The doctor's verdicts as a table: sound facts, one thing wrong with them, and what the doctor says of it.
 
 import assert from "node:assert/strict";
-import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/doctor/checks.ts";
-import type { ClusterFacts, MemberFacts } from "../../src/doctor/cluster.ts";
-import type { StoreFacts } from "../../src/doctor/facts.ts";
+import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/operations/doctor/checks.ts";
+import type { ClusterFacts, MemberFacts } from "../../src/cluster/examine.ts";
+import type { StoreFacts } from "../../src/operations/doctor/facts.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
 

@@ -2,10 +2,10 @@
 
 import { type MergeReport, repeatedReport } from "../../src/domain/merging/merge_report.ts";
 import type { StoredMerge } from "../../actors/port.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
-import { showReport } from "../../routes/customers.ts";
-import { STATUS } from "../../routes/errors.ts";
-import { showDuplicates } from "../../routes/wire.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import { showReport } from "../../routes/calls/customers.ts";
+import { STATUS } from "../../routes/http/errors.ts";
+import { showDuplicates } from "../../routes/calls/wire.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 

@@ -3,11 +3,11 @@
 // ledger, and what of it is held the sum of its holds; a user is never due later than what falls due next.
 
 import assert from "node:assert/strict";
-import { decimalOf } from "../../src/domain/amount.ts";
-import { type Counter, counterKey } from "../../src/domain/metering/counter.ts";
-import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/domain/credits/credit.ts";
-import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
-import type { Change, UserState } from "../../src/domain/user.ts";
+import { decimalOf } from "../../src/domain/values/amount.ts";
+import { type Counter, counterKey } from "../../src/domain/state/counter.ts";
+import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/domain/state/credit.ts";
+import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import type { Change, UserState } from "../../src/domain/state/user.ts";
 
 /** Collects changes of any number of users. */
 export class Auditor {

@@ -1,12 +1,12 @@
 // Credits for the system made of the pure domain: grant, extend, revoke, list and ledger in the wire's shape.
 
-import { numberOf } from "../../src/domain/amount.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CreditsAnswer } from "../../src/domain/credits/balances.ts";
-import { listBalances, packNameOf } from "../../src/domain/credits/credit.ts";
-import { ownerOf } from "../../src/domain/ids.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
-import { timeTextOrNull } from "../../routes/schemas/fields.ts";
-import { showBalance } from "../../routes/wire.ts";
+import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
+import { ownerOf } from "../../src/domain/values/ids.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import { timeTextOrNull } from "../../routes/contract/schemas/fields.ts";
+import { showBalance } from "../../routes/calls/wire.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import { grantOf, textOrNull, userOf } from "./wire_input.ts";
 import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";

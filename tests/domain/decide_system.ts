@@ -3,24 +3,24 @@
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
-import { STATUS } from "../../routes/errors.ts";
-import { showExplain } from "../../routes/explain.ts";
-import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/wire.ts";
-import { numberOf } from "../../src/domain/amount.ts";
+import { STATUS } from "../../routes/http/errors.ts";
+import { showExplain } from "../../routes/calls/explain.ts";
+import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/calls/wire.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";
-import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/ids.ts";
+import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/values/ids.ts";
 import { merge, type MergeInput } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { MeteringEvent } from "../../src/domain/metering/event.ts";
-import { type Catalog, compileCatalog } from "../../src/domain/plans/catalog.ts";
-import type { WebhookMessage } from "../../src/domain/messages/message.ts";
-import type { Listener, Outbox } from "../../src/domain/messages/outbox.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
-import type { SubscriptionEvent } from "../../src/domain/plans/subscription.ts";
-import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
-import type { Decision } from "../../src/domain/result.ts";
-import { type Change, newUser, UserState } from "../../src/domain/user.ts";
+import type { MeteringEvent } from "../../src/domain/state/event.ts";
+import { type Catalog, compileCatalog } from "../../src/domain/catalog/catalog.ts";
+import type { WebhookMessage } from "../../src/domain/state/message.ts";
+import type { Listener, Outbox } from "../../src/domain/state/outbox.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
+import type { Decision } from "../../src/domain/state/result.ts";
+import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { amountOf, numberOf } from "../../src/domain/amount.ts";
+import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import { decide } from "../../src/domain/decide.ts";
-import type { Counter } from "../../src/domain/metering/counter.ts";
+import type { Counter } from "../../src/domain/state/counter.ts";
 import { countedIds } from "./decide_system.ts";
 import { groupOf, planOf, Scene, sizeOf } from "./scene.ts";
 

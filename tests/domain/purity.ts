@@ -1,7 +1,7 @@
 // What shows that a decision is pure: the state it read is the same afterwards, reference by reference.
 
 import assert from "node:assert/strict";
-import type { UserState } from "../../src/domain/user.ts";
+import type { UserState } from "../../src/domain/state/user.ts";
 
 /** Everything of a state that a decision could touch, by reference: rows are frozen, so this is all of it. */
 export function referencesOf(state: UserState): unknown[][] {

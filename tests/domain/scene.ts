@@ -1,18 +1,18 @@
 // One user's state with a clock, for tests that say each command in a line: given what was done, a command, and what it
 // answers and leaves. Every decision goes past the auditor, so the books balance after each step of every test.
 
-import { type Amount, amountOf, numberOf } from "../../src/domain/amount.ts";
+import { type Amount, amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
-import type { CreditSource } from "../../src/domain/credits/credit.ts";
+import type { CreditSource } from "../../src/domain/state/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
-import type { IdSource } from "../../src/domain/ids.ts";
-import type { Context } from "../../src/domain/context.ts";
-import type { WebhookMessage } from "../../src/domain/messages/message.ts";
+import type { IdSource } from "../../src/domain/values/ids.ts";
+import type { Context } from "../../src/domain/state/context.ts";
+import type { WebhookMessage } from "../../src/domain/state/message.ts";
 import { merge } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { Metadata } from "../../src/domain/match.ts";
+import type { Metadata } from "../../src/domain/values/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
-import type { MeteringEvent } from "../../src/domain/metering/event.ts";
+import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import {
   type Catalog,
@@ -20,12 +20,12 @@ import {
   compileCatalog,
   type PackDocument,
   type PlanDocument,
-} from "../../src/domain/plans/catalog.ts";
-import type { Unit } from "../../src/domain/plans/plan.ts";
-import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/price_row.ts";
+} from "../../src/domain/catalog/catalog.ts";
+import type { Unit } from "../../src/domain/catalog/plan.ts";
+import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
-import type { Decision } from "../../src/domain/result.ts";
-import { type Change, newUser, UserState } from "../../src/domain/user.ts";
+import type { Decision } from "../../src/domain/state/result.ts";
+import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
 

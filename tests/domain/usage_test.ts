@@ -1,7 +1,7 @@
 // Usage and the user's view: which groups are shown, and what a user without anything shows.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../src/domain/amount.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
 import { PACKS, planOf, Scene } from "./scene.ts";
 
 const group = (id: string, ...events: string[]) => {

@@ -1,8 +1,8 @@
 // Answers of the domain as the wire has them, where the routes keep their way of showing them to themselves.
 
-import { numberOf } from "../../src/domain/amount.ts";
-import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/metering/event.ts";
-import type { GroupReading } from "../../src/domain/metering/room.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
+import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
+import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { WireData } from "../model/document.ts";
 

@@ -1,13 +1,13 @@
 // Wire inputs of the model's requests as commands of the domain.
 
-import { amountOf } from "../../src/domain/amount.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
-import type { Metadata } from "../../src/domain/match.ts";
+import type { Metadata } from "../../src/domain/values/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import { readProviderUsage } from "../../src/domain/pricing/provider_usage.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
 import type { Input } from "../model/document.ts";
 
 export function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {

@@ -2,10 +2,10 @@
 // is all text, so that it can be printed, sent again, and sent by a socket.
 
 import type { z } from "zod";
-import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
+import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
-import { STRIPE } from "../../routes/stripe.ts";
-import { WEBHOOKS } from "../../routes/webhooks.ts";
+import { STRIPE } from "../../routes/calls/stripe.ts";
+import { WEBHOOKS } from "../../routes/calls/webhooks.ts";
 import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
 import type { Random } from "../model/random.ts";
 import { CATALOG, type FuzzScene } from "./scene.ts";

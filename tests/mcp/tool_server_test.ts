@@ -6,7 +6,7 @@ import { Client } from "npm:@modelcontextprotocol/sdk@1.32.2/client/index.js";
 import { StdioClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/stdio.js";
 import { StreamableHTTPClientTransport } from "npm:@modelcontextprotocol/sdk@1.32.2/client/streamableHttp.js";
 import type { Transport } from "npm:@modelcontextprotocol/sdk@1.32.2/shared/transport.js";
-import { runMcp } from "../../src/tasks/mcp.ts";
+import { runMcp } from "../../src/cli/mcp.ts";
 import { lineOf, programVariables, ROOT, serve, testShell } from "../tasks/support.ts";
 import { serviceOfFile } from "../routes/support.ts";
 import { appWithEvents, assertRefusals, assertSameAsRest, assertTools, callTool } from "./support.ts";

@@ -2,7 +2,7 @@
 // that changes hands takes along what is left to do.
 
 import assert from "node:assert/strict";
-import { runErasures } from "../../src/privacy/erasure.ts";
+import { runErasures } from "../../src/people/erasure.ts";
 import { CATALOG, dataOf } from "../routes/support.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";

@@ -5,12 +5,12 @@ import type { Hono } from "hono";
 import type { Line, Network } from "../../src/channel/line.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { wantedOwners } from "../../src/cluster/rendezvous.ts";
-import type { IdSource } from "../../src/domain/ids.ts";
+import type { IdSource } from "../../src/domain/values/ids.ts";
 import type { Features } from "../../src/process/features.ts";
 import type { Transport } from "../../src/webhooks/transport.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
-import type { Service, Serving } from "../../src/service/service.ts";
+import type { Service, Serving } from "../../src/cluster/service.ts";
 import demoCatalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import {
   ADMIN_TOKEN,

@@ -2,7 +2,7 @@
 // all of them and no other. Log lines: a request that meets a bug has one, and no other request has any.
 
 import assert from "node:assert/strict";
-import dashboard from "../../src/observability/dashboard.json" with { type: "json" };
+import dashboard from "../../src/operations/metrics/dashboard.json" with { type: "json" };
 import { type Family, parsePrometheus, total } from "./prometheus.ts";
 import { appWithUser, dataOf, holdImages, serviceOfFile } from "../routes/support.ts";
 import { send } from "../support/test_service.ts";
@@ -246,7 +246,7 @@ const NAMES = /\b(?:holdfast|process)_[a-z_]+/g;
 
 Deno.test("the README names every metric with its type and labels, and no other", async () => {
   const families = await scrape();
-  const readme = await Deno.readTextFile(new URL("../../src/observability/README.md", import.meta.url));
+  const readme = await Deno.readTextFile(new URL("../../src/operations/metrics/README.md", import.meta.url));
   const rows = readme.matchAll(/^\| `((?:holdfast|process)_\w+)` *\| (\w+) *\| *(?:`([\w ]+)`)? *\|/gm);
   const named = new Map(
     Array.from(

@@ -1,7 +1,7 @@
 // The largest value of the last fifteen seconds.
 
 import assert from "node:assert/strict";
-import { RecentPeak } from "../../src/observability/recent_peak.ts";
+import { RecentPeak } from "../../src/process/counts/recent_peak.ts";
 
 Deno.test("a peak is seen for fifteen seconds, and then the next smaller one", () => {
   const peak = new RecentPeak();

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { Link, Span, SpanOptions, SpanStatus, Tracer } from "@opentelemetry/api";
-import { Spans } from "../../src/observability/spans.ts";
+import { Spans } from "../../src/process/counts/spans.ts";
 
 interface Kept {
   readonly name: string;

@@ -5,10 +5,10 @@
 
 import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import type { Check } from "../../src/doctor/checks.ts";
-import { runAdmin } from "../../src/tasks/admin.ts";
+import type { Check } from "../../src/operations/doctor/checks.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
 import { SETTING_NAMES } from "../../src/process/settings.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { Program, startArguments } from "../crash/program.ts";
 import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
 import { answerOf, once } from "../crash/wire.ts";

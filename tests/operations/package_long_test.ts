@@ -3,7 +3,7 @@
 // benchmark or compiler goes along.
 
 import assert from "node:assert/strict";
-import { packService } from "../../src/tasks/service_package.ts";
+import { packService } from "../../src/cli/service_package.ts";
 import { until, within } from "../crash/program.ts";
 
 const INSTALL_MS = 120_000;

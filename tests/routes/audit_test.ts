@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { ENDPOINTS, SURFACE } from "../../routes/app.ts";
-import { ADMIN_ENDPOINTS } from "../../routes/admin.ts";
-import { AUDIT_VALUES } from "../../routes/audit_values.ts";
-import { Asking, endpointsOf } from "../../routes/console/ask.ts";
+import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
+import { AUDIT_VALUES } from "../../routes/http/audit_values.ts";
+import { Asking, endpointsOf } from "../../routes/console/parts/ask.ts";
 import { beginDeed, shortened } from "../../src/audit/audit.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
 import { ADMIN_TOKEN, send, type TestApp } from "../support/test_service.ts";

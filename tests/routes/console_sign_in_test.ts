@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
-import { Service } from "../../src/service/service.ts";
+import { Service } from "../../src/cluster/service.ts";
 import { ADMIN_TOKEN, send } from "../support/test_service.ts";
 import { consoleOf, OPERATORS, SUPPORT_TOKEN } from "./console_support.ts";
 import { assertRefused, serviceOfFile } from "./support.ts";

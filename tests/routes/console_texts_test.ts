@@ -1,10 +1,10 @@
 // What pages make of texts: places in JSON, differences of lines, lists as CSV, the parts of a chart.
 
 import assert from "node:assert/strict";
-import { csvFile } from "../../routes/console/csv.ts";
-import { offsetAt, placeOf, readJson } from "../../routes/console/json_places.ts";
-import { diffLines } from "../../routes/console/line_diff.ts";
-import { seriesOf } from "../../routes/console/use_chart.tsx";
+import { csvFile } from "../../routes/console/parts/csv.ts";
+import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
+import { diffLines } from "../../routes/console/parts/line_diff.ts";
+import { seriesOf } from "../../routes/console/parts/use_chart.tsx";
 
 const FAULTS: readonly (readonly [text: string, line: number, column: number, message: RegExp])[] = [
   ["", 1, 1, /ends too early/],

@@ -314,7 +314,7 @@ Deno.test("an address that is no page, an unknown app and an unknown mode are pa
 
 Deno.test("support sees a prompt only where a setting shows it", async () => {
   const { parts } = await (scene ??= makeScene());
-  const { Asking, endpointsOf } = await import("../../routes/console/ask.ts");
+  const { Asking, endpointsOf } = await import("../../routes/console/parts/ask.ts");
   const { ENDPOINTS } = await import("../../routes/app.ts");
   const { appId = "", eventId } = parts;
   const session = {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { ENDPOINTS } from "../../routes/app.ts";
-import { withStrictTransport } from "../../routes/strict_transport.ts";
+import { withStrictTransport } from "../../routes/http/strict_transport.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 import { BODY_LIMITS } from "../../src/process/limits.ts";

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { addUpDailyUse } from "../../src/storage/stores/daily_use_store.ts";
-import { addAllUp } from "../../src/housekeeping/daily_use.ts";
+import { addAllUp } from "../../src/operations/sweeps/daily_use.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { deletePerson, sweep } from "./privacy_support.ts";
 import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import fc from "npm:fast-check@4.10.2";
-import { signExport } from "../../routes/export.ts";
+import { signExport } from "../../routes/calls/export.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 import { captured, consent, exportOf, identified, linked, linkOf, open, realmOf } from "./people_support.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";

@@ -1,7 +1,7 @@
 // A service without a privacy secret, an export secret and a model key: what answers not_implemented, and what works.
 
 import assert from "node:assert/strict";
-import { signExport } from "../../routes/export.ts";
+import { signExport } from "../../routes/calls/export.ts";
 import { composeApp, composeRecap } from "./compose_support.ts";
 import { captured, countsOf, eventsOf, identified, open } from "./people_support.ts";
 import { askOf, newLogged, optedOutOf, optIn, optOut, rowsOf } from "./privacy_support.ts";

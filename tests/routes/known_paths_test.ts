@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { TrieRouter } from "hono/router/trie-router";
-import { KnownPathRouter } from "../../routes/known_paths.ts";
+import { KnownPathRouter } from "../../routes/http/known_paths.ts";
 
 const ROUTES = [
   ["POST", "/api/v1/reserve"],

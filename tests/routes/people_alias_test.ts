@@ -14,8 +14,8 @@ import {
   realmOf,
   tracesOf,
 } from "./people_support.ts";
-import { erasePeople, idsOfPerson } from "../../src/privacy/people.ts";
-import { forgetPseudonyms } from "../../src/privacy/pseudonyms.ts";
+import { erasePeople, idsOfPerson } from "../../src/people/people.ts";
+import { forgetPseudonyms } from "../../src/people/pseudonyms.ts";
 import { deleteCaptured } from "../../src/storage/stores/capture_store.ts";
 import { TEST_FEATURES } from "../support/test_service.ts";
 

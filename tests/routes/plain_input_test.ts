@@ -13,7 +13,7 @@ import {
   releaseInput,
   reserveInput,
   trackInput,
-} from "../../routes/schemas/metering.ts";
+} from "../../routes/contract/schemas/metering.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 type Members = Record<string, unknown>;

@@ -2,13 +2,13 @@
 // is new.
 
 import assert from "node:assert/strict";
-import { addAllUp } from "../../src/housekeeping/daily_use.ts";
+import { addAllUp } from "../../src/operations/sweeps/daily_use.ts";
 import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { connect, eventOf, send, sessionOf, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
 import { recordDeed } from "../../src/audit/audit.ts";
-import { reconcile } from "../../src/read/reconcile.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
   askOf,

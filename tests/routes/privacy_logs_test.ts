@@ -253,7 +253,7 @@ const BYTES_MAX = 32_768;
 const SUFFIX = "…[truncated]";
 const encoder = new TextEncoder();
 
-/** Texts around the bound with what is stored of them; more of them are in tests/domain/texts_test.ts. */
+/** Texts around the bound with what is stored of them; more of them are in tests/domain/values/texts_test.ts. */
 const TEXTS: readonly (readonly [name: string, text: string, stored: string])[] = [
   ["at the bound", "😀".repeat(8192), "😀".repeat(8192)],
   ["across the bound by one", "a" + "😀".repeat(8192), "a" + "😀".repeat(8191) + SUFFIX],

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { Customer } from "./credits_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
 import type { Answer, TestService } from "../support/test_service.ts";
-import { reconcile } from "../../src/read/reconcile.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
   askOf,

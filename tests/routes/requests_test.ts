@@ -13,7 +13,7 @@ import {
   serviceOfFile,
 } from "./support.ts";
 import fc from "npm:fast-check@4.10.2";
-import { readQuery } from "../../routes/body.ts";
+import { readQuery } from "../../routes/http/body.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 
 const service = serviceOfFile();
@@ -324,7 +324,7 @@ Deno.test("a well-formed X-Request-Id comes back, any other is replaced by a new
 });
 
 Deno.test("the log of a failed request names the id that its answer carries", async () => {
-  const { respondTo } = await import("../../routes/respond.ts");
+  const { respondTo } = await import("../../routes/http/respond.ts");
   const lines: string[] = [];
   const { writeSync } = Deno.stderr;
   Deno.stderr.writeSync = (bytes) => {
@@ -368,7 +368,7 @@ Deno.test("times are ISO 8601 in UTC with milliseconds", async () => {
 });
 
 Deno.test("while the process is not the writer every call under /api is unavailable before its key is looked at", async () => {
-  const { Service } = await import("../../src/service/service.ts");
+  const { Service } = await import("../../src/cluster/service.ts");
   const { makeIdSource } = await import("../../src/process/id_source.ts");
   const { makeApp } = await import("../../routes/app.ts");
   const standby = new Service(

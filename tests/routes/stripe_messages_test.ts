@@ -2,7 +2,7 @@
 // restarts and messages that come at once; what an erasure removes, and what retention does.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/read/reconcile.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { Random } from "../model/random.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";

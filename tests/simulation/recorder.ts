@@ -4,8 +4,8 @@
 
 import { type Batch, Gate } from "../../actors/gate.ts";
 import type { RowChange } from "../../actors/port.ts";
-import type { Millis } from "../../src/domain/plans/period.ts";
-import type { Merge, User } from "../../src/domain/user.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import type { Merge, User } from "../../src/domain/state/user.ts";
 import { AppRealm, type Caller, type Registry } from "../../src/tenant/registry.ts";
 import type { Message } from "./database/server.ts";
 import { type Attempt, isFinal } from "./history.ts";

@@ -3,7 +3,7 @@
 // and again until it is answered with a 200. What it told is kept for the checker.
 
 import { Stripe } from "stripe";
-import { eventOf } from "../../src/stripe/signature.ts";
+import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { Pack } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
 import type { Server } from "./database/server.ts";

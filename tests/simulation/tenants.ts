@@ -2,7 +2,7 @@
 // Canaries are there for changes of the registry, and the model is not asked about them.
 
 import type { Mode } from "../../actors/port.ts";
-import { hashOf } from "../../src/secrets/hash.ts";
+import { hashOf } from "../../src/process/secrets/hash.ts";
 import { catalogs } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
 import type { Random } from "../model/random.ts";

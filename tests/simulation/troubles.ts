@@ -1,6 +1,6 @@
 // Everything that goes wrong with processes, connections and the server, and the housekeeping that comes between.
 
-import { sweepAll } from "../../src/housekeeping/sweeps.ts";
+import { sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { passivateIdle } from "../actors/runtime.ts";
 import type { Random } from "../model/random.ts";
 import type { Server } from "./database/server.ts";

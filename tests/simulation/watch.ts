@@ -2,7 +2,7 @@
 // each had been written at once. A checker that finds something says so by throwing.
 
 import { encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
-import type { User } from "../../src/domain/user.ts";
+import type { User } from "../../src/domain/state/user.ts";
 import { SimTables } from "./database/tables.ts";
 import type { Server } from "./database/server.ts";
 import type { Call } from "./history.ts";

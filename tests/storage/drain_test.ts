@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
-import { getEvent } from "../../src/read/feed.ts";
+import { getEvent } from "../../src/storage/queries/feed.ts";
 import {
   balance,
   counter,

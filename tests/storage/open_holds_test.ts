@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { RowChange } from "../../actors/port.ts";
-import { listHolds } from "../../src/read/holds.ts";
-import { lookUp } from "../../src/read/users.ts";
-import type { Reservation } from "../../src/domain/metering/reservation.ts";
+import { listHolds } from "../../src/storage/queries/holds.ts";
+import { lookUp } from "../../src/storage/queries/users.ts";
+import type { Reservation } from "../../src/domain/state/reservation.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { drainBatches, prepareDrain } from "../../src/storage/journal/drain.ts";
 import { Pace } from "../../src/storage/journal/pace.ts";

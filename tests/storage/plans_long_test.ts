@@ -2,12 +2,12 @@
 // has nearly all rows, and no time is measured.
 
 import assert from "node:assert/strict";
-import { firstUnadded, listDailyUse } from "../../src/read/daily_use.ts";
-import { listEvents } from "../../src/read/feed.ts";
-import { listHolds } from "../../src/read/holds.ts";
-import { listLedger } from "../../src/read/ledger.ts";
-import { listUsers, lookUp } from "../../src/read/users.ts";
-import { listRefusals } from "../../src/read/refusals.ts";
+import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import { listEvents } from "../../src/storage/queries/feed.ts";
+import { listHolds } from "../../src/storage/queries/holds.ts";
+import { listLedger } from "../../src/storage/queries/ledger.ts";
+import { listUsers, lookUp } from "../../src/storage/queries/users.ts";
+import { listRefusals } from "../../src/storage/queries/refusals.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";

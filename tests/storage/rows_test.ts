@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { emptyCounter } from "../../src/domain/metering/counter.ts";
-import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/credits/credit.ts";
-import type { Line, Reservation } from "../../src/domain/metering/reservation.ts";
-import type { Subscription } from "../../src/domain/plans/subscription.ts";
-import type { User } from "../../src/domain/user.ts";
+import { emptyCounter } from "../../src/domain/state/counter.ts";
+import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/state/credit.ts";
+import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import type { Subscription } from "../../src/domain/state/subscription.ts";
+import type { User } from "../../src/domain/state/user.ts";
 import { encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";

@@ -1,12 +1,12 @@
 // A writer on a fresh store, and rows to write: every member of a row has a value unless a test gives another.
 
 import type { AppendedBatch, RowChange } from "../../actors/port.ts";
-import { type Counter, emptyCounter } from "../../src/domain/metering/counter.ts";
-import type { CreditBalance } from "../../src/domain/credits/credit.ts";
-import type { MeteringEvent } from "../../src/domain/metering/event.ts";
-import type { Reservation } from "../../src/domain/metering/reservation.ts";
-import type { Subscription } from "../../src/domain/plans/subscription.ts";
-import { newUser, type User } from "../../src/domain/user.ts";
+import { type Counter, emptyCounter } from "../../src/domain/state/counter.ts";
+import type { CreditBalance } from "../../src/domain/state/credit.ts";
+import type { MeteringEvent } from "../../src/domain/state/event.ts";
+import type { Reservation } from "../../src/domain/state/reservation.ts";
+import type { Subscription } from "../../src/domain/state/subscription.ts";
+import { newUser, type User } from "../../src/domain/state/user.ts";
 import type { Database, PinnedSession } from "../../src/storage/database.ts";
 import { joinMembers, type Writer } from "../../src/storage/journal/writer.ts";
 import type { NewMember } from "../../src/storage/members/member_store.ts";

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { sourceFiles, textOf } from "./sources.ts";
 
 /** Who may open a transaction: storage, reads in one snapshot, and changes of the registry, which hold its row. */
-const MAY_OPEN = /^src\/(storage|read)\/|^src\/tenant\/registry_changes\.ts$/;
+const MAY_OPEN = /^src\/storage\/|^src\/tenant\/registry_changes\.ts$/;
 
 Deno.test("transactions are opened by storage, by reads and by changes of the registry alone", async () => {
   const faults: string[] = [];
@@ -20,7 +20,7 @@ Deno.test("transactions are opened by storage, by reads and by changes of the re
 
 Deno.test("what the stores write outside of the journal asks for the session of a transaction", async () => {
   const faults: string[] = [];
-  for (const path of await sourceFiles("src/storage/stores", "src/read")) {
+  for (const path of await sourceFiles("src/storage/stores", "src/storage/queries")) {
     // One statement of a pool has no fence: a function that writes takes a `Session`, which no pool is.
     const writes = /\b(reader|database)\.query(<[^(]*>)?\(\s*[`"](insert into|update|delete from) /g;
     for (const [found] of (await textOf(path)).matchAll(writes)) faults.push(`${path}: ${found}`);

@@ -1,49 +1,41 @@
 // Who imports whom: layers, packages, and the one form of an import that every tool can follow.
 
 import assert from "node:assert/strict";
-import { MAY_IMPORT, PACKAGE_HOMES } from "./layers.ts";
+import { PACKAGE_HOMES, readLayers, STRANGERS } from "./layers.ts";
 import { folderOf, importGraph, SOURCE, sourceFiles, textOf } from "./sources.ts";
-
-/** The layer of a file: its own entry, or that of its folder. Tests have none. */
-function layerOf(file: string): string | null {
-  if (file.startsWith("tests/")) return null;
-  return file in MAY_IMPORT ? file : folderOf(file);
-}
 
 const isOwnFile = (target: string) => /^(src|actors|routes|sql|tests)\//.test(target);
 
-Deno.test("every folder has its layer, and imports only what its layer lists", async () => {
+Deno.test("a file imports its own folder and folders on lower lines of the picture in src/README.md", async () => {
+  const layers = await readLayers();
+  const faults = new Set<string>();
+  for (const [file, imports] of await importGraph()) {
+    if (file.startsWith("tests/") || !SOURCE.test(file)) continue;
+    const folder = folderOf(file);
+    const rank = layers.get(folder);
+    if (rank === undefined) faults.add(`${folder} is on no line of the picture`);
+    for (const { target } of imports) {
+      const below = folderOf(target);
+      if (!isOwnFile(target) || below === folder || !layers.has(below)) continue;
+      if ((layers.get(below) as number) >= (rank ?? 0)) faults.add(`${file} -> ${target}`);
+    }
+  }
+  assert.deepEqual([...faults], []);
+});
+
+Deno.test("folders do not import strangers", async () => {
   const faults: string[] = [];
   for (const [file, imports] of await importGraph()) {
-    const layer = layerOf(file);
-    if (layer === null || !SOURCE.test(file)) continue;
-    const allowed = MAY_IMPORT[layer];
-    if (allowed === undefined) {
-      faults.push(`${layer} stands in no layer`);
-      continue;
-    }
-    for (const { target } of imports) {
-      if (!isOwnFile(target) || folderOf(target) === layer) continue;
-      if (!allowed.includes(folderOf(target)) && !allowed.includes(target)) {
-        faults.push(`${file} -> ${target}`);
+    for (const [folder, strangers] of Object.entries(STRANGERS)) {
+      if (!file.startsWith(folder)) continue;
+      for (const { target } of imports) {
+        if (!target.startsWith(folder) && strangers.some((stranger) => target.startsWith(stranger))) {
+          faults.push(`${file} -> ${target}`);
+        }
       }
     }
   }
   assert.deepEqual(faults, []);
-});
-
-Deno.test("no layer lists what it does not need", async () => {
-  const needed = new Set<string>();
-  for (const [file, imports] of await importGraph()) {
-    const layer = layerOf(file);
-    for (const { target } of imports) {
-      needed.add(`${layer} -> ${target}`).add(`${layer} -> ${folderOf(target)}`);
-    }
-  }
-  const listed = Object.entries(MAY_IMPORT).flatMap(([layer, targets]) =>
-    targets.map((target) => `${layer} -> ${target}`)
-  );
-  assert.deepEqual(listed.filter((entry) => !needed.has(entry)), []);
 });
 
 Deno.test("the domain imports no package and no module of the runtime", async () => {

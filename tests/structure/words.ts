@@ -17,12 +17,12 @@ const CODE = ["src", "actors", "routes"];
 const RETIRED: readonly Retired[] = [
   {
     pattern: /\b\w*Operation(Request|Doc|Handler)?\b(?!s)/,
-    where: ["routes", "src/mcp", "src/tenant"],
+    where: ["routes", "src/tenant"],
     use: "Endpoint; an operation is what is metered",
   },
   {
-    pattern: /(?<!workspace's |their )\boperations?\b(?! of the running| this month)/,
-    where: ["routes", "src/mcp", "src/tenant"],
+    pattern: /(?<!workspace's |their )\boperations?\b(?!\/| of the running| this month)/,
+    where: ["routes", "src/tenant"],
     use: "endpoint; an operation is what is metered",
   },
   { pattern: /\bisHeld\b/, where: CODE, use: "isValid; held are amounts" },
@@ -46,6 +46,7 @@ const RETIRED: readonly Retired[] = [
   {
     pattern: /[cC]ell(s|\b)/,
     where: ["src/storage/rows"],
+    home: ["src/storage/rows/registry_rows.ts"],
     use: "value; a cell is a share of the workspaces",
   },
   {
@@ -55,14 +56,14 @@ const RETIRED: readonly Retired[] = [
   },
   {
     pattern: /\bthe (one|last|next) writer\b|\b(is|became|not) the writer\b/,
-    where: ["actors", "src/cluster", "src/service", "src/storage", "src/tenant"],
+    where: ["actors", "src/cluster", "src/storage", "src/tenant"],
     use: "a member, the owner of the cell; every member is a writer",
   },
   { pattern: /\bforward(s|ed|ing)? (a|the) calls?\b/, where: CODE, use: "pass on" },
   {
     pattern: /\bServing\b/,
     where: ["routes"],
-    home: ["routes/app.ts", "routes/console/ask.ts"],
+    home: ["routes/app.ts", "routes/console/parts/ask.ts"],
     use: "the parts that are needed, by their names",
   },
 ];

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import type { z } from "zod";
 import { SURFACE } from "../../routes/app.ts";
-import { STATUS } from "../../routes/errors.ts";
+import { STATUS } from "../../routes/http/errors.ts";
 import { errorsOf } from "../../routes/reference/errors.ts";
-import type { RefusalCode } from "../../src/domain/refusal.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 
 /** An operation as the reference knows it. */
 export interface Documented {

@@ -1,6 +1,6 @@
 // How many history rows the background moved, as the store in memory counts them.
 
-import { ownerOf, type UserKey } from "../../src/domain/ids.ts";
+import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { MemoryTables } from "./memory_store.ts";
 

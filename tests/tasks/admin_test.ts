@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import { runAdmin } from "../../src/tasks/admin.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { ADMIN_TOKEN } from "../support/test_service.ts";
 import { operatorOf, runTask, serve, testShell, withFile, withService } from "./support.ts";
 

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
-import type { Check } from "../../src/doctor/checks.ts";
-import { runAdmin } from "../../src/tasks/admin.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import type { Check } from "../../src/operations/doctor/checks.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { claimCells } from "../../src/storage/members/cell_store.ts";
 import { endMember } from "../../src/storage/members/member_store.ts";
 import { joinAlone } from "../storage/sample.ts";

@@ -2,8 +2,8 @@
 // clear line.
 
 import assert from "node:assert/strict";
-import { EXIT } from "../../src/tasks/shell.ts";
-import { runMigrate } from "../../src/tasks/migrate.ts";
+import { EXIT } from "../../src/cli/shell.ts";
+import { runMigrate } from "../../src/cli/migrate.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import { runAdmin } from "../../src/tasks/admin.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { operatorOf, runTask, type ServedService, testShell, withFile, withService } from "./support.ts";
 
 const EXTRACT = new URL("data/litellm_prices.json", import.meta.url).pathname;

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import { runAdmin } from "../../src/tasks/admin.ts";
-import { runReplay } from "../../src/tasks/replay.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
+import { runReplay } from "../bench/replay.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { operatorOf, serve, testShell, withFile, withService } from "./support.ts";
 
 const TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n";

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
-import { type Drift, reconcile, reconcileSample } from "../../src/read/reconcile.ts";
-import { runReconcile } from "../../src/tasks/reconcile.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { type Drift, reconcile, reconcileSample } from "../../src/storage/queries/reconcile.ts";
+import { runReconcile } from "../../src/cli/reconcile.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { openEmbedded } from "../../src/storage/embedded/embedded_folder.ts";
 import { copyEmptyStore, copyMigratedStore } from "../support/kept_stores.ts";

@@ -2,10 +2,10 @@
 // sums of the events, and the summary says what happened.
 
 import assert from "node:assert/strict";
-import { EXIT } from "../../src/tasks/shell.ts";
-import { replay, type ReplayPlan, Tally } from "../../src/tasks/replay_run.ts";
-import { runReplay } from "../../src/tasks/replay.ts";
-import { type TraceRow } from "../../src/tasks/trace.ts";
+import { EXIT } from "../../src/cli/shell.ts";
+import { replay, type ReplayPlan, Tally } from "../bench/replay_run.ts";
+import { runReplay } from "../bench/replay.ts";
+import { type TraceRow } from "../bench/trace.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { proveCounters } from "./counter_proof.ts";
 import {

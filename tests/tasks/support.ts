@@ -1,10 +1,10 @@
 // For tests of the command-line tasks: a service on 127.0.0.1 and a free port, and tasks run as real programs with
 // exactly the permissions of their lines in deno.json, or as functions with a shell of the test's own.
 
-import type { Check } from "../../src/doctor/checks.ts";
+import type { Check } from "../../src/operations/doctor/checks.ts";
 import type { Features } from "../../src/process/features.ts";
 import { LOCK_LIMITS } from "../../src/storage/embedded/folder_lock.ts";
-import type { Shell } from "../../src/tasks/shell.ts";
+import type { Shell } from "../../src/cli/shell.ts";
 import { CHILD_ENVIRONMENT } from "../crash/program.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 

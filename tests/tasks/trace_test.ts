@@ -1,9 +1,9 @@
 // Reading traces, and the two small tools beside: tables and latencies.
 
 import assert from "node:assert/strict";
-import { Latencies } from "../../src/tasks/latency.ts";
-import { renderTable } from "../../src/tasks/table.ts";
-import { checkTrace, readTrace } from "../../src/tasks/trace.ts";
+import { Latencies } from "../bench/latency.ts";
+import { renderTable } from "../../src/cli/table.ts";
+import { checkTrace, readTrace } from "../bench/trace.ts";
 import { withFile } from "./support.ts";
 
 const TITLES = "TIMESTAMP,ContextTokens,GeneratedTokens";

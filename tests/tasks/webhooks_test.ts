@@ -1,8 +1,8 @@
 // The webhook commands of the admin command line against a real service.
 
 import assert from "node:assert/strict";
-import { runAdmin } from "../../src/tasks/admin.ts";
-import { EXIT } from "../../src/tasks/shell.ts";
+import { runAdmin } from "../../src/cli/admin.ts";
+import { EXIT } from "../../src/cli/shell.ts";
 import { operatorOf, runTask, serve, type ServedService, testShell, withService } from "./support.ts";
 
 const ADDRESS = "https://example.com/holdfast";

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { Ajv } from "ajv";
 import demo from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import type { CatalogDocument } from "../../src/domain/plans/catalog.ts";
-import { catalogFiles } from "../../src/tasks/catalog_schema.ts";
+import type { CatalogDocument } from "../../src/domain/catalog/catalog.ts";
+import { catalogFiles } from "../../src/cli/catalog_schema.ts";
 import { diffCatalogs } from "../../src/tenant/catalog/changes.ts";
 import { checkCatalog } from "../../src/tenant/catalog/check.ts";
 import { catalogJsonSchema } from "../../src/tenant/catalog/reference.ts";

@@ -1,7 +1,7 @@
 // Which addresses may be called: the URL as a customer gives it, and the address that a name resolved to.
 
 import assert from "node:assert/strict";
-import { isPublicAddress, urlFault } from "../../src/webhooks/address.ts";
+import { isPublicAddress, urlFault } from "../../src/process/address.ts";
 
 const PRIVATE = [
   ...["127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255"],

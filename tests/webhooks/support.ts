@@ -3,8 +3,8 @@
 
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Features } from "../../src/process/features.ts";
-import type { Service, Serving } from "../../src/service/service.ts";
-import type { Webhook } from "../../src/tenant/registry.ts";
+import type { Service, Serving } from "../../src/cluster/service.ts";
+import type { Webhook } from "../../src/storage/rows/registry_rows.ts";
 import type { Attempt, AttemptResult, Transport } from "../../src/webhooks/transport.ts";
 import {
   ADMIN_TOKEN,

@@ -1,8 +1,8 @@
 // The apps of the service, by workspace, with what each workspace used of its caps this month.
 
-import type { PageAt } from "../room.ts";
-import { ActsHead, AmountText } from "../format.tsx";
-import { appPath } from "../page.tsx";
+import type { PageAt } from "../parts/page_context.ts";
+import { ActsHead, AmountText } from "../parts/format.tsx";
+import { appPath } from "../parts/page.tsx";
 
 interface Workspace {
   readonly workspaceId: string;

@@ -1,12 +1,12 @@
 // The audit log: who did what, when, and what changed by it.
 
-import { refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
-import { Filter, FilterText } from "../filter.tsx";
-import { AmountText, Time } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import { FILE_ROWS, PAGE_ROWS } from "../pager.tsx";
-import type { PageAt, PageRequest } from "../room.ts";
+import { refusedPage } from "../parts/subject.tsx";
+import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { Filter, FilterText } from "../parts/filter.tsx";
+import { AmountText, Time } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import { FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
+import type { PageAt, PageRequest } from "../parts/page_context.ts";
 
 /** Short values, as the API shows them. */
 type ShownValues = Readonly<Record<string, string | number | boolean | null>> | null;

@@ -2,13 +2,13 @@
 // change as a difference. Only a text that was checked against the version in force is applied. Whatever comes back, the
 // text is the one that was sent.
 
-import type { Refusal } from "../../../src/domain/refusal.ts";
-import { hashOf } from "../../../src/secrets/hash.ts";
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { FormKeys } from "../form.tsx";
-import { offsetAt, placeOf, readJson } from "../json_places.ts";
-import { type DiffLine, diffLines } from "../line_diff.ts";
-import { appPath } from "../page.tsx";
+import type { Refusal } from "../../../src/domain/values/refusal.ts";
+import { hashOf } from "../../../src/process/secrets/hash.ts";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { FormKeys } from "../parts/form.tsx";
+import { offsetAt, placeOf, readJson } from "../parts/json_places.ts";
+import { type DiffLine, diffLines } from "../parts/line_diff.ts";
+import { appPath } from "../parts/page.tsx";
 import {
   type ActionAt,
   mayChange,
@@ -16,7 +16,7 @@ import {
   type PageAt,
   type PageRequest,
   type Shown,
-} from "../room.ts";
+} from "../parts/page_context.ts";
 
 const PATH = "/console/apps/:appId/:mode/catalog";
 

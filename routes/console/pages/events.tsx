@@ -1,14 +1,14 @@
 // The feed of events as they come in, and one event with everything that is known of it.
 
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery } from "../csv.ts";
-import { EventTable, type FeedEvent, StatusTag } from "../event_table.tsx";
-import { Filter, FilterText } from "../filter.tsx";
-import { AmountText, TimeExact } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import { listAsAsked, Pager } from "../pager.tsx";
-import type { PageAt } from "../room.ts";
-import type { Unit } from "../../../src/domain/plans/plan.ts";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { csvFile, csvQuery } from "../parts/csv.ts";
+import { EventTable, type FeedEvent, StatusTag } from "../parts/event_table.tsx";
+import { Filter, FilterText } from "../parts/filter.tsx";
+import { AmountText, TimeExact } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import { listAsAsked, Pager } from "../parts/pager.tsx";
+import type { PageAt } from "../parts/page_context.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
 
 /** `/console/apps/{appId}/{mode}/events` */
 const eventsPage: PageAt = {

@@ -1,8 +1,8 @@
 // "Why was this refused?": one form, and what explain answers to it. It decides nothing, so a browser may load it again.
 
-import type { Unit } from "../../../src/domain/plans/plan.ts";
-import type { Refusal } from "../../../src/domain/refusal.ts";
-import { aboutUser, placeOfUser, type UserSubject } from "../acts/subject.tsx";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import type { Refusal } from "../../../src/domain/values/refusal.ts";
+import { aboutUser, placeOfUser, type UserSubject } from "../parts/subject.tsx";
 import {
   type Fault,
   faultsOf,
@@ -12,9 +12,9 @@ import {
   numberIn,
   type Values,
   valuesOf,
-} from "../form.tsx";
-import { AmountText, TimeOr } from "../format.tsx";
-import type { PageAt } from "../room.ts";
+} from "../parts/form.tsx";
+import { AmountText, TimeOr } from "../parts/format.tsx";
+import type { PageAt } from "../parts/page_context.ts";
 
 interface ExplainedGroup {
   readonly groupId: string;

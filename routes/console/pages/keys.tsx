@@ -1,10 +1,10 @@
 // The keys of an app in one mode. A key itself is known to nobody but whoever made it.
 
-import { keysPath, type ShownKey } from "../acts/keys.tsx";
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { ActsHead, Time } from "../format.tsx";
-import { appPath } from "../page.tsx";
-import { mayChange, type PageAt } from "../room.ts";
+import { keysPath, type ShownKey } from "./keys_actions.tsx";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { ActsHead, Time } from "../parts/format.tsx";
+import { appPath } from "../parts/page.tsx";
+import { mayChange, type PageAt } from "../parts/page_context.ts";
 
 /** `/console/apps/{appId}/{mode}/keys` */
 export const keysPage: PageAt = {

@@ -2,11 +2,11 @@
 
 import type { LedgerEntry, LedgerPage } from "../../../src/client/credits.ts";
 import type { CreditBalance } from "../../../src/client/shapes.ts";
-import { aboutUser, placeOfUser, refusedPage } from "../acts/subject.tsx";
-import type { AppMode } from "../ask.ts";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
-import { FILE_ROWS } from "../pager.tsx";
-import type { Download, PageAt, PageRequest } from "../room.ts";
+import { aboutUser, placeOfUser, refusedPage } from "../parts/subject.tsx";
+import type { AppMode } from "../parts/ask.ts";
+import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { FILE_ROWS } from "../parts/pager.tsx";
+import type { Download, PageAt, PageRequest } from "../parts/page_context.ts";
 import { LedgerTable } from "./user_records.tsx";
 
 const SHOWN = "100";

@@ -1,9 +1,9 @@
 // What a merge moved: the report that is kept of it.
 
-import { mergeSentences, movedRows, type ShownMerge } from "../acts/people.tsx";
-import { aboutUser, placeOfUser, refusedPage } from "../acts/subject.tsx";
-import { AmountText } from "../format.tsx";
-import type { PageAt } from "../room.ts";
+import { mergeSentences, movedRows, type ShownMerge } from "./people_actions.tsx";
+import { aboutUser, placeOfUser, refusedPage } from "../parts/subject.tsx";
+import { AmountText } from "../parts/format.tsx";
+import type { PageAt } from "../parts/page_context.ts";
 
 /** `/console/apps/{appId}/{mode}/users/{id}/merges/{alias}` */
 export const mergePage: PageAt = {

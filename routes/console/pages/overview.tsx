@@ -1,11 +1,11 @@
 // An app in one mode at a glance: what was used today and in the last days, and the newest events.
 
-import { appOf } from "../acts/subject.tsx";
-import { EventTable, type FeedEvent } from "../event_table.tsx";
-import { AmountText } from "../format.tsx";
-import { appPath } from "../page.tsx";
-import type { PageAt } from "../room.ts";
-import { askDailyUse, nowOf, UseChart } from "../use_chart.tsx";
+import { appOf } from "../parts/subject.tsx";
+import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
+import { AmountText } from "../parts/format.tsx";
+import { appPath } from "../parts/page.tsx";
+import type { PageAt } from "../parts/page_context.ts";
+import { askDailyUse, nowOf, UseChart } from "../parts/use_chart.tsx";
 
 const SHOWN = 10;
 const DAYS = 30;

@@ -1,12 +1,12 @@
 // Who met a limit: refused calls, alike ones of an hour as one row.
 
-import { appOf } from "../acts/subject.tsx";
-import { csvFile, csvQuery } from "../csv.ts";
-import { Filter, FilterText } from "../filter.tsx";
-import { AmountText, Time } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import { listAsAsked, Pager } from "../pager.tsx";
-import type { PageAt } from "../room.ts";
+import { appOf } from "../parts/subject.tsx";
+import { csvFile, csvQuery } from "../parts/csv.ts";
+import { Filter, FilterText } from "../parts/filter.tsx";
+import { AmountText, Time } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import { listAsAsked, Pager } from "../parts/pager.tsx";
+import type { PageAt } from "../parts/page_context.ts";
 
 /** Refused calls as the API shows them. */
 export interface ShownRefusals {

@@ -1,9 +1,9 @@
 // The one search box: a user id or its beginning, or any id that Holdfast or the caller gave out.
 
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { appPath, userPath } from "../page.tsx";
-import type { AppMode } from "../ask.ts";
-import type { Outcome, PageAt, PageRequest } from "../room.ts";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import type { AppMode } from "../parts/ask.ts";
+import type { Outcome, PageAt, PageRequest } from "../parts/page_context.ts";
 
 /** What an id that was looked up stands for. */
 export interface FoundThing {

@@ -1,10 +1,10 @@
 // An app's connection with Stripe in one mode: where Stripe is to send, what it sells, and what came last.
 
-import { aboutStripe, type ShownStripe, stripePath } from "../acts/stripe.tsx";
-import { refusedPage } from "../acts/subject.tsx";
-import { TimeExact } from "../format.tsx";
-import { appPath } from "../page.tsx";
-import { mayChange, type PageAt } from "../room.ts";
+import { aboutStripe, type ShownStripe, stripePath } from "./stripe_actions.tsx";
+import { refusedPage } from "../parts/subject.tsx";
+import { TimeExact } from "../parts/format.tsx";
+import { appPath } from "../parts/page.tsx";
+import { mayChange, type PageAt } from "../parts/page_context.ts";
 
 interface Priced {
   readonly id: string;

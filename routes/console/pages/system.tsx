@@ -1,9 +1,9 @@
 // The whole service: what each workspace used of its caps, who serves, and what the service finds when it examines itself.
 
-import type { Unit } from "../../../src/domain/plans/plan.ts";
-import { refusedPage } from "../acts/subject.tsx";
-import { AmountText, amountText } from "../format.tsx";
-import type { PageAt } from "../room.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import { refusedPage } from "../parts/subject.tsx";
+import { AmountText, amountText } from "../parts/format.tsx";
+import type { PageAt } from "../parts/page_context.ts";
 
 /** A workspace as the admin API lists it. */
 interface Workspace {

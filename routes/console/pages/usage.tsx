@@ -1,12 +1,12 @@
 // Use by day: charts by kind of event or by user, of everybody or of one user.
 
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../csv.ts";
-import { Filter, FilterText } from "../filter.tsx";
-import { AmountText, TimeExact } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import type { PageAt } from "../room.ts";
-import { askDailyUse, nowOf, UseChart } from "../use_chart.tsx";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { Filter, FilterText } from "../parts/filter.tsx";
+import { AmountText, TimeExact } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import type { PageAt } from "../parts/page_context.ts";
+import { askDailyUse, nowOf, UseChart } from "../parts/use_chart.tsx";
 
 const RANGES = [7, 30, 90] as const;
 

@@ -2,13 +2,13 @@
 // done to them.
 
 import type { Child } from "hono/jsx";
-import { readCatalog } from "../acts/catalog.ts";
-import { aboutUser, type UserSubject } from "../acts/subject.tsx";
-import { Time } from "../format.tsx";
-import { appPath, userPath } from "../page.tsx";
-import { mayChange, type PageAt, type PageRequest } from "../room.ts";
+import { readCatalog } from "./catalog_actions.ts";
+import { aboutUser, type UserSubject } from "../parts/subject.tsx";
+import { Time } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import { mayChange, type PageAt, type PageRequest } from "../parts/page_context.ts";
 import type { FoundThing } from "./search.tsx";
-import { hasSeen, readStanding, type Standing, StandingPart } from "./standing.tsx";
+import { hasSeen, readStanding, type Standing, StandingPart } from "./user_usage.tsx";
 import { ConsentSheet, IdsSheet, LedgerSheet, readConsents } from "./user_records.tsx";
 import { EventsSheet, readRecent, RefusalsSheet, SubscriptionsSheet } from "./user_sheets.tsx";
 

@@ -2,12 +2,12 @@
 
 import type { LedgerEntry } from "../../../src/client/credits.ts";
 import type { CreditBalance } from "../../../src/client/shapes.ts";
-import { type Scope, SCOPES } from "../acts/people.tsx";
-import type { UserSubject } from "../acts/subject.tsx";
-import { AmountText, Time } from "../format.tsx";
-import { userPath } from "../page.tsx";
-import { mayChange, type PageRequest } from "../room.ts";
-import type { Standing } from "./standing.tsx";
+import { type Scope, SCOPES } from "./people_actions.tsx";
+import type { UserSubject } from "../parts/subject.tsx";
+import { AmountText, Time } from "../parts/format.tsx";
+import { userPath } from "../parts/page.tsx";
+import { mayChange, type PageRequest } from "../parts/page_context.ts";
+import type { Standing } from "./user_usage.tsx";
 
 /** Which scopes a user has opted out of. */
 export type Consents = Readonly<Record<Scope, boolean>>;

@@ -1,14 +1,14 @@
 // The sheets of a user's page that tell what was: subscriptions with history, events and refusals.
 
 import type { LedgerEntry } from "../../../src/client/credits.ts";
-import { planName, type ShownCatalog } from "../acts/catalog.ts";
-import type { ShownSubscription, UserSubject } from "../acts/subject.tsx";
-import { AmountText, Time, TimeOr } from "../format.tsx";
-import { EventTable, type FeedEvent } from "../event_table.tsx";
-import { appPath, userPath } from "../page.tsx";
+import { planName, type ShownCatalog } from "./catalog_actions.ts";
+import type { ShownSubscription, UserSubject } from "../parts/subject.tsx";
+import { AmountText, Time, TimeOr } from "../parts/format.tsx";
+import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
 import { REASONS, type ShownRefusals } from "./refusals.tsx";
-import type { PageRequest } from "../room.ts";
-import type { Standing } from "./standing.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import type { Standing } from "./user_usage.tsx";
 import type { Consents } from "./user_records.tsx";
 
 /** What happened last. */

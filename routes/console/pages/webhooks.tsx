@@ -6,13 +6,13 @@ import {
   type ShownWebhook,
   webhookPath,
   webhooksPath,
-} from "../acts/webhooks.tsx";
-import { appOf, refusedPage } from "../acts/subject.tsx";
-import { csvFile, csvQuery } from "../csv.ts";
-import { ActsHead, AmountText, Time, TimeExact, TimeOr } from "../format.tsx";
-import { appPath } from "../page.tsx";
-import { listAsAsked, Pager } from "../pager.tsx";
-import { mayChange, type PageAt } from "../room.ts";
+} from "./webhooks_actions.tsx";
+import { appOf, refusedPage } from "../parts/subject.tsx";
+import { csvFile, csvQuery } from "../parts/csv.ts";
+import { ActsHead, AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
+import { appPath } from "../parts/page.tsx";
+import { listAsAsked, Pager } from "../parts/pager.tsx";
+import { mayChange, type PageAt } from "../parts/page_context.ts";
 
 /** `/console/apps/{appId}/{mode}/webhooks` */
 const webhooksPage: PageAt = {

@@ -1,11 +1,11 @@
 // Credit balances as answers show them, and the command that lists them. Section 6 of the decisions.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import type { UserKey } from "../ids.ts";
-import type { Millis } from "../plans/period.ts";
-import { answered, type Result } from "../result.ts";
-import { type CreditBalance, listBalances, packNameOf } from "./credit.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { UserKey } from "../values/ids.ts";
+import type { Millis } from "../values/period.ts";
+import { answered, type Result } from "../state/result.ts";
+import { type CreditBalance, listBalances, packNameOf } from "../state/credit.ts";
 
 export interface CreditsInput {
   /** Narrows to balances whose rules cover this name or glob; null for all. */

@@ -1,12 +1,12 @@
 // Extend: a later expiry for a balance, or none. What had expired can be spent again, and is told of again when the new
 // expiry comes. A balance is never made to expire earlier: what a user was granted stays theirs until it was said to end.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import type { Millis } from "../plans/period.ts";
-import { invalidField, type Refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { type CreditBalance, TOLD } from "./credit.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { Millis } from "../values/period.ts";
+import { invalidField, type Refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { type CreditBalance, TOLD } from "../state/credit.ts";
 import { unknownBalance } from "./revoke.ts";
 import { writeEntry } from "./wallet.ts";
 

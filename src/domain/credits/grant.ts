@@ -1,16 +1,16 @@
 // Grant: credits of a pack for a user, a balance for each of its items. A repeated external reference answers with
 // the balances it made, as they are now. Specification, "POST /v1/credits/grant"; section 6 of the decisions.
 
-import { type Amount, amountOf } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../plans/catalog.ts";
-import type { Millis } from "../plans/period.ts";
-import { invalidField, type Refusal, refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
+import { type Amount, amountOf } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../catalog/catalog.ts";
+import type { Millis } from "../values/period.ts";
+import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
 import { type CreditsAnswer, showBalances } from "./balances.ts";
-import type { CreditBalance, CreditSource } from "./credit.ts";
-import { creditsData } from "../messages/message.ts";
+import type { CreditBalance, CreditSource } from "../state/credit.ts";
+import { creditsData } from "../state/message.ts";
 import { writeEntry } from "./wallet.ts";
 
 /** Specification, "POST /v1/credits/grant". */

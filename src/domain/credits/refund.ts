@@ -1,9 +1,9 @@
 // Refund: the end of every balance that a paid grant made, since the money for it went back. What was consumed stays
 // accounted for, and a second refund changes nothing. Section 7 of beyond.md.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { answered, type Result } from "../result.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { answered, type Result } from "../state/result.ts";
 import { endBalance } from "./revoke.ts";
 
 /** Section 7 of beyond.md, "charge.refunded". */

@@ -1,12 +1,12 @@
 // Revoke: the end of a balance. What is left of it goes; what was consumed stays accounted for. Specification,
 // "POST /v1/credits/revoke"; section 6 of the decisions.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { creditsData } from "../messages/message.ts";
-import type { CreditBalance } from "./credit.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { creditsData } from "../state/message.ts";
+import type { CreditBalance } from "../state/credit.ts";
 import { writeEntry } from "./wallet.ts";
 
 /** Specification, "POST /v1/credits/revoke". */

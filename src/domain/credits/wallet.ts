@@ -1,15 +1,15 @@
 // The wallet: what a user's balances can pay for one event, in the order in which they are spent, and every movement of
 // a balance with its ledger entry. Holds and events change balances only here. Sections 5 and 6 of the decisions.
 
-import { type Amount, smaller } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import type { Metadata } from "../match.ts";
-import { creditsData } from "../messages/message.ts";
+import { type Amount, smaller } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { Metadata } from "../values/match.ts";
+import { creditsData } from "../state/message.ts";
 import type { Amounts } from "../pricing/amounts.ts";
-import type { Catalog } from "../plans/catalog.ts";
-import type { Millis } from "../plans/period.ts";
-import type { Unit } from "../plans/plan.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Millis } from "../values/period.ts";
+import type { Unit } from "../catalog/plan.ts";
 import {
   type CreditBalance,
   type CreditLine,
@@ -17,7 +17,7 @@ import {
   type LedgerEntry,
   packNameOf,
   TOLD,
-} from "./credit.ts";
+} from "../state/credit.ts";
 
 /** What a pack could give an event. */
 export interface PackOffer {

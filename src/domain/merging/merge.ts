@@ -2,14 +2,14 @@
 // and no quota is fresh afterwards. It is one decision over two states, which stand still meanwhile, and all of its
 // changes become durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
 
-import type { Context } from "../context.ts";
-import { Draft } from "../draft.ts";
-import { settleDue } from "../due.ts";
+import type { Context } from "../state/context.ts";
+import { Draft } from "../state/draft.ts";
+import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
-import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/standing.ts";
-import { answered, type Decision } from "../result.ts";
-import { type Change, type Entitlement, newUser, type UserState } from "../user.ts";
+import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/entitlement.ts";
+import { answered, type Decision } from "../state/result.ts";
+import { type Change, type Entitlement, newUser, type UserState } from "../state/user.ts";
 import { mergeCredits } from "./merge_credits.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
 import { mergeSubscriptions } from "./merge_subscriptions.ts";

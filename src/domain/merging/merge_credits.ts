@@ -1,11 +1,11 @@
 // Credits in a merge: every balance moves, and two copies of one grant become one. The survivor pays for what both
 // used; what does not fit is its overage, which later refunds reduce first. Section 8 of the decisions.
 
-import { type Amount, larger, numberOf } from "../amount.ts";
-import type { Context } from "../context.ts";
-import { type CreditBalance, type CreditLine, statusOf, TOLD } from "../credits/credit.ts";
+import { type Amount, larger, numberOf } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import { type CreditBalance, type CreditLine, statusOf, TOLD } from "../state/credit.ts";
 import { writeEntry } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
+import type { Draft } from "../state/draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
 
 /** What became of the balances. */

@@ -1,6 +1,6 @@
 // The report of a merge: what moved, what met, and what it cost. Specification, "AliasReport".
 
-import type { Duplicates, NamedSubscription } from "../plans/standing.ts";
+import type { Duplicates, NamedSubscription } from "../plans/entitlement.ts";
 
 /** Rows of a user's history, by kind. */
 export interface HistoryCounts {

@@ -1,9 +1,9 @@
 // Subscriptions in a merge: all rows become one user's. Default rows that a paid row covers, or a better default one,
 // end; paid rows stay, and the best active row is primary. Specification, "States and transitions, Subscription".
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { named, type NamedSubscription } from "../plans/standing.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { named, type NamedSubscription } from "../plans/entitlement.ts";
 import {
   activeRows,
   historyRow,
@@ -11,7 +11,7 @@ import {
   primaryOf,
   rankOf,
   type Subscription,
-} from "../plans/subscription.ts";
+} from "../state/subscription.ts";
 
 /** What became of the rows. */
 export interface MergedSubscriptions {

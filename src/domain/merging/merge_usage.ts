@@ -12,20 +12,13 @@
 // subscription may become primary again within the same window. Where the plan survives and only its window differs,
 // the usage moves: there is no way back to the other window but a new cycle, which starts at 0 by its own right.
 
-import { larger } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import {
-  addedTo,
-  adjustedTo,
-  alertedBy,
-  type Counter,
-  type CounterRef,
-  emptied,
-} from "../metering/counter.ts";
+import { larger } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { addedTo, adjustedTo, alertedBy, type Counter, type CounterRef, emptied } from "../state/counter.ts";
 import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
-import type { Window } from "../plans/period.ts";
-import { runningPlanOf, type Standing } from "../plans/standing.ts";
+import type { Window } from "../values/period.ts";
+import { runningPlanOf, type Standing } from "../plans/entitlement.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
 /** What became of the counters. */

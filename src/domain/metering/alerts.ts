@@ -2,14 +2,14 @@
 // where a turn takes the count from below the threshold to it or above it, once per group, threshold and window: the
 // counter remembers what has fired. A catalog without alerts costs nothing here. beyond.md, section 2.
 
-import { type Amount, amountOf } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { thresholdData } from "../messages/message.ts";
-import type { Alert, LimitGroup } from "../plans/plan.ts";
-import { type Standing, standingOf } from "../plans/standing.ts";
-import { quotaOf } from "../plans/subscription.ts";
-import type { Counter } from "./counter.ts";
+import { type Amount, amountOf } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { thresholdData } from "../state/message.ts";
+import type { Alert, LimitGroup } from "../catalog/plan.ts";
+import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { quotaOf } from "../state/subscription.ts";
+import type { Counter } from "../state/counter.ts";
 
 /** A user as it stood when something began: what it comes to is compared with it. */
 export interface AlertBase {

@@ -2,17 +2,17 @@
 // must, since the work cannot be undone. A hold that had lapsed is charged again, once. Specification,
 // "POST /v1/commit"; section 5 of the decisions, "Commit".
 
-import { type Amount, larger } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { CreditLine } from "../credits/credit.ts";
+import { type Amount, larger } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { CreditLine } from "../state/credit.ts";
 import { moveCredit, type Movement } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
-import { metadataOf } from "../match.ts";
-import type { Unit } from "../plans/plan.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { counterKey } from "./counter.ts";
+import type { Draft } from "../state/draft.ts";
+import { metadataOf } from "../values/match.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { counterKey } from "../state/counter.ts";
 import { finalParts } from "./final_parts.ts";
-import type { PriceRow } from "../pricing/price_row.ts";
+import type { PriceRow } from "../catalog/price_row.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import { finalAmounts, type Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
@@ -24,9 +24,9 @@ import {
   type Reservation,
   TRANSITIONS,
   unknownReservation,
-} from "./reservation.ts";
+} from "../state/reservation.ts";
 import { chargeLine, correctLeft, limitsOf, type LineLimit } from "./settle_lines.ts";
-import { cutText } from "../texts.ts";
+import { cutText } from "../values/texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
 export type Correction = Readonly<Partial<Record<Unit, Amount>>>;

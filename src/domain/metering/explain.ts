@@ -2,16 +2,16 @@
 // the assessment of reserve and can-use, asked to keep every group of the plan; nothing is decided here a second time.
 // Section 1 of beyond.md, "Explain".
 
-import { type Amount, smaller } from "../amount.ts";
-import type { Context } from "../context.ts";
-import { packNameOf, statusOf } from "../credits/credit.ts";
-import type { Draft } from "../draft.ts";
-import { matchesAny, nearestDifferences } from "../match.ts";
-import { named } from "../plans/standing.ts";
-import type { Subscription } from "../plans/subscription.ts";
+import { type Amount, smaller } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import { packNameOf, statusOf } from "../state/credit.ts";
+import type { Draft } from "../state/draft.ts";
+import { matchesAny, nearestDifferences } from "../values/match.ts";
+import { named } from "../plans/entitlement.ts";
+import type { Subscription } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
-import { answered, type Result } from "../result.ts";
-import { counterKey, type CounterRef } from "./counter.ts";
+import { answered, type Result } from "../state/result.ts";
+import { counterKey, type CounterRef } from "../state/counter.ts";
 import { explainText } from "./explain_text.ts";
 import type { ExplainAnswer, ExplainedBalance, ExplainedGroup, Fit, Meeting } from "./explanation.ts";
 import { type CanUseInput, sized } from "./reserve.ts";
@@ -22,7 +22,7 @@ import {
   roomIn,
   type SeenGroup,
   type SizedCall,
-} from "./room.ts";
+} from "./availability.ts";
 
 /** What can-use would answer now, and why. Changes nothing. */
 export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {

@@ -1,10 +1,10 @@
 // The text of an explanation: one or two plain sentences that a support person can read out. They name groups by label,
 // amounts and unit; never keys, prompts, or what the call's metadata holds.
 
-import { type Amount, decimalOf } from "../amount.ts";
-import type { Unit } from "../plans/plan.ts";
+import { type Amount, decimalOf } from "../values/amount.ts";
+import type { Unit } from "../catalog/plan.ts";
 import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
-import type { Assessment } from "./room.ts";
+import type { Assessment } from "./availability.ts";
 
 /** A group that covers the call. */
 type Covering = ExplainedGroup & { readonly fit: Fit };

@@ -1,12 +1,12 @@
 // The shape of an explanation: what it shows of groups and balances beside what can-use would say. Section 1 of beyond.md,
 // "Explain".
 
-import type { Amount } from "../amount.ts";
-import type { CreditBalance } from "../credits/credit.ts";
-import type { Difference } from "../match.ts";
-import type { NamedSubscription } from "../plans/standing.ts";
-import type { ReserveReason } from "./refused_call.ts";
-import type { GroupReading } from "./room.ts";
+import type { Amount } from "../values/amount.ts";
+import type { CreditBalance } from "../state/credit.ts";
+import type { Difference } from "../values/match.ts";
+import type { NamedSubscription } from "../plans/entitlement.ts";
+import type { ReserveReason } from "../state/refused_call.ts";
+import type { GroupReading } from "./availability.ts";
 
 /** How a group's rules met the call; the differing keys of its nearest rule where one names the event. */
 export type Meeting =

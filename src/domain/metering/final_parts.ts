@@ -2,11 +2,11 @@
 // quota, or nowhere. More than was held: plan room first, then balances, then past the quota. Less: balances get
 // theirs back first. Section 5 of the decisions, "Commit".
 
-import { type Amount, larger, smaller } from "../amount.ts";
-import type { CreditLine } from "../credits/credit.ts";
-import type { Draft } from "../draft.ts";
-import type { Unit } from "../plans/plan.ts";
-import type { Line, Reservation } from "./reservation.ts";
+import { type Amount, larger, smaller } from "../values/amount.ts";
+import type { CreditLine } from "../state/credit.ts";
+import type { Draft } from "../state/draft.ts";
+import type { Unit } from "../catalog/plan.ts";
+import type { Line, Reservation } from "../state/reservation.ts";
 import type { LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 

@@ -1,24 +1,24 @@
 // Generate: meter what a model generated for a user. The work is done, so it is counted like the commit of a reservation
 // of 0: plan room first, then credits, then past the quota. Section 10 of the decisions.
 
-import type { Metadata } from "../match.ts";
-import { type Amount, ONE } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { CreditLine } from "../credits/credit.ts";
+import type { Metadata } from "../values/match.ts";
+import { type Amount, ONE } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { CreditLine } from "../state/credit.ts";
 import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
-import type { UserKey } from "../ids.ts";
-import { matchingGroups } from "../plans/plan.ts";
-import { type Standing, standingOf } from "../plans/standing.ts";
-import { answered, type Result } from "../result.ts";
-import { isCounted, type MatchStatus } from "./event.ts";
+import type { Draft } from "../state/draft.ts";
+import type { UserKey } from "../values/ids.ts";
+import { matchingGroups } from "../catalog/plan.ts";
+import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { answered, type Result } from "../state/result.ts";
+import { isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
-import type { Generation } from "./generation.ts";
+import type { Generation } from "../state/generation.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import { recordEvent } from "./record_event.ts";
-import type { Line } from "./reservation.ts";
+import type { Line } from "../state/reservation.ts";
 import { chargeLine, limitsOf } from "./settle_lines.ts";
-import { cutText } from "../texts.ts";
+import { cutText } from "../values/texts.ts";
 
 /** What a model generated for a user, by its own report and the catalog's prices. */
 export interface GenerateInput {

@@ -1,11 +1,11 @@
 // Prolong: keep an open hold from lapsing while its work goes on. Nothing but its expiry moves, and never to an earlier
 // time. Section 6 of beyond.md.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import type { Millis } from "../plans/period.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { notPending, unknownReservation } from "./reservation.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { Millis } from "../values/period.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { notPending, unknownReservation } from "../state/reservation.ts";
 
 export interface ProlongInput {
   readonly reservationId: string;

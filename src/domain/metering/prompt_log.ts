@@ -1,8 +1,8 @@
 // Whether a user's texts may be logged. Specification, "Prompt capture"; sections 5 and 9 of the decisions.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { SCOPE_BITS } from "../user.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { SCOPE_BITS } from "../state/user.ts";
 
 /** Whether texts of this user may be written now: the app logs, and the user has not opted out. */
 export function mayLog(draft: Draft, { catalog }: Context): boolean {

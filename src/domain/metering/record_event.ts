@@ -1,12 +1,12 @@
 // Recording an event: every command that makes one does it here, with the log of its texts where that may be kept.
 // Specification, "Prompt capture"; section 5 of the decisions.
 
-import { type Amount, ONE } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import type { MeteringEvent } from "./event.ts";
+import { type Amount, ONE } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { MeteringEvent } from "../state/event.ts";
 import { mayLog } from "./prompt_log.ts";
-import type { Reservation } from "./reservation.ts";
+import type { Reservation } from "../state/reservation.ts";
 
 /** The texts of an event, cut already. */
 export interface Texts {

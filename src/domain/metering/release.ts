@@ -1,14 +1,14 @@
 // Release and expiry: both give back what a hold took, in the window where it was taken. A release also leaves a
 // feed row that counts nowhere. Specification, "POST /v1/release" and "States"; section 5 of the decisions.
 
-import type { Context } from "../context.ts";
+import type { Context } from "../state/context.ts";
 import { refundCredits } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
-import { answered, refused, type Result } from "../result.ts";
+import type { Draft } from "../state/draft.ts";
+import { answered, refused, type Result } from "../state/result.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
-import { notPending, type Reservation, TRANSITIONS, unknownReservation } from "./reservation.ts";
+import { notPending, type Reservation, TRANSITIONS, unknownReservation } from "../state/reservation.ts";
 import { refundLines } from "./settle_lines.ts";
-import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../texts.ts";
+import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../values/texts.ts";
 
 /** Texts come uncut. Specification, "POST /v1/release". */
 export interface ReleaseInput {

@@ -2,21 +2,21 @@
 // pay what the plan lacks. "Not allowed" is an answer like another and changes nothing. Specification,
 // "POST /v1/reserve"; section 5 of the decisions.
 
-import type { Millis } from "../plans/period.ts";
-import type { Metadata } from "../match.ts";
-import type { Context } from "../context.ts";
+import type { Millis } from "../values/period.ts";
+import type { Metadata } from "../values/match.ts";
+import type { Context } from "../state/context.ts";
 import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
-import { invalidField, type Refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { counted } from "./counter.ts";
+import type { Draft } from "../state/draft.ts";
+import { invalidField, type Refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { counted } from "../state/counter.ts";
 import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
-import type { PriceRow } from "../pricing/price_row.ts";
+import type { PriceRow } from "../catalog/price_row.ts";
 import { mayLog } from "./prompt_log.ts";
-import { refusedCall, type ReserveReason } from "./refused_call.ts";
-import { type Line, NO_PRICE_ROW, type Reservation } from "./reservation.ts";
-import { assess, type Assessment, type GroupReading, type SizedCall } from "./room.ts";
-import { cutText } from "../texts.ts";
+import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
+import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
+import { assess, type Assessment, type GroupReading, type SizedCall } from "./availability.ts";
+import { cutText } from "../values/texts.ts";
 
 /** Specification, "POST /v1/reserve". */
 export interface ReserveInput {

@@ -1,13 +1,13 @@
 // The lines of a reservation against its counters: what a settlement changes on each, and how the counters of
 // the hold's window read afterwards. Shared by commit, release and expiry.
 
-import { type Amount, larger } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { standingOf } from "../plans/standing.ts";
-import { quotaOf } from "../plans/subscription.ts";
-import { adjustedTo, counted } from "./counter.ts";
-import type { HoldLine, Line, Reservation } from "./reservation.ts";
+import { type Amount, larger } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { standingOf } from "../plans/entitlement.ts";
+import { quotaOf } from "../state/subscription.ts";
+import { adjustedTo, counted } from "../state/counter.ts";
+import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
 
 /** Gives back everything that a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {

@@ -1,23 +1,23 @@
 // Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
 // the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
 
-import type { Metadata } from "../match.ts";
-import { type Amount, numberOf } from "../amount.ts";
-import type { Context } from "../context.ts";
+import type { Metadata } from "../values/match.ts";
+import { type Amount, numberOf } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
 import { takeCredits } from "../credits/wallet.ts";
-import type { Draft } from "../draft.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import type { CounterReading } from "./counter.ts";
-import { isCounted, type MatchStatus } from "./event.ts";
+import type { Draft } from "../state/draft.ts";
+import { type Refusal, refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import type { CounterReading } from "../state/counter.ts";
+import { isCounted, type MatchStatus } from "../state/event.ts";
 import { type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
-import { refusedCall } from "./refused_call.ts";
-import { assess, type Assessment, countsCents } from "./room.ts";
+import { refusedCall } from "../state/refused_call.ts";
+import { assess, type Assessment, countsCents } from "./availability.ts";
 import { chargeLine } from "./settle_lines.ts";
-import { cutText } from "../texts.ts";
+import { cutText } from "../values/texts.ts";
 
 /** Section 5 of the decisions, "Track". */
 export interface TrackInput {

@@ -1,14 +1,14 @@
 // Cancel: end a subscription now or at a later moment. Section 4 of the decisions, "DELETE /v1/subscriptions".
 
-import type { Millis } from "./period.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { cutCharacters, REASON_LENGTH_MAX } from "../texts.ts";
-import { invalidField, type Refusal, refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { refreshEntitlement } from "./standing.ts";
+import type { Millis } from "../values/period.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { cutCharacters, REASON_LENGTH_MAX } from "../values/texts.ts";
+import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { refreshEntitlement } from "./entitlement.ts";
 import type { SubscriptionAnswer } from "./subscribe.ts";
-import { activeRows, findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
+import { activeRows, findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** Section 4 of the decisions, "DELETE /v1/subscriptions". */
 export interface CancelInput {

@@ -10,12 +10,12 @@
 // with corrects all of them by the same amount. When it comes back to a counter of that list it is a hold there again,
 // and leaves the list: no counter is ever corrected twice for one line.
 
-import { type Amount, larger } from "../amount.ts";
-import type { Draft } from "../draft.ts";
-import { adjustedTo, alertedBy, counterKey, type CounterRef } from "../metering/counter.ts";
-import type { HoldLine } from "../metering/reservation.ts";
-import type { Window } from "./period.ts";
-import { pairGroups, type Plan } from "./plan.ts";
+import { type Amount, larger } from "../values/amount.ts";
+import type { Draft } from "../state/draft.ts";
+import { adjustedTo, alertedBy, counterKey, type CounterRef } from "../state/counter.ts";
+import type { HoldLine } from "../state/reservation.ts";
+import type { Window } from "../values/period.ts";
+import { pairGroups, type Plan } from "../catalog/plan.ts";
 
 /** A plan with the window in which its usage runs. */
 export interface RunningPlan {

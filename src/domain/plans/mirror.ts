@@ -2,14 +2,14 @@
 // its times are taken as they are, also those in the past, and a plan that is archived is given to whoever pays for it.
 // What says the same again changes nothing. Section 7 of beyond.md.
 
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import type { Millis } from "./period.ts";
-import { refreshEntitlement } from "./standing.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import type { Millis } from "../values/period.ts";
+import { refreshEntitlement } from "./entitlement.ts";
 import { createRow, updateRow } from "./subscribe.ts";
-import { findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
+import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** A subscription as its provider has it. */
 export interface MirrorInput {

@@ -1,16 +1,16 @@
 // Subscribe: write the subscription row of a user, by (provider, external id) or the default row without both.
 // Section 4 of the decisions, "POST /v1/subscriptions".
 
-import type { Millis } from "./period.ts";
-import type { Amount } from "../amount.ts";
-import type { Context } from "../context.ts";
-import type { Draft } from "../draft.ts";
-import { invalidField, type Refusal, refusal } from "../refusal.ts";
-import { answered, refused, type Result } from "../result.ts";
-import { findPlan } from "./catalog.ts";
-import type { Plan } from "./plan.ts";
-import { refreshEntitlement } from "./standing.ts";
-import { findRow, historyRow, isActive, type Subscription } from "./subscription.ts";
+import type { Millis } from "../values/period.ts";
+import type { Amount } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
+import { answered, refused, type Result } from "../state/result.ts";
+import { findPlan } from "../catalog/catalog.ts";
+import type { Plan } from "../catalog/plan.ts";
+import { refreshEntitlement } from "./entitlement.ts";
+import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** Section 4 of the decisions, "POST /v1/subscriptions". */
 export interface SubscribeInput {

@@ -1,11 +1,11 @@
 // What one call means in each unit: the amounts of reserve and track. Cents come from the model's price row where the
 // caller names none. Section 5 of the decisions, "Amounts by unit" and "Model row"; section 9 of beyond.md.
 
-import { type Amount, larger, ONE } from "../amount.ts";
-import type { Metadata } from "../match.ts";
-import type { Catalog } from "../plans/catalog.ts";
-import type { Unit } from "../plans/plan.ts";
-import { type PriceRow, pricesFor } from "./price_row.ts";
+import { type Amount, larger, ONE } from "../values/amount.ts";
+import type { Metadata } from "../values/match.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { type PriceRow, pricesFor } from "../catalog/price_row.ts";
 import { centsOf, finalAmounts, NO_USAGE, perMillion, type Usage } from "./usage.ts";
 
 /** An amount for each unit. */

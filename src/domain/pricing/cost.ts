@@ -1,7 +1,7 @@
 // The cost that commit and track answer, and the warning where nothing priced it. Section 9 of beyond.md.
 
-import type { Amount } from "../amount.ts";
-import type { PriceRow } from "./price_row.ts";
+import type { Amount } from "../values/amount.ts";
+import type { PriceRow } from "../catalog/price_row.ts";
 
 /** What an event cost. */
 export interface Cost {

@@ -1,8 +1,8 @@
 // What a call of a model server may use, before it is made: its input by the size of its text, and the longest answer
 // that it may have. Section 6 of beyond.md, with "Gateway, size".
 
-import { type Amount, amountOf } from "../amount.ts";
-import type { FieldFault } from "../refusal.ts";
+import { type Amount, amountOf } from "../values/amount.ts";
+import type { FieldFault } from "../values/refusal.ts";
 
 /** A call of OpenAI's API, as the caller sent it. */
 export type ModelCall = Readonly<Record<string, unknown>>;

@@ -2,8 +2,8 @@
 // responses, Anthropic's messages and Gemini's usageMetadata, told apart by the names of their members. The README of
 // this folder has the table of fields. Section 9 of beyond.md, "providerUsage".
 
-import { type Amount, amountOf } from "../amount.ts";
-import type { FieldFault } from "../refusal.ts";
+import { type Amount, amountOf } from "../values/amount.ts";
+import type { FieldFault } from "../values/refusal.ts";
 import { NO_USAGE, type Usage, usageFault } from "./usage.ts";
 
 /** A JSON object as a caller handed it over. */

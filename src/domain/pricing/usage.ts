@@ -1,10 +1,10 @@
 // Usage: what a model server reports of a call, in one form whatever server it was, and what it costs by a price row.
 // Reserve, can-use, commit, track and compose price by these functions and by no others. Section 9 of beyond.md.
 
-import { type Amount, ONE, weightedSum } from "../amount.ts";
-import type { Unit } from "../plans/plan.ts";
-import { type FieldFault } from "../refusal.ts";
-import { type PriceRow, pricesFor } from "./price_row.ts";
+import { type Amount, ONE, weightedSum } from "../values/amount.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { type FieldFault } from "../values/refusal.ts";
+import { type PriceRow, pricesFor } from "../catalog/price_row.ts";
 
 /**
  * What a call used. Null where the report does not say: tokens are then 0, seconds those held, calls 1. Cached tokens

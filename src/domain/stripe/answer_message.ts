@@ -2,11 +2,11 @@
 // done, so that a message that is cut off in the middle does the rest when Stripe sends it again, and an older message that
 // comes between is known to be older. Section 7 of beyond.md.
 
-import { amountOf } from "../amount.ts";
+import { amountOf } from "../values/amount.ts";
 import type { GrantInput } from "../credits/grant.ts";
-import { type Catalog, findPack, type Pack } from "../plans/catalog.ts";
+import { type Catalog, findPack, type Pack } from "../catalog/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
-import type { Plan } from "../plans/plan.ts";
+import type { Plan } from "../catalog/plan.ts";
 import type { Known, KnownSubscription, Learned, Purchase, Settled } from "./facts.ts";
 import type { Line, SaleMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
 

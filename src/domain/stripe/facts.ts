@@ -1,7 +1,7 @@
 // What is kept of Stripe's messages, so that their order does not matter: facts are only ever added, and what follows from
 // two of them follows whichever came first. Section 7 of beyond.md, "Stripe, order".
 
-import type { Millis } from "../plans/period.ts";
+import type { Millis } from "../values/period.ts";
 import type { SubscriptionMessage } from "./message.ts";
 
 /** The message by which a subscription goes, and whose it is. */

@@ -1,7 +1,7 @@
 // Reads single members of Stripe's objects, which are JSON that we did not write: whatever is not as it should be is
 // absent.
 
-import type { Millis } from "../plans/period.ts";
+import type { Millis } from "../values/period.ts";
 
 /** The members of an object; none of anything else. */
 export type Fields = Readonly<Record<string, unknown>>;

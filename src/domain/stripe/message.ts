@@ -2,7 +2,7 @@
 // looked for in all of them; what is missing or of another kind is read as absent. Section 7 of beyond.md, with "Stripe,
 // where things are".
 
-import type { Millis } from "../plans/period.ts";
+import type { Millis } from "../values/period.ts";
 import {
   type Fields,
   fieldsOf,

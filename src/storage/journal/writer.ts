@@ -15,7 +15,7 @@ import {
   type RowChange,
   Unavailable,
 } from "../../../actors/port.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
 import {

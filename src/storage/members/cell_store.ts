@@ -2,7 +2,7 @@
 // through the journal (rule 6 of the cluster's design).
 
 import { Unavailable } from "../../../actors/port.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type Session } from "../database.ts";
 

@@ -1,7 +1,7 @@
 // The rows of members, the version of the registry, and the numbers of new users. A member's own beat is in
 // journal/writer.ts, since it runs on the session that appends.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { log, messageOf } from "../../process/log.ts";
 import type { Database, PinnedSession, Session } from "../database.ts";
 import { MIGRATION_LOCK } from "../migrate.ts";

@@ -2,7 +2,7 @@
 // from a stored row back to the domain's. A table names a field for each member of its row, in the order of its columns,
 // so the compiler reports a member that has no column.
 
-import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
+import { type Amount, decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import { type ColumnValue, copyText } from "../database.ts";
 
 /** A row as a query answers it, by column. */

@@ -1,8 +1,8 @@
 // Credit balances and their ledger. Every movement of credits writes both, so their lines are written out.
 
-import { decimalOf } from "../../domain/amount.ts";
-import type { CreditBalance, LedgerEntry } from "../../domain/credits/credit.ts";
-import type { MatchRule } from "../../domain/match.ts";
+import { decimalOf } from "../../domain/values/amount.ts";
+import type { CreditBalance, LedgerEntry } from "../../domain/state/credit.ts";
+import type { MatchRule } from "../../domain/values/match.ts";
 import { copyText, NULL } from "../database.ts";
 import { amount, column, mapped, table } from "./columns.ts";
 

@@ -2,15 +2,15 @@
 // and every commit an event, so the lines of these three are written out in one piece. Their parts are joined: adding them
 // up would make a text for each sum.
 
-import { type Amount, decimalOf, parseAmount } from "../../domain/amount.ts";
-import type { CreditLine } from "../../domain/credits/credit.ts";
-import { ownerOf } from "../../domain/ids.ts";
-import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/metering/counter.ts";
-import type { EventLog, MeteringEvent } from "../../domain/metering/event.ts";
-import type { Generation } from "../../domain/metering/generation.ts";
-import type { HoldLine, Reservation } from "../../domain/metering/reservation.ts";
-import type { Window } from "../../domain/plans/period.ts";
-import type { Unit } from "../../domain/plans/plan.ts";
+import { type Amount, decimalOf, parseAmount } from "../../domain/values/amount.ts";
+import type { CreditLine } from "../../domain/state/credit.ts";
+import { ownerOf } from "../../domain/values/ids.ts";
+import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/state/counter.ts";
+import type { EventLog, MeteringEvent } from "../../domain/state/event.ts";
+import type { Generation } from "../../domain/state/generation.ts";
+import type { HoldLine, Reservation } from "../../domain/state/reservation.ts";
+import type { Window } from "../../domain/values/period.ts";
+import type { Unit } from "../../domain/catalog/plan.ts";
 import { copyText, NULL } from "../database.ts";
 import { amount, column, type Found, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
@@ -164,7 +164,7 @@ function amountText(amount: Amount | null): string {
   return amount === null ? NULL : decimalOf(amount);
 }
 
-/** Events are appended by decisions and shown by queries of `src/read`; no actor reads one back. */
+/** Events are appended by decisions and shown by queries of `src/storage/queries`; no actor reads one back. */
 export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
   name: "events",
   keyColumns: 1,

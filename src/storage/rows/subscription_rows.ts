@@ -1,7 +1,7 @@
 // Subscriptions and their history.
 
-import { decimalOf, parseAmount } from "../../domain/amount.ts";
-import type { Subscription, SubscriptionEvent } from "../../domain/plans/subscription.ts";
+import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
+import type { Subscription, SubscriptionEvent } from "../../domain/state/subscription.ts";
 import type { ColumnValue } from "../database.ts";
 import { column, mapped, table } from "./columns.ts";
 

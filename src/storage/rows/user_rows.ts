@@ -1,6 +1,6 @@
 // Users, merges and consents.
 
-import type { ConsentEntry, Entitlement, HistoryMove, Merge, User } from "../../domain/user.ts";
+import type { ConsentEntry, Entitlement, HistoryMove, Merge, User } from "../../domain/state/user.ts";
 import { column, mapped, spread, type StoredRow, table } from "./columns.ts";
 
 export const USERS = table<User>("users", 1, {

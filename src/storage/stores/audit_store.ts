@@ -1,7 +1,7 @@
 // The audit log: what people did through console and admin API. Rows are only added, which a trigger holds everybody to;
 // an erasure alone hides whom they are about. beyond.md, section 8, "Audit".
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

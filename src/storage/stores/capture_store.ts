@@ -1,6 +1,6 @@
 // Captured events, and the pseudonyms under which people who opted out are captured.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

@@ -1,7 +1,7 @@
 // What the console takes no second time: sessions that were signed out before their time, keys of forms that were sent. Any
 // process may have to know, so it is in the tables.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import type { Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

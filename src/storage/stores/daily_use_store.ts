@@ -3,8 +3,8 @@
 // table in that order, which they do: a realm has one owner at a time, whose clock never goes back (rule 16 of the
 // cluster's design), and the journal keeps the order of turns.
 
-import type { UserKey } from "../../domain/ids.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

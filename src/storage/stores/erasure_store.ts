@@ -1,7 +1,7 @@
 // Erasures: jobs, and the removal of users' rows and of what names them elsewhere. Section 9 of the decisions.
 
-import type { UserKey } from "../../domain/ids.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 

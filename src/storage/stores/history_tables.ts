@@ -1,7 +1,7 @@
 // Which tables hold a user's history: a merge moves their rows in the background, and an erasure empties them in steps.
 // Also the ids of reservations, which name their first owner whoever they belong to now.
 
-import { ID_PREFIX, type UserKey } from "../../domain/ids.ts";
+import { ID_PREFIX, type UserKey } from "../../domain/values/ids.ts";
 
 /** Tables that may have many rows of one user, with their primary key and the name of their count in a report. */
 export const HISTORY = [

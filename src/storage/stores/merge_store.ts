@@ -2,9 +2,9 @@
 // earlier merges. Also the history move, a bounded step at a time.
 
 import type { StoredMerge } from "../../../actors/port.ts";
-import type { UserKey } from "../../domain/ids.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
 import type { HistoryCounts } from "../../domain/merging/merge_report.ts";
-import type { OlderRows } from "../../domain/user.ts";
+import type { OlderRows } from "../../domain/state/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";

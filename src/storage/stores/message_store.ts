@@ -5,9 +5,9 @@
 // A webhook may have millions of pending messages, so every read is bounded. Lanes are found one by one in the order of
 // an index, and messages that failed before by the time of their next attempt.
 
-import type { UserKey } from "../../domain/ids.ts";
-import type { WebhookMessage } from "../../domain/messages/message.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
+import type { WebhookMessage } from "../../domain/state/message.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { WEBHOOK_MESSAGES } from "../rows/message_rows.ts";
 import { arrayText, type Session } from "../database.ts";
 import type { MessageStatus } from "./webhook_store.ts";

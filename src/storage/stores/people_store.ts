@@ -1,7 +1,7 @@
 // People and their ids. Every statement finds people by their ids within a realm. The order in which rows are locked is
-// in src/privacy/README.md.
+// in src/people/README.md.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 import { linkedIds } from "./linked_ids.ts";
 

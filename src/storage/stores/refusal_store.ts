@@ -2,8 +2,8 @@
 // of beyond.md, "Refusals".
 
 import type { RefusalStore } from "../../../actors/port.ts";
-import type { RefusalRow } from "../../domain/metering/refused_call.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { RefusalRow } from "../../domain/state/refused_call.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 import type { InCell } from "../members/cell_store.ts";
 

@@ -8,9 +8,9 @@ import {
   type Totals,
   Unavailable,
 } from "../../../actors/port.ts";
-import { parseAmount } from "../../domain/amount.ts";
-import type { CatalogDocument } from "../../domain/plans/catalog.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import { parseAmount } from "../../domain/values/amount.ts";
+import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../process/limits.ts";
 import type {
   ApiKey,
@@ -21,7 +21,7 @@ import type {
   StripeConnection,
   Webhook,
   Workspace,
-} from "../../tenant/registry.ts";
+} from "../rows/registry_rows.ts";
 import { arrayText, LOCK_NOT_AVAILABLE, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

@@ -1,6 +1,6 @@
 // Removing what is past its time. Each function removes a bounded number of rows and answers how many.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 /** Removes prompts and responses of events that happened up to a moment. */

@@ -1,6 +1,6 @@
 // What is kept of Stripe's messages. Rows are only added, or completed by what was not known before. Section 7 of beyond.md.
 
-import type { Millis } from "../../domain/plans/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import type { Known, KnownSubscription, Learned, Purchase, Settled } from "../../domain/stripe/facts.ts";
 import type { StripeMessage } from "../../domain/stripe/message.ts";
 import { arrayText, type Session } from "../database.ts";

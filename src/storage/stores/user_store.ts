@@ -3,13 +3,13 @@
 // and is never loaded.
 
 import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
-import type { UserKey } from "../../domain/ids.ts";
-import type { Counter } from "../../domain/metering/counter.ts";
-import type { CreditBalance } from "../../domain/credits/credit.ts";
-import type { Millis } from "../../domain/plans/period.ts";
-import { countersOf, type Reservation } from "../../domain/metering/reservation.ts";
-import type { Subscription } from "../../domain/plans/subscription.ts";
-import type { Alias, OlderRows, User } from "../../domain/user.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
+import type { Counter } from "../../domain/state/counter.ts";
+import type { CreditBalance } from "../../domain/state/credit.ts";
+import type { Millis } from "../../domain/values/period.ts";
+import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
+import type { Subscription } from "../../domain/state/subscription.ts";
+import type { Alias, OlderRows, User } from "../../domain/state/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";

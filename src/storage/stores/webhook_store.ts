@@ -1,7 +1,7 @@
 // What the tables know of webhooks beside the registry: how their deliveries go, and the messages of each.
 
-import type { MessageType } from "../../domain/messages/message.ts";
-import type { Millis } from "../../domain/plans/period.ts";
+import type { MessageType } from "../../domain/state/message.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { WEBHOOK_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Param, type Session } from "../database.ts";
 

@@ -1,8 +1,8 @@
 // Checks a catalog document as a whole and names each fault with its exact path. Section 3 of the decisions,
 // "PUT .../catalog", and section 13, "Catalogs are strict".
 
-import { schemaFault } from "../../compose/output.ts";
-import { type CatalogDocument, foldName } from "../../domain/plans/catalog.ts";
+import { schemaFault } from "../../process/json_schema.ts";
+import { type CatalogDocument, foldName } from "../../domain/catalog/catalog.ts";
 import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";

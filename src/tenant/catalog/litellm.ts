@@ -1,7 +1,7 @@
 // LiteLLM's public price file, model_prices_and_context_window.json: what a row of it says in our members. Its prices
 // are dollars a token, an image or a second; ours are cents, a million tokens at a time. Section 9 of beyond, "Importer".
 
-import { numberOf, parseAmount } from "../../domain/amount.ts";
+import { numberOf, parseAmount } from "../../domain/values/amount.ts";
 import { listOf, type Loose } from "./loose.ts";
 
 /** Our members by LiteLLM's; each may also end in `_above_200k_tokens` or another number of thousands. */

@@ -2,22 +2,26 @@
 // do next. On the embedded store the demo app is made; on a server nothing is made by itself.
 
 import type { Config } from "../../process/settings.ts";
-import { isKept, keepSecret } from "../../secrets/data_folder.ts";
-import type { Service } from "../../service/service.ts";
+import { isKept, keepSecret } from "../../process/secrets/data_folder.ts";
 import { ADMIN_TOKEN_FILE } from "../admin_token.ts";
-import { demoText, makeDemo } from "./demo.ts";
+import { demoText, type DemoWorld, makeDemo } from "./demo.ts";
+
+/** The service that was started: it resolves once it serves. */
+interface Started {
+  ready(): Promise<DemoWorld>;
+}
 
 const DEMO_FILE = "demo.json";
 const PORT_DEFAULT = 8000;
 
 /** Prints the lines of the store that the service runs on. */
-export async function greet(service: Service, config: Config, port: number): Promise<void> {
+export async function greet(service: Started, config: Config, port: number): Promise<void> {
   const origin = `http://${config.host}:${port}`;
   if (config.databaseUrl === null) await greetEmbedded(service, config, origin);
   else await greetServer(service, config, origin, port);
 }
 
-async function greetEmbedded(service: Service, { dataDir }: Config, origin: string): Promise<void> {
+async function greetEmbedded(service: Started, { dataDir }: Config, origin: string): Promise<void> {
   const serving = await service.ready().catch(() => null);
   if (serving === null) return;
   const isShown = await isKept(dataDir, DEMO_FILE);
@@ -35,7 +39,7 @@ async function greetEmbedded(service: Service, { dataDir }: Config, origin: stri
 
 /** A standby listens at once and says the rest when it serves. */
 async function greetServer(
-  service: Service,
+  service: Started,
   { adminToken }: Config,
   origin: string,
   port: number,

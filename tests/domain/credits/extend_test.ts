@@ -2,7 +2,7 @@
 // it comes.
 
 import assert from "node:assert/strict";
-import { compareBalances, TOLD } from "../../../src/domain/credits/credit.ts";
+import { compareBalances, TOLD } from "../../../src/domain/state/credit.ts";
 import { packOf, Scene } from "../scene.ts";
 
 const HOUR_MS = 3_600_000;

@@ -2,8 +2,8 @@
 // what a revoke takes.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
-import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
+import { compileCatalog } from "../../../src/domain/catalog/catalog.ts";
 import { packOf, Scene } from "../scene.ts";
 
 const DAY_MS = 86_400_000;

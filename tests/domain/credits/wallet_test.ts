@@ -1,7 +1,7 @@
 // The wallet: in which order balances are drained, by whom they may be spent, and what a movement does to each.
 
 import assert from "node:assert/strict";
-import { compareBalances } from "../../../src/domain/credits/credit.ts";
+import { compareBalances } from "../../../src/domain/state/credit.ts";
 import { packOf, PACKS, planOf, Scene } from "../scene.ts";
 
 Deno.test("balances are drained by priority, then expiry, then grant time, then id, several for one need", () => {

@@ -2,7 +2,7 @@
 // what both used.
 
 import assert from "node:assert/strict";
-import { statusOf } from "../../../src/domain/credits/credit.ts";
+import { statusOf } from "../../../src/domain/state/credit.ts";
 import { packOf, Scene } from "../scene.ts";
 
 const item = (id: string, amount: number) => {

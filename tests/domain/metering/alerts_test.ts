@@ -2,7 +2,7 @@
 // section 2 and "Alerts where the quota moves".
 
 import assert from "node:assert/strict";
-import type { PlanDocument } from "../../../src/domain/plans/catalog.ts";
+import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { groupOf, planOf, Scene } from "../scene.ts";
 
 /** A plan of one group of 10 that alerts at 50, 80 and 100 percent. */

@@ -2,7 +2,7 @@
 // quota, or nowhere, and what it costs. A row a commit.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import { type Call, type Final, groupOf, numbersOf, PACKS, planOf, Scene, type Size } from "../scene.ts";
 
 const MODELS = [

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import type { ExplainAnswer } from "../../../src/domain/metering/explanation.ts";
-import type { HeadroomDocument, LimitGroupDocument } from "../../../src/domain/plans/catalog.ts";
+import type { HeadroomDocument, LimitGroupDocument } from "../../../src/domain/catalog/catalog.ts";
 import { type Call, groupOf, packOf, PACKS, planOf, Scene, type Size } from "../scene.ts";
 
 const TEN = [groupOf("g", 10)];

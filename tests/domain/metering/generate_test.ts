@@ -1,12 +1,12 @@
 // Generations: what one takes from plan and credits, and what is recorded of it.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../../src/domain/amount.ts";
-import type { MeteringEvent } from "../../../src/domain/metering/event.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import type { MeteringEvent } from "../../../src/domain/state/event.ts";
 import type { GenerateInput } from "../../../src/domain/metering/generate.ts";
 import { centsOf, NO_USAGE } from "../../../src/domain/pricing/usage.ts";
-import { compileCatalog, type PackDocument, type PlanDocument } from "../../../src/domain/plans/catalog.ts";
-import type { Unit } from "../../../src/domain/plans/plan.ts";
+import { compileCatalog, type PackDocument, type PlanDocument } from "../../../src/domain/catalog/catalog.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { Scene } from "../scene.ts";
 
 type Group = [id: string, unit: Unit, quota: number, event?: string];

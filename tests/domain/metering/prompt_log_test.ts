@@ -1,10 +1,10 @@
 // Prompt logs and consent as decisions: which changes carry a text, whatever the order of opt-outs and settlements.
 
 import assert from "node:assert/strict";
-import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import { compileCatalog } from "../../../src/domain/catalog/catalog.ts";
 import type { Commands } from "../../../src/domain/command.ts";
-import type { Change } from "../../../src/domain/user.ts";
-import { SCOPE_BITS } from "../../../src/domain/user.ts";
+import type { Change } from "../../../src/domain/state/user.ts";
+import { SCOPE_BITS } from "../../../src/domain/state/user.ts";
 import { planOf, Scene, sizeOf } from "../scene.ts";
 
 const PLANS = [planOf("plan_a", { g: 10 })];

@@ -1,7 +1,7 @@
 // Release and expiry: both give everything back where it was taken; a release leaves a row in the feed.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import { PACKS, planOf, Scene } from "../scene.ts";
 
 /** A scene whose plan is used up, with balances of 3, 4 and 5 in consumption order, and a hold of 9 on them. */

@@ -1,7 +1,7 @@
 // Reserve and can-use: the hold's time, what the answers show, and what credits could add.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import { groupOf, PACKS, planOf, Scene, sizeOf } from "../scene.ts";
 
 Deno.test("a hold lasts as long as the call says, else as the catalog does", () => {

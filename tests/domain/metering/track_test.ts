@@ -1,9 +1,9 @@
 // Track: the same decision as reserve with the quota in place of the gate, recorded whatever the answer. A row a call.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../../src/domain/amount.ts";
-import { chargedAmounts, matchedGroupIds } from "../../../src/domain/metering/event.ts";
-import type { LimitGroupDocument } from "../../../src/domain/plans/catalog.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import { chargedAmounts, matchedGroupIds } from "../../../src/domain/state/event.ts";
+import type { LimitGroupDocument } from "../../../src/domain/catalog/catalog.ts";
 import { eventsIn, groupOf, PACKS, planOf, type Reported, Scene, type Size, sizeOf } from "../scene.ts";
 
 interface Row {

@@ -3,8 +3,8 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { amountOf, numberOf } from "../../../src/domain/amount.ts";
-import type { ModelDocument } from "../../../src/domain/pricing/price_row.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import type { ModelDocument } from "../../../src/domain/catalog/price_row.ts";
 import { finalAmounts, NO_USAGE, type Usage } from "../../../src/domain/pricing/usage.ts";
 import { groupOf, PACKS, planOf, Scene, sizeOf } from "../scene.ts";
 

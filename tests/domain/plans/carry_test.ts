@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import { eventsIn, planOf, Scene } from "../scene.ts";
 
 /** One group of the same id in each, so that all pair; the plan of a day shows what a window that rolled over does. */

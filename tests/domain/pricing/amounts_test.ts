@@ -1,8 +1,8 @@
 // What a call means in each unit.
 
 import assert from "node:assert/strict";
-import { amountOf, numberOf } from "../../../src/domain/amount.ts";
-import { compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import { compileCatalog } from "../../../src/domain/catalog/catalog.ts";
 import {
   type CallSize,
   priceRowOf,

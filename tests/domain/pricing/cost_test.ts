@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { costOf, warningsOf } from "../../../src/domain/pricing/cost.ts";
-import { compilePriceRow } from "../../../src/domain/pricing/price_row.ts";
+import { compilePriceRow } from "../../../src/domain/catalog/price_row.ts";
 
 const ROW = compilePriceRow({ id: "m", modality: "image", amountMode: "per_call", centsPerCall: 0 }, 0);
 

@@ -1,7 +1,7 @@
 // What a call of a model server may use at most: beyond.md, section 6, "Gateway, size".
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import { estimateCall, type ModelCall, tokensOfBytes } from "../../../src/domain/pricing/model_call.ts";
 
 const NO_INPUT = 0;

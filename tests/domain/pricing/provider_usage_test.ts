@@ -1,7 +1,7 @@
 // The usage objects of model servers, in their full shapes.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/amount.ts";
+import { numberOf } from "../../../src/domain/values/amount.ts";
 import {
   type ProviderUsage,
   readProviderUsage,

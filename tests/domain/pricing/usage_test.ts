@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
-import { amountOf, numberOf } from "../../../src/domain/amount.ts";
-import { compilePriceRow, type ModelDocument } from "../../../src/domain/pricing/price_row.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import { compilePriceRow, type ModelDocument } from "../../../src/domain/catalog/price_row.ts";
 import {
   centsOf,
   finalAmounts,

@@ -2,7 +2,7 @@
 // messages is the newer one, and what is done again where a message was cut off.
 
 import assert from "node:assert/strict";
-import { type CatalogDocument, compileCatalog } from "../../../src/domain/plans/catalog.ts";
+import { type CatalogDocument, compileCatalog } from "../../../src/domain/catalog/catalog.ts";
 import { answerMessage, type StripeAct } from "../../../src/domain/stripe/answer_message.ts";
 import type { KnownSubscription, Purchase } from "../../../src/domain/stripe/facts.ts";
 import { readMessage, type StripeMessage } from "../../../src/domain/stripe/message.ts";

@@ -4,14 +4,14 @@
 import assert from "node:assert/strict";
 import type { ValidateFunction } from "ajv/dist/2020.js";
 import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
-import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/messages/message.ts";
-import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/refusal.ts";
+import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/state/message.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/values/refusal.ts";
 import { makeApp, SURFACE } from "../../../routes/app.ts";
-import { STATUS } from "../../../routes/errors.ts";
+import { STATUS } from "../../../routes/http/errors.ts";
 import { toOpenApi30 } from "../../../routes/reference/openapi_3_0.ts";
-import { TOOL_SERVER_PATH } from "../../../routes/mcp.ts";
-import { Counts } from "../../../src/observability/counts.ts";
-import type { Service } from "../../../src/service/service.ts";
+import { TOOL_SERVER_PATH } from "../../../routes/mcp/serve.ts";
+import { Counts } from "../../../src/cluster/counts.ts";
+import type { Service } from "../../../src/cluster/service.ts";
 import { DOCUMENTED } from "../../support/documented.ts";
 import {
   ajv,

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { makeApp } from "../../../routes/app.ts";
 import { SCALAR_PATH } from "../../../routes/reference/serve.ts";
-import { Counts } from "../../../src/observability/counts.ts";
-import type { Spans } from "../../../src/observability/spans.ts";
-import type { Service } from "../../../src/service/service.ts";
+import { Counts } from "../../../src/cluster/counts.ts";
+import type { Spans } from "../../../src/process/counts/spans.ts";
+import type { Service } from "../../../src/cluster/service.ts";
 import { document } from "./document.ts";
 
 // A process that does not serve answers with its reference all the same.

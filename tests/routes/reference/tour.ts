@@ -3,8 +3,8 @@
 // random is replaced by a text of its form.
 
 import assert from "node:assert/strict";
-import type { RefusalCode } from "../../../src/domain/refusal.ts";
-import type { IdSource } from "../../../src/domain/ids.ts";
+import type { RefusalCode } from "../../../src/domain/values/refusal.ts";
+import type { IdSource } from "../../../src/domain/values/ids.ts";
 import type { Example, Recorded } from "../../../routes/reference/examples.ts";
 import { makeIdSource } from "../../../src/process/id_source.ts";
 import { serve } from "../../tasks/support.ts";

@@ -2,7 +2,7 @@
 // once. The auditor of the domain keeps them, over every durable turn of all processes.
 
 import type { RowChange } from "../../../actors/port.ts";
-import type { Change } from "../../../src/domain/user.ts";
+import type { Change } from "../../../src/domain/state/user.ts";
 import { Auditor } from "../../domain/auditor.ts";
 import type { Turn } from "../recorder.ts";
 import type { Checker, Scene } from "../watch.ts";

@@ -1,6 +1,6 @@
 // Each hold ends once: the states of a reservation follow their table, and at most one event settles it.
 
-import type { ReservationStatus } from "../../../src/domain/metering/reservation.ts";
+import type { ReservationStatus } from "../../../src/domain/state/reservation.ts";
 import type { Checker } from "../watch.ts";
 
 const NEXT: Readonly<Record<string, readonly string[]>> = {

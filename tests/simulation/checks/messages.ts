@@ -3,7 +3,7 @@
 // faults have stopped, everything that was recorded has been taken, or was tried as often as it is to be.
 
 import type { Fields } from "../../support/memory_store.ts";
-import type { WebhookMessage } from "../../../src/domain/messages/message.ts";
+import type { WebhookMessage } from "../../../src/domain/state/message.ts";
 import { type Call, isFinal } from "../history.ts";
 import type { Receipt } from "../receiver.ts";
 import type { Turn } from "../recorder.ts";

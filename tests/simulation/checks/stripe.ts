@@ -6,8 +6,8 @@
 import { CREDIT_BALANCES } from "../../../src/storage/rows/credit_rows.ts";
 import { SUBSCRIPTIONS } from "../../../src/storage/rows/subscription_rows.ts";
 import { STRIPE_LIMITS } from "../../../src/process/limits.ts";
-import { amountOf } from "../../../src/domain/amount.ts";
-import type { CreditBalance } from "../../../src/domain/credits/credit.ts";
+import { amountOf } from "../../../src/domain/values/amount.ts";
+import type { CreditBalance } from "../../../src/domain/state/credit.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import type { SimTables } from "../database/tables.ts";
 import type { Account, SimSale, SimStripe, SimSubscription, Stand } from "../stripe.ts";

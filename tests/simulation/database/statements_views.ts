@@ -1,6 +1,6 @@
 // Statements behind the reads of tables: feed, ledger, subscription history, balances in any state.
 
-import { SCOPE_BITS } from "../../../src/domain/user.ts";
+import { SCOPE_BITS } from "../../../src/domain/state/user.ts";
 import type { Param } from "../../../src/storage/database.ts";
 import type { Statement } from "./statements.ts";
 import { by, numbersOf } from "./params.ts";

@@ -2,7 +2,7 @@
 // writing encoded changes, and the tables that no journal reaches. A transaction works on a copy.
 
 import { type Fields, MemoryTables } from "../../support/memory_store.ts";
-import { ownerOf } from "../../../src/domain/ids.ts";
+import { ownerOf } from "../../../src/domain/values/ids.ts";
 import type { TableSpec } from "../../../src/storage/rows/columns.ts";
 import type { VirtualTime } from "../time.ts";
 import { APPENDED, FIRST_TABLE, TABLES } from "../../../src/storage/rows/tables.ts";

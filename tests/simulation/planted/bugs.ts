@@ -13,10 +13,10 @@ import {
 import { Mailbox } from "../../../actors/mailbox.ts";
 import type { RowChange } from "../../../actors/port.ts";
 import { Term } from "../../../actors/term.ts";
-import { ExpiryQueue } from "../../../src/domain/metering/expiry_queue.ts";
-import type { PlanDocument } from "../../../src/domain/plans/catalog.ts";
-import { TRANSITIONS } from "../../../src/domain/metering/reservation.ts";
-import { type Change, UserState } from "../../../src/domain/user.ts";
+import { ExpiryQueue } from "../../../src/domain/state/expiry_queue.ts";
+import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
+import { TRANSITIONS } from "../../../src/domain/state/reservation.ts";
+import { type Change, UserState } from "../../../src/domain/state/user.ts";
 import { CELL_LOCKS, Writer } from "../../../src/storage/journal/writer.ts";
 import { Registry } from "../../../src/tenant/registry.ts";
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";

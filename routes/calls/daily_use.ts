@@ -1,0 +1,60 @@
+// Use by day, for charts: an app's events added up by day, by kind of event or by user. beyond.md, section 8.
+
+import { z } from "zod";
+import { success } from "../http/answer.ts";
+import { keylessEndpointsOn } from "../http/endpoint.ts";
+import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import { Refused } from "../http/errors.ts";
+import { dailyUseAnswer, dailyUseInput, dayText } from "../contract/schemas/admin.ts";
+import { timeText } from "../contract/schemas/fields.ts";
+import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
+import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+
+/** What reads of daily use work on. */
+export interface DailyUseWorld extends AddingWorld {
+  readonly database: Parameters<typeof listDailyUse>[0];
+  readonly registry: Pick<Registry, "apps">;
+}
+
+const endpoint = keylessEndpointsOn<DailyUseWorld>();
+
+/** `GET /admin/v1/apps/{appId}/usage/daily` */
+const list = endpoint({
+  method: "GET",
+  access: "admin",
+  path: "/admin/v1/apps/:appId/usage/daily",
+  input: dailyUseInput.safeExtend({ appId: z.string() }),
+  about: ({ input }) => input as { readonly appId: string },
+  doc: {
+    id: "listDailyUse",
+    tag: "Administration",
+    summary: "Use by day, by kind of event or by user",
+    description:
+      "Days are those of the app's clock, in UTC. Each day's own numbers are of everybody, or of userId; " +
+      "parts leave out users whom the feed hides.",
+    answer: dailyUseAnswer,
+    errors: ["not_found"],
+  },
+  handle: async ({ world, input }) => {
+    const { appId, mode, from, to, by, userId } = input;
+    const realm = world.registry.apps.get(appId)?.realms[mode];
+    if (realm === undefined) throw new Refused("not_found", "No such app");
+    const now = realm.now();
+    await addSomeUp(world, realm);
+    const query = { realm: realm.realm, from, to, by, userId: userId ?? null };
+    const [days, unadded] = await Promise.all([
+      listDailyUse(world.database, query),
+      firstUnadded(world.database, realm.realm),
+    ]);
+    return success({
+      by,
+      from: dayText(from),
+      to: dayText(to),
+      countedUntil: timeText(Math.min(unadded ?? now, now)),
+      days: days.map(({ day, ...use }) => ({ day: dayText(day), ...use })),
+    });
+  },
+});
+
+export const DAILY_USE: readonly KeylessEndpoint<DailyUseWorld>[] = [list];

@@ -1,0 +1,69 @@
+// An explanation on the wire. Section 1 of beyond.md, "Explain".
+
+import { numberOf } from "../../src/domain/values/amount.ts";
+import type {
+  ExplainAnswer,
+  ExplainedBalance,
+  ExplainedGroup,
+  Meeting,
+} from "../../src/domain/metering/explanation.ts";
+import type { Headroom } from "../../src/domain/catalog/plan.ts";
+import { timeTextOrNull } from "../contract/schemas/fields.ts";
+
+/** The data of `POST /v1/explain`. */
+export function showExplain({ allowed, matched, reasons, text, subscription, ...seen }: ExplainAnswer) {
+  return {
+    allowed,
+    matched,
+    reasons,
+    text,
+    subscription: subscription === null ? null : {
+      subscriptionId: subscription.row.id,
+      planId: subscription.row.planId,
+      planName: subscription.planName,
+    },
+    groups: seen.groups.map(showGroup),
+    credits: seen.credits.map(showBalance),
+  };
+}
+
+function showGroup({ group, quota, counter, gate, isCustom, held, meeting, fit }: ExplainedGroup) {
+  return {
+    groupId: group.id,
+    label: group.label,
+    unit: group.unit,
+    covers: fit !== null,
+    ...showMeeting(meeting),
+    quota: numberOf(quota),
+    isCustom,
+    headroom: showHeadroom(group.headroom),
+    gate: gate === null ? null : numberOf(gate),
+    current: numberOf(counter.count),
+    held: numberOf(held),
+    need: fit === null ? null : numberOf(fit.need),
+    room: fit === null ? null : numberOf(fit.room),
+    fits: fit === null ? null : fit.fits,
+  };
+}
+
+function showMeeting(meeting: Meeting) {
+  const { why } = meeting;
+  return why === "metadata" ? { why, metadata: Object.fromEntries(meeting.metadata) } : { why };
+}
+
+function showHeadroom(headroom: Headroom | null) {
+  return headroom === null ? null : { mode: headroom.mode, value: numberOf(headroom.value) };
+}
+
+function showBalance({ row, packName, matches, wouldPay }: ExplainedBalance) {
+  return {
+    balanceId: row.id,
+    packId: row.packId,
+    packName,
+    unit: row.unit,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+    matches,
+    wouldPay: numberOf(wouldPay),
+  };
+}

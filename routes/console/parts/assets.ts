@@ -1,0 +1,69 @@
+// What browsers load beside pages: styles, our script, and two libraries. All of it is part of the program, is served
+// compressed under a name that holds its hash, and is kept by browsers for good.
+
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import script from "../assets/console.js" with { type: "text" };
+import styles from "../assets/console.css" with { type: "text" };
+import chartStyles from "../assets/uplot.css" with { type: "text" };
+
+/** A file as it is served, compressed. */
+interface Asset {
+  readonly path: string;
+  readonly type: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+const STYLE_TYPE = "text/css; charset=UTF-8";
+const SCRIPT_TYPE = "text/javascript; charset=UTF-8";
+
+/** The files by the names that pages use. */
+export interface Assets {
+  readonly styles: string;
+  readonly script: string;
+  readonly htmx: string;
+  readonly charts: string;
+  /** The response for a path, or null for an unknown one. */
+  answer(path: string): Response | null;
+}
+
+/** Reads the files. They are loaded with the first visit, so that a process nobody visits does not hold them. */
+export async function readAssets(): Promise<Assets> {
+  const { default: htmx } = await import("../assets/htmx.js.gz", { with: { type: "bytes" } });
+  const { default: charts } = await import("../assets/uplot.js.gz", { with: { type: "bytes" } });
+  const assets = {
+    styles: compressed("console.css", STYLE_TYPE, styles + chartStyles),
+    script: compressed("console.js", SCRIPT_TYPE, script),
+    htmx: named("htmx.js", SCRIPT_TYPE, new Uint8Array(htmx)),
+    charts: named("uplot.js", SCRIPT_TYPE, new Uint8Array(charts)),
+  };
+  const byPath = new Map(Object.values(assets).map((asset) => [asset.path, asset]));
+  return {
+    styles: assets.styles.path,
+    script: assets.script.path,
+    htmx: assets.htmx.path,
+    charts: assets.charts.path,
+    answer(path) {
+      const asset = byPath.get(path);
+      if (asset === undefined) return null;
+      return new Response(asset.bytes, {
+        headers: {
+          "content-type": asset.type,
+          "content-encoding": "gzip",
+          "cache-control": "public, max-age=31536000, immutable",
+          "x-content-type-options": "nosniff",
+        },
+      });
+    },
+  };
+}
+
+function compressed(name: string, type: string, text: string): Asset {
+  return named(name, type, new Uint8Array(gzipSync(Buffer.from(text), { level: 9 })));
+}
+
+function named(name: string, type: string, bytes: Uint8Array<ArrayBuffer>): Asset {
+  const hash = createHash("sha256").update(bytes).digest("base64url").slice(0, 16);
+  return { path: `/console/assets/${hash}/${name}`, type, bytes };
+}

@@ -1,0 +1,208 @@
+// Forms: their fields, what was sent in them, and what is wrong with it, at its place.
+
+import { randomText } from "../../../src/process/secrets/random.ts";
+import type { FieldFault, Refusal } from "../../../src/domain/values/refusal.ts";
+import { csrfToken, type Session } from "./session.ts";
+
+/** A field of a form. */
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  /** "time" is a moment in UTC, "fixed" a value that is shown and sent along, "secret" one that is not shown. */
+  readonly kind: "text" | "secret" | "number" | "time" | "long" | "select" | "checkbox" | "fixed" | "hidden";
+  /** What it holds at first. */
+  readonly value?: string;
+  /** What may be chosen, for "select". */
+  readonly options?: readonly { readonly value: string; readonly text: string }[];
+  readonly hint?: string;
+  readonly isRequired?: boolean;
+}
+
+/** What was sent, by the names of the fields; a checkbox is "yes" or "". */
+export type Values = Readonly<Record<string, string>>;
+
+/** What is wrong with what was sent. */
+export interface Fault {
+  /** A field's name; null for the form as a whole. */
+  readonly field: string | null;
+  readonly message: string;
+}
+
+const ONCE_LENGTH = 24;
+
+/** What every form that changes something carries: the session's token, and a key that makes it happen once. */
+export function FormKeys({ session, once }: { session: Session; once?: string }) {
+  return (
+    <>
+      <input type="hidden" name="csrf" value={csrfToken(session)} />
+      <input type="hidden" name="once" value={once ?? randomText(ONCE_LENGTH)} />
+    </>
+  );
+}
+
+/** The values of fields in what was sent; those of a query fill a form in advance. */
+export function valuesOf(fields: readonly Field[], sent: URLSearchParams, isFirst = false): Values {
+  const values = fields.map(({ name, value = "" }): [string, string] => {
+    const given = sent.get(name);
+    return [name, given ?? (isFirst ? value : "")];
+  });
+  return Object.fromEntries(values);
+}
+
+/** The faults that a refusal names, each at the field of that name. */
+export function faultsOf({ message, details }: Refusal, fields: readonly Field[]): Fault[] {
+  const named = Array.isArray(details) ? (details as Partial<FieldFault>[]) : [];
+  const faults = named.flatMap((detail): Fault[] => {
+    if (typeof detail.path !== "string" || typeof detail.message !== "string") return [];
+    const field = fieldOf(detail.path, fields);
+    return [{ field, message: field === null ? message : detail.message }];
+  });
+  if (faults.length > 0) return faults;
+  // Some refusals name a field at the head of their message alone.
+  const head = message.split(": ", 1)[0] as string;
+  const field = fieldOf(head, fields);
+  return [{ field, message: field === null ? message : message.slice(head.length + 2) }];
+}
+
+/** The field that a path of a call's input is at: "limits.seats.quota" is at "limits.seats" where there is such one. */
+function fieldOf(path: string, fields: readonly Field[]): string | null {
+  const at = fields.filter(({ name, kind }) =>
+    kind !== "hidden" && (path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`))
+  );
+  return at.toSorted((one, other) => other.name.length - one.name.length)[0]?.name ?? null;
+}
+
+/** A moment that was sent by a field of kind "time", as the API reads it; undefined where it was left empty. */
+export function timeIn(text: string): string | undefined {
+  if (text === "") return undefined;
+  if (/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return `${text}:00.000Z`;
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?$/.test(text) ? `${text}Z` : text;
+}
+
+/** A moment as a field of kind "time" shows it. */
+export function timeField(at: string | null): string {
+  return at === null ? "" : at.slice(0, 19);
+}
+
+/** A number that was sent; undefined where it was left empty, the text itself where it is none. */
+export function numberIn(text: string): number | string | undefined {
+  const trimmed = text.trim().replaceAll(",", "");
+  if (trimmed === "") return undefined;
+  const value = Number(trimmed);
+  return Number.isFinite(value) ? value : text;
+}
+
+/** A text that was sent; undefined where it was left empty. */
+export function textIn(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+/** What is wrong with the form as a whole. */
+export function FormFaults({ faults }: { faults: readonly Fault[] }) {
+  const whole = faults.filter(({ field }) => field === null);
+  if (whole.length === 0) return null;
+  return (
+    <div class="note bad" role="alert">
+      {whole.map(({ message }) => <p>{message}</p>)}
+    </div>
+  );
+}
+
+/** Fields with their labels, hints and faults. */
+export function Fields(
+  { fields, values, faults }: {
+    fields: readonly Field[];
+    values: Values;
+    faults: readonly Fault[];
+  },
+) {
+  const firstAtFault = fields.find(({ name }) => faults.some(({ field }) => field === name))?.name;
+  return (
+    <>
+      {fields.map((field) => (
+        <FieldLine
+          field={field}
+          value={values[field.name] ?? ""}
+          faults={faults.filter((fault) => fault.field === field.name).map(({ message }) => message)}
+          hasFocus={field.name === firstAtFault}
+        />
+      ))}
+    </>
+  );
+}
+
+function FieldLine(
+  { field, value, faults, hasFocus }: {
+    field: Field;
+    value: string;
+    faults: readonly string[];
+    hasFocus: boolean;
+  },
+) {
+  const { name, label, kind, hint } = field;
+  if (kind === "hidden") return <input type="hidden" name={name} value={value} />;
+  if (kind === "fixed") {
+    return (
+      <div class="field">
+        <span class="label">{label}</span>
+        <div class="fixed">{field.options?.find((option) => option.value === value)?.text ?? value}</div>
+        <input type="hidden" name={name} value={value} />
+        <Faults id={`${name}-fault`} faults={faults} />
+      </div>
+    );
+  }
+  const id = `field-${name}`;
+  const described = [
+    ...(faults.length > 0 ? [`${name}-fault`] : []),
+    ...(hint === undefined ? [] : [`${name}-hint`]),
+  ].join(" ");
+  const common = {
+    id,
+    name,
+    required: field.isRequired === true,
+    autofocus: hasFocus,
+    "aria-invalid": faults.length > 0 ? "true" : undefined,
+    "aria-describedby": described === "" ? undefined : described,
+  } as const;
+  return (
+    <div class={kind === "checkbox" ? "field check" : "field"}>
+      <label for={id}>
+        {label}
+        {kind === "time" ? <span class="soft utc">(UTC)</span> : null}
+      </label>
+      {control(field, value, common)}
+      {hint === undefined ? null : <p class="hint" id={`${name}-hint`}>{hint}</p>}
+      <Faults id={`${name}-fault`} faults={faults} />
+    </div>
+  );
+}
+
+function control({ kind, options = [] }: Field, value: string, common: Record<string, unknown>) {
+  switch (kind) {
+    case "select":
+      return (
+        <select {...common}>
+          {options.map((option) => (
+            <option value={option.value} selected={option.value === value}>{option.text}</option>
+          ))}
+        </select>
+      );
+    case "long":
+      return <textarea {...common} rows={3}>{value}</textarea>;
+    case "checkbox":
+      return <input {...common} type="checkbox" value="yes" checked={value === "yes"} />;
+    case "time":
+      return <input {...common} type="datetime-local" step="1" value={value} />;
+    case "secret":
+      return <input {...common} type="password" autocomplete="off" />;
+    case "number":
+      return <input {...common} inputmode="decimal" autocomplete="off" value={value} />;
+    default:
+      return <input {...common} type="text" autocomplete="off" spellcheck={false} value={value} />;
+  }
+}
+
+function Faults({ id, faults }: { id: string; faults: readonly string[] }) {
+  if (faults.length === 0) return null;
+  return <p id={id} class="fault" role="alert">{faults.join("; ")}</p>;
+}

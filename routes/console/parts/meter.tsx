@@ -1,0 +1,73 @@
+// The bar of a limit group: what is used, what open reservations hold, the headroom that reserves may not enter, and the
+// quota, each told apart by position, shade and words.
+
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import { AmountText, amountText } from "./format.tsx";
+
+/** A limit group as explain shows it. */
+export interface MeteredGroup {
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly isCustom: boolean;
+  /** The effective limit of reserves under headroom; null without one. */
+  readonly gate: number | null;
+  readonly current: number;
+  readonly held: number;
+}
+
+/** A group with its bar and its numbers; one that has just changed says so for a moment. */
+export function Meter({ group, isChanged = false }: { group: MeteredGroup; isChanged?: boolean }) {
+  const { label, unit, quota, current, held, isCustom } = group;
+  const gate = group.gate ?? quota;
+  const used = current - held;
+  // Past the quota the bar shows all that was used, and the quota as a part of it.
+  const whole = Math.max(quota, current, Number.MIN_VALUE);
+  const percent = (value: number) => `${Math.min(Math.max(value / whole * 100, 0), 100)}%`;
+  const text = `${amountText(current, unit)} of ${amountText(quota, unit)}`;
+  return (
+    <div class={isChanged ? "group changed" : "group"}>
+      <div class="title">
+        <b>{label}</b>
+        <span class="amount">
+          <AmountText value={current} unit={unit} /> of <AmountText value={quota} unit={unit} />
+          {isCustom ? <span class="tag">custom</span> : null}
+        </span>
+      </div>
+      <svg class="meter" role="img" aria-label={`${label}: ${text}`} preserveAspectRatio="none">
+        <rect class="room" width={percent(quota)} height="100%" />
+        {gate < quota
+          ? <rect class="buffer" x={percent(gate)} width={percent(quota - gate)} height="100%" />
+          : null}
+        <rect class="used" width={percent(used)} height="100%" />
+        <rect class="held" x={percent(used)} width={percent(held)} height="100%" />
+        {current > quota
+          ? <rect class="over" x={percent(quota)} width={percent(current - quota)} height="100%" />
+          : null}
+      </svg>
+      <div class="legend">
+        <span>
+          <i class="used"></i>used <AmountText value={used} unit={unit} />
+        </span>
+        {held > 0
+          ? (
+            <span>
+              <i class="held"></i>held <AmountText value={held} unit={unit} />
+            </span>
+          )
+          : null}
+        {gate < quota
+          ? (
+            <span>
+              <i class="buffer"></i>headroom from <AmountText value={gate} unit={unit} />
+            </span>
+          )
+          : null}
+        <span>
+          <i class="room"></i>left <AmountText value={Math.max(quota - current, 0)} unit={unit} />
+        </span>
+      </div>
+    </div>
+  );
+}

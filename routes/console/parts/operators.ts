@@ -1,0 +1,42 @@
+// Who may sign in: the admin token, the support token, and further people with a token each. beyond.md, section 8, "Who".
+
+import { createHmac } from "node:crypto";
+import type { OperatorToken, Role } from "../../../src/process/operators.ts";
+import { equalsSecret } from "../../../src/process/secrets/hash.ts";
+
+/** A person of the console, by the token that they sign in with. */
+export interface Operator {
+  readonly name: string;
+  readonly role: Role;
+  /** Signs this person's sessions: it is made from the token, so that every process accepts them and a new token ends them. */
+  readonly sessionKey: string;
+}
+
+/** The people who may sign in to a process. */
+export class Operators {
+  readonly #known: readonly { readonly token: string; readonly operator: Operator }[];
+
+  constructor(tokens: readonly OperatorToken[]) {
+    this.#known = tokens.map(({ name, role, token }) => ({
+      token,
+      operator: { name, role, sessionKey: sessionKeyOf(token) },
+    }));
+  }
+
+  get all(): readonly Operator[] {
+    return this.#known.map(({ operator }) => operator);
+  }
+
+  /** Whose token it is, in time that does not depend on how much of it is right; null for nobody's. */
+  byToken(presented: string): Operator | null {
+    let found: Operator | null = null;
+    for (const { token, operator } of this.#known) {
+      if (equalsSecret(presented, token)) found = operator;
+    }
+    return found;
+  }
+}
+
+function sessionKeyOf(token: string): string {
+  return createHmac("sha256", token).update("holdfast console session").digest("base64url");
+}

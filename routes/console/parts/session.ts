@@ -1,0 +1,72 @@
+// Sessions: a signed cookie, good for the console alone and for twelve hours. It holds no secret of the operator. Signing
+// out writes the session's id into the store, so that a copy of the cookie is worth nothing in any process.
+
+import { createHmac } from "node:crypto";
+import { equalsSecret } from "../../../src/process/secrets/hash.ts";
+import { randomText } from "../../../src/process/secrets/random.ts";
+import { openToken, signToken } from "../../../src/process/secrets/signed_token.ts";
+import type { Operator, Operators } from "./operators.ts";
+
+const COOKIE = "holdfast_console";
+const LASTS_S = 12 * 3600;
+const ID_LENGTH = 32;
+
+/** Somebody who is signed in. */
+export interface Session {
+  readonly id: string;
+  readonly operator: Operator;
+  /** Real time in milliseconds. */
+  readonly until: number;
+}
+
+/** A new session of an operator. */
+export function newSession(operator: Operator, now: number): Session {
+  return { id: randomText(ID_LENGTH), operator, until: now + LASTS_S * 1000 };
+}
+
+/** The value of the header that gives a browser its session. */
+export function cookieOf({ id, operator, until }: Session, isSecure: boolean): string {
+  const value = signToken(operator.sessionKey, { id, name: operator.name, until });
+  return `${COOKIE}=${value}; Max-Age=${LASTS_S}; ${attributes(isSecure)}`;
+}
+
+/** The value of the header that takes it away. */
+export function expiredCookie(isSecure: boolean): string {
+  return `${COOKIE}=; Max-Age=0; ${attributes(isSecure)}`;
+}
+
+function attributes(isSecure: boolean): string {
+  return `Path=/console; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
+}
+
+/** The session that a request's cookie names; null without a valid one. Whether it was ended is asked elsewhere. */
+export function sessionOf(request: Request, operators: Operators, now: number): Session | null {
+  for (const part of (request.headers.get("cookie") ?? "").split(";")) {
+    const [name, value = ""] = part.trim().split("=", 2);
+    if (name !== COOKIE) continue;
+    for (const operator of operators.all) {
+      const payload = openToken(value, [operator.sessionKey])?.payload as
+        | Partial<Session & Operator>
+        | undefined;
+      if (payload === undefined || payload.name !== operator.name) continue;
+      const { id, until } = payload;
+      if (typeof id === "string" && typeof until === "number" && until > now) return { id, operator, until };
+    }
+  }
+  return null;
+}
+
+/** What every form of a session carries, so that no other page can send one. */
+export function csrfToken({ id, operator }: Session): string {
+  return createHmac("sha256", operator.sessionKey).update(`csrf ${id}`).digest("base64url");
+}
+
+/** Whether a form carries the token of the session. */
+export function isOwnForm(session: Session, presented: string | null): boolean {
+  return presented !== null && equalsSecret(presented, csrfToken(session));
+}
+
+/** Whether the signed-in person may change something. */
+export function mayChange({ operator }: Session): boolean {
+  return operator.role === "admin";
+}

@@ -1,0 +1,102 @@
+// What the audit log keeps of each call of the admin API that writes, by the call's name: short values, never a secret.
+// They stand in one place, so that one look shows that none of them holds a key, a token or a whole address.
+
+import type { Values } from "../../src/audit/audit.ts";
+import type { Mode } from "../../actors/port.ts";
+import type { CatalogChange } from "../../src/tenant/catalog/changes.ts";
+import type { App, Registry } from "../../src/tenant/registry.ts";
+import type { Webhook } from "../../src/storage/rows/registry_rows.ts";
+
+/** What the log takes its values from. */
+export interface AuditedWorld {
+  readonly registry: Pick<Registry, "apps" | "workspaces">;
+}
+
+/** What the log keeps of a call. */
+export interface AuditOf {
+  /** False for input that writes nothing, such as a dry run. Left out: every call writes. */
+  readonly isWrite?: (input: Values) => boolean;
+  /** What is about to change, as it is before the call. */
+  readonly before?: (registry: AuditedWorld["registry"], input: Values) => Values | null;
+  /** What became of it, by the input and the data of the answer. */
+  readonly after: (input: Values, data: Values) => Values | null;
+}
+
+const keyOnly: AuditOf["after"] = (_, { keyId, class: keyClass, mode }) => ({ keyId, class: keyClass, mode });
+const counts: AuditOf["after"] = (_, data) => {
+  const made = Object.entries(data).filter(([, count]) => count !== 0);
+  return made.length === 0 ? null : Object.fromEntries(made);
+};
+
+/** By the names of the calls. */
+export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
+  createWorkspace: { after: (_, data) => data },
+  changeWorkspace: {
+    before: ({ workspaces }, { workspaceId, ...changes }) => {
+      const workspace = workspaces.get(workspaceId as string) as Values | undefined;
+      return workspace === undefined ? null : partOf(workspace, changes);
+    },
+    after: (input) => input,
+  },
+  createApp: { after: ({ name }, { workspaceId }) => ({ name, workspaceId }) },
+  rotateIdentitySecret: { after: (_, { oldValidUntil }) => ({ oldValidUntil }) },
+  createKey: { after: keyOnly },
+  revokeKey: { after: keyOnly },
+  applyCatalog: {
+    isWrite: ({ dryRun }) => dryRun !== "true",
+    before: (registry, input) => ({ version: appOf(registry, input)?.applied?.version ?? 0 }),
+    after: (_, { version, changes }) => ({ version, changes: changesText(changes as CatalogChange[]) }),
+  },
+  createWebhook: { after: (input, { webhookId }) => ({ webhookId, ...webhookValues(input) }) },
+  changeWebhook: {
+    before: (registry, input) => {
+      const { webhookId, appId: _, ...changes } = input;
+      const webhook = appOf(registry, input)?.webhooks.get(webhookId as string);
+      return webhook === undefined ? null : partOf(webhookValues({ ...webhook }), changes);
+    },
+    after: ({ webhookId, ...input }) => ({ webhookId, ...webhookValues(input) }),
+  },
+  deleteWebhook: {
+    before: (registry, input) => {
+      const webhook = appOf(registry, input)?.webhooks.get(input["webhookId"] as string);
+      return webhook === undefined ? null : webhookValues({ ...webhook });
+    },
+    after: ({ webhookId }) => ({ webhookId }),
+  },
+  rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
+  pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
+  redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
+  setStripe: {
+    before: (registry, input) => ({ isSet: appOf(registry, input)?.stripe.has(input["mode"] as Mode) }),
+    after: ({ mode }) => ({ mode, isSet: true }),
+  },
+  deleteStripe: { after: ({ mode }) => ({ mode, isSet: false }) },
+  sweep: { after: counts },
+  moveHistory: { after: counts },
+};
+
+function appOf({ apps }: AuditedWorld["registry"], { appId }: Values): App | undefined {
+  return apps.get(appId as string);
+}
+
+/** The members of a record that changes name. */
+function partOf(record: Values, changes: Values): Values {
+  return Object.fromEntries(Object.keys(changes).map((name) => [name, record[name]]));
+}
+
+/** Some receivers know their senders by the address alone, so no more of it is kept than its host. */
+function webhookValues(
+  { url, mode, events, description, disabled }: Partial<Record<keyof Webhook, unknown>> & Values,
+) {
+  return { url: url === undefined ? undefined : hostOf(String(url)), mode, events, description, disabled };
+}
+
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : "";
+}
+
+function changesText(changes: readonly CatalogChange[]): string {
+  return changes.map(({ change, path, id }) => `${path === id ? path : `${path} (${id})`} ${change}`).join(
+    ", ",
+  );
+}

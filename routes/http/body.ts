@@ -1,0 +1,312 @@
+// Reading a request: its body up to the limit, its query, and the text rules that hold for every member. What
+// comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
+//
+// Bytes that are no UTF-8 are read as U+FFFD, as everywhere on the web; so that two ids that differ can't become one,
+// no id or name may hold that character (schemas/fields.ts).
+
+import { Buffer } from "node:buffer";
+import { giveBytes, inTime, takeBytes } from "./arrival.ts";
+import type { Definition } from "../contract/definition.ts";
+import { invalidMember, Refused } from "./errors.ts";
+import { BODY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** A JSON object as a caller sent it. */
+export type Members = Record<string, unknown>;
+
+/** A request's members and the text that they came from. */
+export interface RequestInput {
+  readonly members: Members;
+  readonly text: string;
+}
+
+/** What of a definition the reading of a body goes by. */
+type BodyKind = Pick<Definition, "isBatch">;
+
+function bytesMaxOf({ isBatch }: BodyKind): number {
+  return isBatch === true ? REQUEST_LIMITS.batchBytesMax : REQUEST_LIMITS.bodyBytesMax;
+}
+
+/** Reads and parses a JSON object body. A small body that has arrived is parsed by the runtime in one call. */
+export function readMembers(request: Request, kind: BodyKind = {}): Promise<Members> {
+  return isSmall(request, bytesMaxOf(kind))
+    ? inTime(request.json().then((value) => allowedMembersOf(value, kind), refuseJson))
+    : readBody(request, kind).then(({ members }) => members);
+}
+
+/** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
+export async function readBody(request: Request, kind: BodyKind = {}): Promise<RequestInput> {
+  const text = await readText(request, bytesMaxOf(kind));
+  if (text === "" && request.method === "DELETE") return { members: {}, text };
+  const members = membersOf(parse(text));
+  // A forbidden character can reach a parsed value only through an escape.
+  if (kind.isBatch !== true && text.includes("\\u")) refuseForbiddenText(members);
+  return { members, text };
+}
+
+/** Reads a body as text. */
+export async function readText(request: Request, bytesMax = bytesMaxOf({})): Promise<string> {
+  return isSmall(request, bytesMax)
+    ? decode(await inTime(request.bytes().catch(refuseBody)))
+    : await readChunks(request.body, bytesMax);
+}
+
+/** Whether a body is short and says so; refuses one that says it is too long. */
+function isSmall({ headers }: Request, bytesMax: number): boolean {
+  const declared = headers.get("content-length");
+  if (declared === null) return false;
+  const bytes = Number(declared);
+  if (bytes > bytesMax) refuseSize(bytesMax);
+  // Chunks are counted whatever length was declared beside them.
+  return bytes <= BODY_LIMITS.smallBytesMax && headers.get("transfer-encoding") === null;
+}
+
+function allowedMembersOf(value: unknown, { isBatch }: BodyKind): Members {
+  const members = membersOf(value);
+  if (isBatch !== true) refuseForbiddenText(members);
+  return members;
+}
+
+function membersOf(value: unknown): Members {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
+  throw invalidMember("", "The body is not a JSON object");
+}
+
+/** Reads the query string; a repeated member counts by its first value. */
+export function readQuery(request: Request): RequestInput {
+  const start = request.url.indexOf("?");
+  if (start < 0) return { members: {}, text: "" };
+  const text = request.url.slice(start);
+  if (text.includes("%")) refuseForeignPairs(text.slice(1));
+  const members: Members = Object.create(null);
+  for (const [name, value] of pairsOf(text)) members[name] ??= value;
+  return { members, text };
+}
+
+/** The pairs of a query. Most have nothing to decode; splitting those here is quicker than calling the runtime. */
+function pairsOf(query: string): Iterable<[string, string]> {
+  if (!PLAIN_QUERY.test(query)) return new URLSearchParams(query);
+  return query.slice(1).split("&").map((pair) => {
+    const sign = pair.indexOf("=");
+    return [pair.slice(0, sign), pair.slice(sign + 1)];
+  });
+}
+
+/** Pairs of a name and a value each, all of characters that stand for themselves. */
+const PLAIN_QUERY = /^\?[\w.~:@/-]+=[\w.~:@/-]*(&[\w.~:@/-]+=[\w.~:@/-]*)*$/;
+
+/** Refuses pairs of a query whose escapes no text could stand for, by their names. */
+function refuseForeignPairs(query: string): void {
+  for (const pair of query.split("&")) {
+    const sign = pair.indexOf("=");
+    const name = sign < 0 ? pair : pair.slice(0, sign);
+    refuseForeignEscapes(name, "");
+    refuseForeignEscapes(pair.slice(name.length), decodeURIComponent(name.replaceAll("+", " ")));
+  }
+}
+
+/**
+ * Refuses escapes in a part of an address that stand for U+0000 or for no UTF-8 text, as a lone surrogate does.
+ *
+ * @param path the member that the part is of; "" for none
+ */
+export function refuseForeignEscapes(part: string, path: string): void {
+  if (!part.includes("%")) return;
+  let text: string;
+  try {
+    text = decodeURIComponent(part);
+  } catch {
+    throw invalidMember(path, "has an escape in the address that is no UTF-8 text");
+  }
+  if (text.includes("\0")) throw forbiddenText(path);
+}
+
+/**
+ * Puts the members of a nested `options` object beside the others. The same member in both places is refused.
+ */
+export function flattenOptions(members: Record<string, unknown>): Record<string, unknown> {
+  if (members.options === undefined || members.options === null) return members;
+  const { options, ...flat } = members;
+  if (typeof options !== "object" || Array.isArray(options)) {
+    throw invalidMember("options", "must be an object");
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (!OPTION_MEMBERS.has(name) || value === null) continue;
+    if (flat[name] !== undefined && flat[name] !== null) {
+      throw invalidMember(name, "stands both in the body and in options");
+    }
+    flat[name] = value;
+  }
+  return flat;
+}
+
+/** Members of a body that may also stand in its `options`. */
+export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
+  "prompt",
+  "inputTokens",
+  "inputCostCents",
+  "maxOutputTokens",
+  "count",
+  "ttlSeconds",
+  "extra",
+  "actual",
+  "costCents",
+  "usage",
+  "providerUsage",
+  "response",
+  "reason",
+  "errorCode",
+  // Slips, which are told where they stand: see input.ts.
+  "outputTokens",
+  "tokens",
+  "cost",
+]);
+
+const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** Up to here a loop over plain ASCII is quicker than a call out of JavaScript. */
+const SHORT_BYTES = 512;
+
+function decode(bytes: Uint8Array): string {
+  if (bytes.length <= SHORT_BYTES && isAscii(bytes)) {
+    return String.fromCharCode.apply(null, bytes as unknown as number[]);
+  }
+  return UTF_8.decode(bytes);
+}
+
+function isAscii(bytes: Uint8Array): boolean {
+  for (let index = 0; index < bytes.length; index++) {
+    if ((bytes[index] as number) > 0x7f) return false;
+  }
+  return true;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    refuseJson(error);
+  }
+}
+
+function refuseBody(): never {
+  throw invalidMember("", "The body could not be read");
+}
+
+function refuseJson(error: unknown): never {
+  if (error instanceof SyntaxError) throw invalidMember("", "The body is not JSON");
+  refuseBody();
+}
+
+/** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
+async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<string> {
+  if (body === null) return "";
+  const { bytes, give } = await collectInTime(body, bytesMax);
+  give();
+  return decode(bytes);
+}
+
+/** A body that has arrived, and the memory for large bodies that it takes until it is given back. */
+interface Collected {
+  readonly bytes: Uint8Array;
+  readonly give: () => void;
+}
+
+/** A JSON object body as bytes and as members. */
+export interface LargeBody extends Collected {
+  readonly members: Members;
+}
+
+/** Reads a JSON object body that may be larger than others, and keeps its bytes. */
+export async function readLarge(request: Request, bytesMax: number): Promise<LargeBody> {
+  isSmall(request, bytesMax);
+  if (request.body === null) refuseJson(new SyntaxError());
+  const { bytes, give } = await collectInTime(request.body as ReadableStream<Uint8Array>, bytesMax);
+  try {
+    const text = decode(bytes);
+    const members = membersOf(parse(text));
+    if (text.includes("\\u")) refuseForbiddenText(members);
+    return { bytes, members, give };
+  } catch (error) {
+    give();
+    throw error;
+  }
+}
+
+async function collectInTime(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Collected> {
+  const reader = body.getReader();
+  const collected = collect(reader, bytesMax);
+  try {
+    return await inTime(collected, () => void reader.cancel().catch(() => {}));
+  } catch (error) {
+    collected.then(({ give }) => give(), () => {});
+    throw error;
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  bytesMax: number,
+): Promise<Collected> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  let taken = 0;
+  try {
+    while (true) {
+      const { done, value } = await reader.read().catch(refuseBody);
+      if (done) {
+        const all = taken;
+        taken = 0;
+        return { bytes: Buffer.concat(chunks), give: () => giveBytes(all) };
+      }
+      bytes += value.byteLength;
+      if (bytes > bytesMax) refuseSize(bytesMax);
+      if (bytes > BODY_LIMITS.smallBytesMax) {
+        takeBytes(bytes - taken);
+        taken = bytes;
+      }
+      chunks.push(value);
+    }
+  } finally {
+    giveBytes(taken);
+  }
+}
+
+/** Refuses U+0000 and lone surrogates in any text and name at any depth, without recursion. */
+export function refuseForbiddenText(root: Members): void {
+  let next: object[] | null = null;
+  for (let value: object | undefined = root; value !== undefined; value = next?.pop()) {
+    for (const name in value) {
+      const member = (value as Members)[name];
+      if (isForbidden(name) || typeof member === "string" && isForbidden(member)) {
+        throw forbiddenText(pathOfForbidden(root));
+      }
+      if (typeof member === "object" && member !== null) (next ??= []).push(member);
+    }
+  }
+}
+
+function isForbidden(text: string): boolean {
+  return text.includes("\0") || !text.isWellFormed();
+}
+
+/** Where the first forbidden text stands; a name that is one goes by what it is in. */
+function pathOfForbidden(root: Members): string {
+  const next: { readonly value: object; readonly path: string }[] = [{ value: root, path: "" }];
+  for (const { value, path } of next) {
+    for (const [name, member] of Object.entries(value)) {
+      if (isForbidden(name)) return path;
+      const place = path === "" ? name : `${path}.${name}`;
+      if (typeof member === "string" && isForbidden(member)) return place;
+      if (typeof member === "object" && member !== null) next.push({ value: member, path: place });
+    }
+  }
+  return "";
+}
+
+function forbiddenText(path: string): Refused {
+  return invalidMember(path, "must not contain U+0000 or a lone surrogate");
+}
+
+function refuseSize(bytesMax: number): never {
+  throw new Refused("payload_too_large", `The body is larger than ${bytesMax} bytes`);
+}

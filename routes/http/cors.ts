@@ -1,0 +1,77 @@
+// Calls from browsers (CORS): only those that a public key may make, and only from the origins that the app's catalog
+// lists. A preflight has no key, so it passes when any app lists the origin; the answer itself follows the key's own
+// app. Keys come in a header that pages set, so credentials of the browser are never allowed. Section 1 of the
+// decisions, "Headers".
+
+import type { Context } from "hono";
+import { MayNotAnswer } from "../../actors/port.ts";
+import { type Access, authenticate } from "./auth.ts";
+import { requestId, respondTo } from "./respond.ts";
+import type { Source } from "./endpoint.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+
+/** What a look at an origin asks. */
+interface OriginWorld {
+  readonly registry: Pick<Registry, "origins" | "authenticate">;
+}
+
+const PUBLIC_ACCESS: readonly Access[] = ["any", "end_user", "token"];
+const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-User-Token, X-Request-Id";
+const EXPOSED_HEADERS = "Idempotent-Replayed, Retry-After, X-Request-Id";
+const PREFLIGHT_KEPT_S = "600";
+
+/** Whether a call is one that browsers make. */
+export function isForBrowsers(access: Access): boolean {
+  return PUBLIC_ACCESS.includes(access);
+}
+
+/**
+ * Answers a preflight; what is none, or asks for more than browsers may do, is treated like any unknown method.
+ *
+ * @param methods of the calls for browsers at this path
+ */
+export function preflight(
+  context: Context,
+  source: { readonly serving: OriginWorld | null },
+  methods: readonly string[],
+): Response | Promise<Response> {
+  const request = context.req.raw;
+  const { serving } = source;
+  if (serving === null) {
+    return respondTo(request, new MayNotAnswer());
+  }
+  const origin = request.headers.get("origin");
+  const method = request.headers.get("access-control-request-method");
+  const isAllowed = origin !== null && method !== null && methods.includes(method) &&
+    serving.registry.origins.has(origin);
+  if (!isAllowed) return context.notFound();
+  const headers = {
+    "access-control-allow-origin": origin,
+    "access-control-allow-methods": methods.join(", "),
+    "access-control-allow-headers": ALLOWED_HEADERS,
+    "access-control-max-age": PREFLIGHT_KEPT_S,
+    "vary": "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+    "x-request-id": requestId(request),
+  };
+  return new Response(null, { status: 204, headers });
+}
+
+/** Lets a page read an answer, refusals too, where the key's app lists the page's origin. */
+export function allowOrigin(request: Request, response: Response, source: Source<OriginWorld>): Response {
+  response.headers.append("vary", "Origin");
+  const origin = request.headers.get("origin");
+  if (origin !== null && isListed(request, origin, source)) {
+    response.headers.set("access-control-allow-origin", origin);
+    response.headers.set("access-control-expose-headers", EXPOSED_HEADERS);
+  }
+  return response;
+}
+
+function isListed(request: Request, origin: string, source: Source<OriginWorld>): boolean {
+  try {
+    return authenticate(request, source).caller.app.catalog.corsOrigins.has(origin);
+  } catch {
+    // Without a key that is known there is no app to ask.
+    return false;
+  }
+}

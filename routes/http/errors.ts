@@ -1,0 +1,89 @@
+// Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
+// not compile until it has its status here.
+
+import { invalidField, type Refusal, refusal, type RefusalCode } from "../../src/domain/values/refusal.ts";
+
+/** The status of each code. Specification, "Errors"; section 1 of the decisions. */
+export const STATUS: Readonly<Record<RefusalCode, number>> = {
+  unavailable: 503,
+  invalid_key: 401,
+  invalid_or_expired_token: 401,
+  not_found: 404,
+  method_not_allowed: 405,
+  requires_secret_key: 403,
+  forbidden: 403,
+  rate_limited: 429,
+  payload_too_large: 413,
+  invalid_request: 400,
+  idempotency_conflict: 409,
+  not_implemented: 501,
+  workspace_limit_reached: 429,
+  test_quota_exceeded: 429,
+  credit_pack_not_found: 404,
+  invalid_quantity: 400,
+  credit_balance_not_found: 404,
+  alias_conflict: 409,
+  alias_cycle: 409,
+  consent_required: 403,
+  reservation_not_pending: 409,
+  already_canceled: 409,
+  catalog_in_use: 409,
+  limit_reached: 429,
+  ai_budget_exceeded: 429,
+  generation_failed: 502,
+  not_processed: 503,
+  internal_error: 500,
+};
+
+/** Refusals that rest on the moment or on the caller and not on the request: never kept as a first answer. */
+export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
+  "unavailable",
+  "invalid_key",
+  "invalid_or_expired_token",
+  "requires_secret_key",
+  "forbidden",
+  "rate_limited",
+  "payload_too_large",
+  "invalid_request",
+  "invalid_quantity",
+  "idempotency_conflict",
+  "consent_required",
+  "not_implemented",
+  "workspace_limit_reached",
+  "test_quota_exceeded",
+  "ai_budget_exceeded",
+  "generation_failed",
+  "not_processed",
+  "internal_error",
+]);
+
+/** A refusal thrown on the way to a decision: bad input, a wrong key, a missing route. */
+export class Refused extends Error {
+  readonly refusal: Refusal;
+
+  constructor(code: RefusalCode, message: string, details?: unknown) {
+    super(message);
+    this.refusal = refusal(code, message, details);
+  }
+}
+
+/**
+ * The refusal of a member that is not as it must be.
+ *
+ * @param path "" for the body as a whole
+ */
+export function invalidMember(path: string, message: string): Refused {
+  const refused = invalidField(path, message);
+  return new Refused(refused.code, refused.message, refused.details);
+}
+
+/** The refusal of a call above its key's rate. */
+export class RateLimited extends Refused {
+  /** Whole seconds, at least 1. */
+  readonly retryAfterS: number;
+
+  constructor(retryAfterS: number) {
+    super("rate_limited", `This key is above its rate: try again in ${retryAfterS} s`);
+    this.retryAfterS = retryAfterS;
+  }
+}

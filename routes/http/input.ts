@@ -1,0 +1,143 @@
+// The input of an endpoint: members of path, query and body as one object, checked by the endpoint's schema. The
+// refusal of input that does not fit names each member at fault. Section 1 of the decisions.
+
+import type { Context } from "hono";
+import type { z } from "zod";
+import {
+  flattenOptions,
+  type Members,
+  readBody,
+  readQuery,
+  readText,
+  refuseForeignEscapes,
+  type RequestInput,
+} from "./body.ts";
+import { invalidMember, Refused } from "./errors.ts";
+import type { Definition } from "../contract/definition.ts";
+
+const FAULTS_SHOWN_MAX = 20;
+
+/** Reads the members of a request, and the text that stands for them in the hash of an idempotent call. */
+export async function readInput(context: Context, definition: Definition): Promise<RequestInput> {
+  const request = context.req.raw;
+  const { method, path, wholeBody, inQuery, hasNoBody } = definition;
+  if (method === "GET" && !path.includes(":")) return readQuery(request);
+  const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
+  const body = method === "GET" || hasNoBody === true ? NONE : await bodyOf(request, definition);
+  if (method === "DELETE") refuseTwice(query.members, body.members);
+  const asked = inQuery === undefined
+    ? query.members
+    : Object.fromEntries(inQuery.map((name) => [name, query.members[name]]));
+  const sent = wholeBody === undefined ? body.members : { [wholeBody.member]: body.members };
+  const text = method === "DELETE"
+    ? `${query.text}\n${body.text}`
+    : method === "GET"
+    ? query.text
+    : body.text;
+  if (!path.includes(":")) return { members: { ...asked, ...sent }, text };
+  refuseForeignPath(request.url, path);
+  return { members: { ...asked, ...sent, ...context.req.param() }, text };
+}
+
+async function bodyOf(request: Request, definition: Definition): Promise<RequestInput> {
+  const { signedBody } = definition;
+  if (signedBody === undefined) return await readBody(request, definition);
+  const text = await readText(request);
+  const signature = request.headers.get(signedBody.header) ?? "";
+  return { members: { [signedBody.text]: text, [signedBody.signature]: signature }, text };
+}
+
+const NONE: RequestInput = { members: {}, text: "" };
+
+function refuseTwice(query: Members, body: Members): void {
+  for (const name of Object.keys(query)) {
+    if (Object.hasOwn(body, name)) throw invalidMember(name, "stands both in the body and in the query");
+  }
+}
+
+/** Refuses a path whose member no text could stand for, by the member's name. */
+function refuseForeignPath(url: string, path: string): void {
+  if (!url.includes("%")) return;
+  const names = `/api${path}`.split("/");
+  const { pathname } = new URL(url);
+  for (const [index, part] of pathname.split("/").entries()) {
+    const name = names[index] ?? "";
+    refuseForeignEscapes(part, name.startsWith(":") ? name.slice(1) : "");
+  }
+}
+
+/** The input of an endpoint; refuses members that do not fit its schema. */
+export function checkInput(
+  { input, plain, slips, hasOptions, wholeBody }: Definition,
+  members: Members,
+): unknown {
+  const read = plain?.(members) ?? null;
+  if (read !== null) return read;
+  const schema = input as z.ZodType;
+  const flat = hasOptions === true ? flattenOptions(members) : members;
+  if (slips !== undefined) refuseSlips(slips, flat);
+  const parsed = schema.safeParse(flat);
+  if (!parsed.success) throw misfitOf(schema, flat, wholeBody?.member);
+  return parsed.data;
+}
+
+/** Refuses a member that would be ignored and is nearly always meant to be another. Section 9 of beyond.md, "Slips". */
+function refuseSlips(slips: Readonly<Record<string, string>>, members: Members): void {
+  for (const name in slips) {
+    const value = members[name];
+    if (value !== undefined && value !== null) {
+      throw invalidMember(name, `is not a member of this call; use ${slips[name]}`);
+    }
+  }
+}
+
+/**
+ * The refusal of members that do not fit: the first fault as the message, all of them as details. The schema is run
+ * again for it with plain messages, which costs calls nothing that fit.
+ */
+function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undefined): Refused {
+  const issues = schema.safeParse(members, { error: messageOf }).error?.issues ?? [];
+  const details = issues.slice(0, FAULTS_SHOWN_MAX)
+    .map(({ path, message }) => ({
+      path: (path[0] === wholeBody ? path.slice(1) : path).join("."),
+      message,
+    }));
+  const [first = { path: "", message: "The request is invalid" }] = details;
+  const refused = invalidMember(first.path, first.message);
+  return new Refused("invalid_request", refused.message, details);
+}
+
+/** What is wrong with a member, where its schema does not say so itself. */
+function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.input === undefined) return "is required";
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${TYPES[issue.expected] ?? `of the type ${issue.expected}`}`;
+    case "invalid_value":
+      return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+    case "too_big":
+      return `must be ${issue.inclusive === false ? "below" : "at most"} ${issue.maximum}${
+        unitOf(issue.origin)
+      }`;
+    case "too_small":
+      return `must be ${issue.inclusive === false ? "above" : "at least"} ${issue.minimum}${
+        unitOf(issue.origin)
+      }`;
+    default:
+      return undefined;
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: "a text",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+  object: "an object",
+  record: "an object",
+  array: "a list",
+};
+
+function unitOf(origin: string): string {
+  return origin === "string" ? " characters long" : origin === "array" ? " elements long" : "";
+}

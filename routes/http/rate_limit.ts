@@ -1,0 +1,23 @@
+// The rate limit of an app: a token bucket for each of its keys, in the memory of the member that owns the app's cell, and
+// in real time. Off unless the catalog's settings have `rateLimit`. Section 3 of the decisions.
+
+import { RateLimited } from "./errors.ts";
+import type { Clock } from "../../src/process/clock.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import type { RateBuckets } from "../../src/tenant/rate_buckets.ts";
+import type { Caller } from "../../src/tenant/registry.ts";
+
+/** What calls are counted in. */
+export interface CountingWorld {
+  readonly buckets: Pick<RateBuckets, "take">;
+  readonly clock: Clock;
+}
+
+/** Counts a call of a key; refuses it where its bucket is empty. Only the owner of the key's cell may count. */
+export function countCall({ buckets, clock }: CountingWorld, { key, app }: Caller): void {
+  const { rateLimit } = app.catalog;
+  if (rateLimit === null) return;
+  const waitMs = buckets.take(app.cell, key.keyId, rateLimit, clock.now());
+  if (waitMs === 0) return;
+  throw new RateLimited(Math.min(Math.ceil(waitMs / 1000), REQUEST_LIMITS.retryAfterMaxS));
+}

@@ -1,0 +1,87 @@
+// Answers as HTTP responses: one place for the headers that every answer carries and for what was thrown.
+
+import type { WireAnswer } from "../../actors/idempotency.ts";
+import { Stopping, Unavailable } from "../../actors/port.ts";
+import { type Refusal, refusal } from "../../src/domain/values/refusal.ts";
+import { write } from "./answer.ts";
+import { RateLimited, Refused } from "./errors.ts";
+import { log, messageOf } from "../../src/process/log.ts";
+import { Unconfirmed } from "../../src/tenant/registry_changes.ts";
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
+const RETRY_AFTER_S = "1";
+
+/** The caller's request id where it is well formed, else a new one. */
+export function requestId(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && REQUEST_ID.test(given) ? given : crypto.randomUUID();
+}
+
+/** The response to a request. */
+export function respond(
+  request: Request,
+  { status, body }: WireAnswer,
+  isReplayed = false,
+  id = requestId(request),
+): Response {
+  // We set headers one by one: with headers in its constructor, the runtime makes a second, native response, which
+  // costs 2 to 3 microseconds more.
+  const response = status === 200 ? new Response(body) : new Response(body, { status });
+  const { headers } = response;
+  headers.set("content-type", "application/json; charset=UTF-8");
+  headers.set("x-request-id", id);
+  headers.set("cache-control", "no-store");
+  headers.set("x-content-type-options", "nosniff");
+  headers.set("referrer-policy", "no-referrer");
+  if (isReplayed) headers.set("idempotent-replayed", "true");
+  if (status === 503) headers.set("retry-after", RETRY_AFTER_S);
+  return response;
+}
+
+/** The headers that every answer carries, for those that are no JSON envelope. */
+export function headersOf(id: string, contentType: string): Record<string, string> {
+  return {
+    "content-type": contentType,
+    "x-request-id": id,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+  };
+}
+
+/** The response to what a request threw: a refusal, a fault that may pass, or a bug. */
+export function respondTo(request: Request, thrown: unknown): Response {
+  const id = requestId(request);
+  return refuseThrown(request, thrown, refusalOf(id, thrown), id);
+}
+
+/** The response of the refusal that something thrown comes to. */
+export function refuseThrown(request: Request, thrown: unknown, refusal: Refusal, id: string): Response {
+  const response = refuse(request, refusal, id);
+  if (thrown instanceof RateLimited) response.headers.set("retry-after", String(thrown.retryAfterS));
+  return thrown instanceof Stopping ? lastOf(response) : response;
+}
+
+/** Marks a response as the last one on its connection. */
+export function lastOf(response: Response): Response {
+  response.headers.set("connection", "close");
+  return response;
+}
+
+/** The response of a refusal. */
+export function refuse(request: Request, refusal: Refusal, id = requestId(request)): Response {
+  return respond(request, write({ ok: false, error: refusal }), false, id);
+}
+
+/** The refusal that stands for whatever a request threw; what is neither a refusal nor a fault is a bug, and logged. */
+export function refusalOf(requestId: string, thrown: unknown): Refusal {
+  if (thrown instanceof Refused) return thrown.refusal;
+  // Its caller has to know that the change is made.
+  if (thrown instanceof Unconfirmed) return refusal("unavailable", thrown.message);
+  if (thrown instanceof Unavailable) {
+    return refusal("unavailable", "The service cannot answer right now: try again");
+  }
+  const stack = thrown instanceof Error ? thrown.stack : undefined;
+  log("error", "A request failed", { requestId, error: messageOf(thrown), stack });
+  return refusal("internal_error", "Something went wrong on our side");
+}

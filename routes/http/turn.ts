@@ -1,0 +1,74 @@
+// From an endpoint to a user's actor and back. The answer is shaped apart from the turn: with an idempotency key after
+// the decision and before anything is applied, without one after the changes are durable. So a fault in shaping fails
+// that one call and never the actor.
+
+import type { Call, Keeping, Outcome } from "../../actors/actor.ts";
+import type { Directory } from "../../actors/directory.ts";
+import type { IdempotentCall } from "../../actors/idempotency.ts";
+import type { CommandName, Commands } from "../../src/domain/command.ts";
+import { unknownBalance } from "../../src/domain/credits/revoke.ts";
+import { ownerOf } from "../../src/domain/values/ids.ts";
+import { unknownReservation } from "../../src/domain/state/reservation.ts";
+import { refused, type Result } from "../../src/domain/state/result.ts";
+import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
+import { answerOf, type Handled, isKept, write } from "./answer.ts";
+import type { EndpointRequest } from "./endpoint_types.ts";
+
+/** What turns run on. */
+export interface TurnWorld {
+  readonly term: { readonly directory: Pick<Directory, "runById" | "runByKey"> };
+}
+
+/** Who a command is for. */
+export type Target =
+  | { readonly userId: string }
+  | { readonly reservationId: string }
+  | { readonly balanceId: string };
+
+/** Puts a command to a user; `show` makes the data of the answer. */
+export function runTurn<Name extends CommandName>(
+  { world, caller, idempotent }: EndpointRequest<TurnWorld, unknown>,
+  target: Target,
+  { name, input, isCapped, needs, aiCents }: Pick<
+    Call<Name>,
+    "name" | "input" | "isCapped" | "needs" | "aiCents"
+  >,
+  show: (answer: Commands[Name]["answer"]) => unknown,
+): Promise<Handled> {
+  const keeping = idempotent === null ? null : keepingOf(idempotent, show);
+  const { directory } = world.term;
+  const { realm } = caller;
+  const result = "userId" in target
+    ? directory.runById(target.userId, { realm, name, input, isCapped, needs, aiCents, keeping })
+    : runOnOwned(directory, target, { realm, name, input, isCapped, needs: target, aiCents, keeping });
+  return result.then((outcome) => handledOf(outcome, show));
+}
+
+/** How the answer to a call with an idempotency key is kept. */
+export function keepingOf<Of>(call: IdempotentCall, show: (answer: Of) => unknown): Keeping<Of> {
+  return { call, shape: (result) => isKept(codeOf(result)) ? write(answerOf(result, show)) : null };
+}
+
+/** What a handler gives back for the outcome of a turn. */
+export function handledOf<Of>(outcome: Outcome<Of>, show: (answer: Of) => unknown): Handled {
+  if (outcome.kept === undefined) return answerOf(outcome, show);
+  return { ...outcome.kept, code: codeOf(outcome) };
+}
+
+function codeOf(result: Result<unknown>): AnswerCode {
+  return result.ok ? "ok" : result.refusal.code;
+}
+
+/** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
+async function runOnOwned<Name extends CommandName>(
+  directory: TurnWorld["term"]["directory"],
+  target: Exclude<Target, { readonly userId: string }>,
+  call: Call<Name>,
+): Promise<Outcome<Commands[Name]["answer"]>> {
+  const isBalance = "balanceId" in target;
+  const owner = isBalance
+    ? ownerOf("creditBalance", target.balanceId)
+    : ownerOf("reservation", target.reservationId);
+  const result = owner === null ? null : await directory.runByKey(owner, call);
+  return result ?? refused(isBalance ? unknownBalance() : unknownReservation());
+}

@@ -1,0 +1,54 @@
+// The tool server over HTTP: `POST /mcp` with a secret key. A tool's call is a call of its endpoint with the same key,
+// within this process. Section 11 of the decisions.
+
+import { type Context, Hono } from "hono";
+import type { ToolOutcome } from "./tool_server.ts";
+import { authenticate, authorize } from "../http/auth.ts";
+import { callEndpoint, type Source } from "../http/endpoint.ts";
+import type { Endpoint } from "../http/endpoint_types.ts";
+import type { KeyedWorld } from "../http/run_anywhere.ts";
+import type { FeedWorld } from "../calls/events.ts";
+import { headersOf, requestId, respondTo } from "../http/respond.ts";
+import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
+import { type Observed, RouteWatch } from "../http/request_metrics.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** Where the tool server is. */
+export const TOOL_SERVER_PATH = "/mcp";
+
+type ToolSource = Source<KeyedWorld & FeedWorld> & Observed;
+
+/** The route of the tool server. */
+export function toolRoutes(source: ToolSource): Hono {
+  const app = new Hono();
+  app.post(TOOL_SERVER_PATH, (context) => answer(context, source));
+  return app;
+}
+
+async function answer({ req }: Context, source: ToolSource): Promise<Response> {
+  const request = req.raw;
+  try {
+    const { world, caller } = authenticate(request, source);
+    authorize(request, "secret", caller, world.clock.now());
+    const id = requestId(request);
+    const call = async (endpoint: Endpoint<FeedWorld>, members: ToolMembers) => {
+      const watch = new RouteWatch(source, endpoint.method, `/api${endpoint.path}`);
+      return await callEndpoint(request, endpoint, members, source, watch) as ToolOutcome;
+    };
+    const { answerPost } = await import("./http.ts");
+    const response = await answerPost(
+      request,
+      TOOLS,
+      (name, input) => callTool(call, name, input),
+      REQUEST_LIMITS.bodyBytesMax,
+    );
+    const type = response.headers.get("content-type");
+    const answered = new Headers(response.headers);
+    for (const [name, value] of Object.entries(headersOf(id, type ?? ""))) {
+      if (value !== "") answered.set(name, value);
+    }
+    return new Response(response.body, { status: response.status, headers: answered });
+  } catch (error) {
+    return respondTo(request, error);
+  }
+}

@@ -1,0 +1,86 @@
+// `GET /`: what this process is and where to go from here, as a small page for people and as JSON for programs. It
+// needs no key, loads nothing from another host and runs no script.
+
+import { createHash } from "node:crypto";
+import { Hono } from "hono";
+import { success, write } from "../http/answer.ts";
+import { HOME } from "./pages.ts";
+import { headersOf, requestId, respond } from "../http/respond.ts";
+
+const STYLE = `
+  :root { color-scheme: light dark }
+  body { max-width: 40rem; margin: 12vh auto; padding: 0 1.5rem; font: 1.05rem/1.6 system-ui, sans-serif }
+  dt { margin-top: 1rem; font-weight: 600 }
+  dd { margin: 0 }
+`;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>Holdfast</title>
+    <link rel="icon" href="data:,">
+    <style>${STYLE}</style>
+  </head>
+  <body>
+    <h1>Holdfast</h1>
+    <p>${HOME.summary}</p>
+    <dl>
+      ${
+  Object.values(HOME.links).map(({ path, text }) => `<dt><a href="${path}">${path}</a></dt><dd>${text}</dd>`)
+    .join("\n      ")
+}
+    </dl>
+    <p>The README of this release says how to make an app, put a catalog in force and send the first call.</p>
+  </body>
+</html>
+`;
+
+/** Nothing is loaded; the style is the one above. */
+const POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** The route of the first page. */
+export function homeRoutes(): Hono {
+  const app = new Hono();
+  const links = Object.fromEntries(Object.entries(HOME.links).map(([name, { path }]) => [name, path]));
+  const answer = write(success({ name: "Holdfast", summary: HOME.summary, links }));
+  app.get("/", ({ req }) => {
+    const response = prefersPage(req.header("accept") ?? "")
+      ? new Response(PAGE, {
+        headers: {
+          ...headersOf(requestId(req.raw), "text/html; charset=UTF-8"),
+          "content-security-policy": POLICY,
+          "x-frame-options": "DENY",
+        },
+      })
+      : respond(req.raw, answer);
+    response.headers.set("vary", "Accept");
+    return response;
+  });
+  return app;
+}
+
+/** Whether a page is asked for by name, and no less than JSON: browsers do so, programs take anything. */
+function prefersPage(accept: string): boolean {
+  return qualityOf(accept, "text/html") > 0 &&
+    qualityOf(accept, "text/html") >= qualityOf(accept, "application/json");
+}
+
+/** How much a media type is wanted that is listed by its name; 0 where it is not. */
+function qualityOf(accept: string, type: string): number {
+  for (const part of accept.toLowerCase().split(",")) {
+    const [name, ...parameters] = part.split(";").map((text) => text.trim());
+    if (name !== type) continue;
+    const quality = parameters.find((parameter) => parameter.startsWith("q="));
+    return quality === undefined ? 1 : Number(quality.slice("q=".length)) || 0;
+  }
+  return 0;
+}

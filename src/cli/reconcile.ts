@@ -1,0 +1,132 @@
+// `deno task reconcile`: proves over the whole database of the settings that the books add up, and prints each drift
+// as one line. It opens the store without migrating it and changes no row. Exit status 0 everything adds up, 1 there
+// are drifts, 2 it could not be proved: wrong usage or settings, a store in use, another schema, a lost connection.
+
+import { MIGRATIONS } from "../../sql/migrations.ts";
+import { readConfig } from "../process/settings.ts";
+import { messageOf } from "../process/log.ts";
+import { type Drift, reconcile, type ReconcileSummary } from "../storage/queries/reconcile.ts";
+import { openUnmigrated } from "../cluster/store.ts";
+import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "./shell.ts";
+import { numberText, safeText } from "./table.ts";
+import type { Database } from "../storage/database.ts";
+import { migrationState } from "../storage/migrate.ts";
+
+const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
+const EXIT_DRIFTS = EXIT.refused;
+const EXIT_NOT_PROVED = EXIT.usage;
+
+/** Runs the command line to its exit status. */
+export async function runReconcile(args: readonly string[], shell: Shell): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = makeProgram(
+    shell,
+    "deno task reconcile",
+    "Proves that the books add up: every counter is its holds, events and adjustments, every credit balance is\n" +
+      "its ledger and its holds, and each has its user. DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
+  )
+    .option("--json", "print drifts and summary as JSON")
+    .action(async ({ json }: { json?: boolean }) => {
+      const summary = await proveStore(shell, json === true ? jsonReport(shell) : textReport(shell));
+      if (summary === null) exitCode = EXIT_NOT_PROVED;
+      else if (summary.drifts > 0) exitCode = EXIT_DRIFTS;
+    })
+    .addHelpText(
+      "after",
+      "\nExit status: 0 everything adds up, 1 there are drifts, 2 it could not be proved." +
+        "\nOn a server it may run beside a running service; on the embedded store stop the service first.",
+    );
+  withExample(program, "DATABASE_URL=postgres://user:password@host:5432/holdfast deno task reconcile");
+  const status = await runProgram(program, args, shell);
+  return status === EXIT.ok ? exitCode : status;
+}
+
+/** How a proof is reported; drifts are printed as they are found, since there may be many. */
+interface Report {
+  drift(drift: Drift): void;
+  summary(summary: ReconcileSummary): void;
+  failure(message: string): void;
+}
+
+/** Answers null when it could not be proved, which the report then says. */
+async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummary | null> {
+  let database: Database | null = null;
+  try {
+    const { DATABASE_URL, HOLDFAST_DATA_DIR } = shell.variables;
+    database = await openUnmigrated(readConfig({ DATABASE_URL, HOLDFAST_DATA_DIR }));
+    await refuseOtherSchema(database);
+    const summary = await reconcile(database, report.drift);
+    report.summary(summary);
+    return summary;
+  } catch (error) {
+    // Every error: an uncaught one would exit with 1, which stands for a drift.
+    report.failure(messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: "));
+    return null;
+  } finally {
+    // The result stands even if the database does not close.
+    await database?.close().catch(() => {});
+  }
+}
+
+/** The proof reads the tables of this program's newest migration and of no other. */
+async function refuseOtherSchema(database: Database): Promise<void> {
+  const { missing: [missing], changed: [changed], unknown: [unknown] } = await migrationState(
+    database,
+    MIGRATIONS,
+  );
+  if (missing !== undefined) {
+    const hint = "start the service or run deno task migrate";
+    throw new Error(`migration "${missing}" is not applied: ${hint}`);
+  }
+  if (changed !== undefined) throw new Error(`migration "${changed}" was applied with another text`);
+  if (unknown !== undefined) throw new Error(`a newer program applied migration "${unknown}"`);
+}
+
+function textReport(shell: Shell): Report {
+  return {
+    drift: ({ userKey, userId, text }) => {
+      const user = userId === null ? `user ${userKey}` : `user ${userKey} ${JSON.stringify(userId)}`;
+      shell.print(safeText(`${user}: ${text}`));
+    },
+    summary: (summary) => shell.print(summaryText(summary)),
+    failure: shell.note,
+  };
+}
+
+function summaryText(summary: ReconcileSummary): string {
+  const looked = ([["user", "users"], ["counter", "counters"], ["credit balance", "balances"]] as const)
+    .map(([name, member]) => counted(summary[member], name));
+  const verdict = summary.drifts === 0 ? "The books add up" : counted(summary.drifts, "drift");
+  const rows = [...looked, counted(summary.holds, "open hold"), counted(summary.events, "event")].join(", ");
+  const batches = summary.undrainedBatches;
+  if (batches === 0) return `${verdict}: ${rows}`;
+  return `${verdict}: ${rows}\n${counted(batches, "batch", "batches")} of the journal not drained yet: ` +
+    "what they change is no part of the proof";
+}
+
+function counted(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`;
+}
+
+/** One document, written a drift at a time. */
+function jsonReport(shell: Shell): Report {
+  let open: string | null = null;
+  const end = (last: Record<string, unknown>) => {
+    if (open !== null) shell.print(open);
+    const members = JSON.stringify(last).slice(1);
+    shell.print(open === null ? `{${members}` : `],${members}`);
+  };
+  return {
+    drift: (drift) => {
+      shell.print(open === null ? '{"drifts":[' : `${open},`);
+      open = JSON.stringify(drift);
+    },
+    summary: (summary) => {
+      if (open === null) shell.print(JSON.stringify({ drifts: [], summary }));
+      else end({ summary });
+    },
+    failure: (message) => end({ error: { message } }),
+  };
+}
+
+if (import.meta.main) Deno.exit(await runReconcile(Deno.args, openShell(VARIABLES)));

@@ -1,0 +1,64 @@
+// What the channels of other members lead to in this process: the member, for what members tell each other, and whatever
+// answers calls that are passed on.
+
+import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
+import type { Network } from "../channel/line.ts";
+import type { Member } from "./member.ts";
+import type { Note } from "./parts.ts";
+import { notRun, type PassedCall } from "./passing.ts";
+import type { ClusterCounts } from "./cluster_counts.ts";
+
+/** What answers calls that other members pass on. */
+export type PassedHandlers = Pick<Receiver, "onRequest"> & {
+  onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
+};
+
+/** What other members' channels lead to: the member, once there is one, and the routes. */
+export class MemberLink implements Receiver {
+  hub: Hub | null = null;
+  member: Member | null = null;
+  readonly #handlers: () => PassedHandlers | null;
+  readonly #counts: ClusterCounts;
+
+  constructor(handlers: () => PassedHandlers | null, counts: ClusterCounts) {
+    this.#handlers = handlers;
+    this.#counts = counts;
+  }
+
+  /** Opens the channel's address; null without a network. */
+  async open(
+    network: Network | null,
+    identity: ConstructorParameters<typeof Hub>[1],
+  ): Promise<string | null> {
+    if (network === null) return null;
+    this.hub = new Hub(network, identity, this, this.#counts.channels);
+    return await this.hub.open();
+  }
+
+  onCall(call: unknown, from: number): Promise<Reply> {
+    const [relayTo, passed] = call as PassedCall;
+    const handlers = this.#handlers();
+    const { member } = this;
+    if (member === null || handlers === null) return Promise.resolve(notRun(null));
+    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
+    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
+  }
+
+  onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
+    const handlers = this.#handlers();
+    if (handlers === null) return Promise.resolve({ ...notRun(null), body: null });
+    return handlers.onRequest(...call);
+  }
+
+  onNote(note: unknown): void {
+    this.member?.onNote(note as Note);
+  }
+
+  onOpened(term: number): void {
+    this.member?.onOpened(term);
+  }
+
+  onLost(term: number, isRefused: boolean): void {
+    this.member?.onLost(term, isRefused);
+  }
+}

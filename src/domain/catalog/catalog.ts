@@ -1,0 +1,300 @@
+// An app's catalog: the document that an administrator applies, and what it is compiled into for decisions (exact
+// amounts and look-up tables). Whether a document is well formed is checked before it comes here, in
+// src/tenant/catalog.
+
+import { type Amount, amountOf, larger } from "../values/amount.ts";
+import type { MatchRule } from "../values/match.ts";
+import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
+import type { Period } from "../values/period.ts";
+import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
+
+export type PackKind = "per_type" | "generic";
+
+export interface HeadroomDocument {
+  readonly mode: "percent" | "multiplier";
+  readonly value: number;
+}
+
+export interface LimitGroupDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly matches: readonly MatchRule[];
+  readonly headroom?: HeadroomDocument | null | undefined;
+  readonly alerts?: readonly number[] | undefined;
+}
+
+export interface PlanDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly rank: number;
+  readonly period: Period;
+  readonly onPlanChange?: "carry" | "reset" | "block" | undefined;
+  readonly archived?: boolean | undefined;
+  readonly headroom?: HeadroomDocument | null | undefined;
+  readonly stripePrices?: readonly string[] | undefined;
+  readonly limits: readonly LimitGroupDocument[];
+}
+
+export interface PackItemDocument {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly amount: number;
+  readonly matches: readonly MatchRule[];
+  readonly lowAt?: number | undefined;
+}
+
+export interface PackDocument {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority?: number | undefined;
+  readonly defaultExpiryDays?: number | null | undefined;
+  readonly archived?: boolean | undefined;
+  readonly unit?: Unit | undefined;
+  readonly matches?: readonly MatchRule[] | undefined;
+  readonly lowAt?: number | undefined;
+  readonly stripePrices?: readonly string[] | undefined;
+  readonly items: readonly PackItemDocument[];
+}
+
+export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
+
+export interface ComposeTypeDocument {
+  readonly name: string;
+  readonly model: string;
+  readonly prompt: string;
+  readonly dataSources?: readonly DataSource[] | undefined;
+  readonly outputSchema: Readonly<Record<string, unknown>>;
+  readonly maxOutputTokens?: number | undefined;
+  readonly temperature?: number | undefined;
+}
+
+/** How fast the calls of a key may come: so many at once, so many a second after. */
+export interface RateLimit {
+  /** More than 0. */
+  readonly perSecond: number;
+  /** At least 1. */
+  readonly burst: number;
+}
+
+export interface SettingsDocument {
+  readonly promptLogging?: boolean | undefined;
+  readonly promptLogRetentionDays?: number | undefined;
+  readonly reservationTtlSeconds?: number | undefined;
+  readonly corsOrigins?: readonly string[] | undefined;
+  readonly rateLimit?: RateLimit | undefined;
+  readonly unpricedModels?: "warn" | "refuse" | undefined;
+}
+
+/** The parts of a catalog document that decisions read. */
+export interface CatalogDocument {
+  readonly settings?: SettingsDocument | undefined;
+  readonly models?: readonly ModelDocument[] | undefined;
+  readonly plans?: readonly PlanDocument[] | undefined;
+  readonly packs?: readonly PackDocument[] | undefined;
+  readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
+}
+
+/** A part of a pack that a grant makes a balance of; id null for a pack without items. */
+export interface PackItem {
+  readonly id: string | null;
+  readonly unit: Unit;
+  readonly amount: Amount;
+  readonly matches: readonly MatchRule[];
+  /** What is left when webhooks are told that it is little; null for never. */
+  readonly lowAt: Amount | null;
+}
+
+/** A credit pack. A pack without items has a bucket, whose amount each grant names. */
+export interface Pack {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: PackKind;
+  readonly priority: number;
+  readonly defaultExpiryDays: number | null;
+  readonly archived: boolean;
+  readonly items: readonly PackItem[];
+  readonly bucket: Omit<PackItem, "amount"> | null;
+}
+
+/** A compose type as an administrator wrote it, with its model. */
+export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
+  readonly model: PriceRow;
+}
+
+/** A compiled catalog. */
+export interface Catalog {
+  readonly version: number;
+  readonly promptLogging: boolean;
+  readonly promptLogRetentionMs: number;
+  readonly reservationTtlMs: number;
+  /** Of each key; null for none. */
+  readonly rateLimit: RateLimit | null;
+  /** Origins of pages that may call with a public key. */
+  readonly corsOrigins: ReadonlySet<string>;
+  /** The price rows in force, by their model's id. */
+  readonly models: ReadonlyMap<string, PriceRow>;
+  /** Every price row that the app's catalogs ever had, each at its number. */
+  readonly priceRows: readonly PriceRow[];
+  /** What becomes of an event that counts cents and names no model with a price. */
+  readonly unpricedModels: "warn" | "refuse";
+  readonly plans: ReadonlyMap<string, Plan>;
+  /** Whether any group of any plan has alerts. */
+  readonly hasAlerts: boolean;
+  readonly packs: ReadonlyMap<string, Pack>;
+  /** What each price of Stripe sells. */
+  readonly stripePrices: ReadonlyMap<string, Sold>;
+  readonly composeTypes: ReadonlyMap<string, ComposeType>;
+}
+
+/** What a price of a payment provider sells: a plan or a pack. */
+export type Sold = { readonly plan: Plan } | { readonly pack: Pack };
+
+const TTL_SECONDS_DEFAULT = 600;
+const RETENTION_DAYS_DEFAULT = 30;
+const DAY_MS = 86_400_000;
+
+/**
+ * Compiles a well-formed document.
+ *
+ * @param everPriced the price rows that the app's catalogs ever had, those of this document among them
+ */
+export function compileCatalog(
+  document: CatalogDocument,
+  version: number,
+  everPriced: readonly ModelDocument[] = [],
+): Catalog {
+  const documents = withPriceRows(everPriced, document.models ?? []);
+  const priceRows = documents.map(compilePriceRow);
+  const rowsByText = new Map(documents.map((row, number) => [priceText(row), priceRows[number] as PriceRow]));
+  const models = new Map(
+    (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
+  );
+  const plans = (document.plans ?? []).map(compilePlan);
+  const packs = (document.packs ?? []).map(compilePack);
+  return {
+    version,
+    promptLogging: document.settings?.promptLogging ?? false,
+    // Whole milliseconds: every time in the tables is one.
+    promptLogRetentionMs: Math.round(
+      (document.settings?.promptLogRetentionDays ?? RETENTION_DAYS_DEFAULT) * DAY_MS,
+    ),
+    reservationTtlMs: Math.round((document.settings?.reservationTtlSeconds ?? TTL_SECONDS_DEFAULT) * 1000),
+    rateLimit: document.settings?.rateLimit ?? null,
+    corsOrigins: new Set(document.settings?.corsOrigins ?? []),
+    models,
+    priceRows,
+    unpricedModels: document.settings?.unpricedModels ?? "warn",
+    plans: new Map(plans.map((plan) => [plan.id, plan])),
+    hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
+    packs: new Map(packs.map((pack) => [pack.id, pack])),
+    stripePrices: new Map([
+      ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
+      ...packs.flatMap((pack, place) => pricesOf(document.packs?.[place], { pack })),
+    ]),
+    composeTypes: compileTypes(document.composeTypes ?? [], models),
+  };
+}
+
+/** The plan with this id, else the one with this name without regard to case. */
+export function findPlan(catalog: Catalog, idOrName: string): Plan | null {
+  return find(catalog.plans, idOrName);
+}
+
+/** The pack with this id, else the one with this name without regard to case. */
+export function findPack(catalog: Catalog, idOrName: string): Pack | null {
+  return find(catalog.packs, idOrName);
+}
+
+function find<Part extends { readonly name: string }>(
+  parts: ReadonlyMap<string, Part>,
+  idOrName: string,
+): Part | null {
+  const byId = parts.get(idOrName);
+  if (byId !== undefined) return byId;
+  const name = foldName(idOrName);
+  for (const part of parts.values()) {
+    if (foldName(part.name) === name) return part;
+  }
+  return null;
+}
+
+/** The form in which two names without regard to case are equal. */
+export function foldName(name: string): string {
+  return name.normalize("NFC").toLowerCase();
+}
+
+function compilePlan(plan: PlanDocument): Plan {
+  return {
+    id: plan.id,
+    name: plan.name,
+    rank: plan.rank,
+    period: plan.period,
+    onPlanChange: plan.onPlanChange ?? "carry",
+    archived: plan.archived ?? false,
+    groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
+  };
+}
+
+/** A group's own headroom replaces that of its plan. */
+function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null): LimitGroup {
+  const headroom = limit.headroom ?? ofPlan;
+  return {
+    id: limit.id,
+    label: limit.label,
+    unit: limit.unit,
+    quota: amountOf(limit.quota),
+    matches: limit.matches,
+    headroom: headroom === null ? null : compileHeadroom(headroom),
+    alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
+  };
+}
+
+function compileHeadroom(headroom: HeadroomDocument): Headroom {
+  return { mode: headroom.mode, value: amountOf(headroom.value) };
+}
+
+const PRIORITY_DEFAULT: Readonly<Record<PackKind, number>> = { per_type: 100, generic: 0 };
+
+function compilePack(pack: PackDocument): Pack {
+  const { unit, matches } = pack;
+  const lowAtOf = ({ lowAt }: { readonly lowAt?: number | undefined }) =>
+    lowAt === undefined ? null : amountOf(lowAt);
+  const isBucket = pack.items.length === 0 && unit !== undefined && matches !== undefined;
+  return {
+    id: pack.id,
+    name: pack.name,
+    kind: pack.kind,
+    priority: pack.priority ?? PRIORITY_DEFAULT[pack.kind],
+    defaultExpiryDays: pack.defaultExpiryDays ?? null,
+    archived: pack.archived ?? false,
+    items: pack.items.map((item) => ({
+      id: item.id,
+      unit: item.unit,
+      amount: amountOf(item.amount),
+      matches: item.matches,
+      lowAt: lowAtOf(item),
+    })),
+    bucket: isBucket ? { id: null, unit, matches, lowAt: lowAtOf(pack) } : null,
+  };
+}
+
+function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [string, Sold][] {
+  return (part?.stripePrices ?? []).map((price) => [price, sold]);
+}
+
+/** A type without its model can't be generated; a document that was checked has none. */
+function compileTypes(
+  types: readonly ComposeTypeDocument[],
+  models: ReadonlyMap<string, PriceRow>,
+): Map<string, ComposeType> {
+  const compiled = new Map<string, ComposeType>();
+  for (const type of types) {
+    const model = models.get(type.model);
+    if (model !== undefined) compiled.set(type.name, { ...type, model });
+  }
+  return compiled;
+}

@@ -1,0 +1,99 @@
+// Plans: limit groups with exact quotas, their gates under headroom, and how the groups of two plans pair. Section 4 of
+// the decisions.
+
+import { type Amount, divideDown, larger, multiply, smaller } from "../values/amount.ts";
+import type { MatchRule, Metadata } from "../values/match.ts";
+import { matchesAny } from "../values/match.ts";
+import type { Period } from "../values/period.ts";
+
+export const UNITS = ["count", "tokens", "seconds", "cents"] as const;
+
+/** What a limit group meters. */
+export type Unit = (typeof UNITS)[number];
+
+/** A safety buffer on a group: `percent` lowers the gate, `multiplier` asks for a multiple of the need. */
+export interface Headroom {
+  readonly mode: "percent" | "multiplier";
+  readonly value: Amount;
+}
+
+/** A percent of a group's quota that webhooks are told of. */
+export interface Alert {
+  readonly percent: number;
+  /** The percent as an amount. */
+  readonly share: Amount;
+}
+
+/** A limit group of a plan. */
+export interface LimitGroup {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: Amount;
+  readonly matches: readonly MatchRule[];
+  readonly headroom: Headroom | null;
+  /** Ascending. */
+  readonly alerts: readonly Alert[];
+}
+
+/** A plan as decisions use it. */
+export interface Plan {
+  readonly id: string;
+  readonly name: string;
+  readonly rank: number;
+  readonly period: Period;
+  readonly onPlanChange: "carry" | "reset" | "block";
+  readonly archived: boolean;
+  readonly groups: readonly LimitGroup[];
+}
+
+/** The groups of a plan that cover an event. */
+export function matchingGroups(plan: Plan, event: string, metadata: Metadata | null): LimitGroup[] {
+  return plan.groups.filter((group) => matchesAny(group.matches, event, metadata));
+}
+
+/** The effective limit of a group: its quota, or `quota x value / 100` under percent headroom. */
+export function gateOf(group: LimitGroup, quota: Amount): Amount {
+  if (group.headroom?.mode !== "percent") return quota;
+  return smaller(quota, multiply(quota, group.headroom.value, 100n));
+}
+
+/** What a group can still take: up to its gate, or a share of the rest under multiplier headroom. Never negative. */
+export function roomUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
+  const room = larger(gateOf(group, quota) - current, 0n);
+  return group.headroom?.mode === "multiplier" ? divideDown(room, group.headroom.value) : room;
+}
+
+/**
+ * For each group of the entered plan the group of the old plan whose usage it continues: the same id, else the
+ * same unit and set of rules, else the same unit and first event pattern. An old group is taken at most once,
+ * and every pass runs over the whole plan before the next, so that a better match is never lost to a worse one.
+ */
+export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
+  const pairs = new Map<string, LimitGroup>();
+  const taken = new Set<string>();
+  const passes: ((to: LimitGroup, from: LimitGroup) => boolean)[] = [
+    (to, from) => to.id === from.id,
+    (to, from) => to.unit === from.unit && ruleSet(to) === ruleSet(from),
+    (to, from) => to.unit === from.unit && to.matches[0]?.event === from.matches[0]?.event,
+  ];
+  for (const fits of passes) {
+    for (const to of entered.groups) {
+      if (pairs.has(to.id)) continue;
+      const from = old.groups.find((group) => !taken.has(group.id) && fits(to, group));
+      if (from === undefined) continue;
+      pairs.set(to.id, from);
+      taken.add(from.id);
+    }
+  }
+  return pairs;
+}
+
+/** The rules of a group as one text that does not depend on their order. */
+function ruleSet(group: LimitGroup): string {
+  const texts = group.matches.map((rule) => {
+    const metadata = Object.entries(rule.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+    return JSON.stringify([rule.event, metadata]);
+  });
+  return [...new Set(texts)].sort().join("\n");
+}

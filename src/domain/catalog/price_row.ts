@@ -1,0 +1,146 @@
+// Price rows: what a model's work costs, as an administrator writes it in the catalog and as decisions compute with
+// it. A tier replaces members of its row for a whole call; defaults are resolved after that. Section 9 of beyond.md.
+
+import { type Amount, amountOf } from "../values/amount.ts";
+
+/** How a model is priced: by tokens, by the call (or image), or by the second of output. */
+export type AmountMode = "per_token" | "per_call" | "per_unit";
+
+/** Prices of tokens, in cents a million; a member that is left out has the default that its comment names. */
+export interface TokenPriceDocument {
+  readonly inputCentsPerMillionTokens?: number | undefined;
+  /** Input read from the provider's prompt cache. Default: the input price. */
+  readonly cachedInputCentsPerMillionTokens?: number | undefined;
+  /** Input written to the provider's prompt cache. Default: the input price. */
+  readonly cacheWriteCentsPerMillionTokens?: number | undefined;
+  /** Input written to a cache that is kept for an hour. Default: the cache write price. */
+  readonly cacheWrite1hCentsPerMillionTokens?: number | undefined;
+  /** Default: 0. */
+  readonly outputCentsPerMillionTokens?: number | undefined;
+  /** Output that the model spent on reasoning. Default: the output price. */
+  readonly reasoningCentsPerMillionTokens?: number | undefined;
+}
+
+/** Prices that hold for a whole call whose input is larger than a number of tokens. */
+export interface PriceTierDocument extends TokenPriceDocument {
+  readonly aboveInputTokens: number;
+}
+
+/** A model's price row as the catalog document has it. */
+export interface ModelDocument extends TokenPriceDocument {
+  readonly id: string;
+  readonly modality: "text" | "image" | "audio" | "video";
+  readonly amountMode: AmountMode;
+  readonly tiers?: readonly PriceTierDocument[] | undefined;
+  readonly centsPerCall?: number | undefined;
+  /** In place of `centsPerCall`: calls are then images. */
+  readonly centsPerImage?: number | undefined;
+  readonly centsPerSecond?: number | undefined;
+  /** Where the prices were taken from; not part of them. */
+  readonly source?: string | undefined;
+  /** When they were compared with their source, ISO 8601; not part of them. */
+  readonly checkedAt?: string | undefined;
+}
+
+/** Exact prices of tokens in cents a million, every default resolved. */
+export interface TokenPrices {
+  readonly input: Amount;
+  readonly cachedInput: Amount;
+  readonly cacheWrite: Amount;
+  readonly cacheWrite1h: Amount;
+  readonly output: Amount;
+  readonly reasoning: Amount;
+}
+
+interface PriceTier {
+  readonly aboveInputTokens: Amount;
+  readonly prices: TokenPrices;
+}
+
+/** A price row with exact prices. */
+export interface PriceRow {
+  /** The model's id. */
+  readonly id: string;
+  /** The row's place among all that the app's catalogs ever had: a hold remembers it. */
+  readonly number: number;
+  readonly amountMode: AmountMode;
+  /** Of a call that is above no tier. */
+  readonly prices: TokenPrices;
+  /** The highest first. */
+  readonly tiers: readonly PriceTier[];
+  /** Cents a call, or an image. */
+  readonly perCall: Amount;
+  /** Cents a second. */
+  readonly perSecond: Amount;
+}
+
+/** Compiles a row of a well-formed document. */
+export function compilePriceRow(document: ModelDocument, number: number): PriceRow {
+  const tiers = (document.tiers ?? []).map((tier) => ({
+    aboveInputTokens: amountOf(tier.aboveInputTokens),
+    prices: tokenPrices({ ...document, ...definedMembers(tier) }),
+  }));
+  return {
+    id: document.id,
+    number,
+    amountMode: document.amountMode,
+    prices: tokenPrices(document),
+    tiers: tiers.sort((a, b) => (a.aboveInputTokens > b.aboveInputTokens ? -1 : 1)),
+    perCall: amountOf(document.centsPerCall ?? document.centsPerImage ?? 0),
+    perSecond: amountOf(document.centsPerSecond ?? 0),
+  };
+}
+
+function definedMembers(tier: PriceTierDocument): TokenPriceDocument {
+  return Object.fromEntries(Object.entries(tier).filter(([, value]) => value !== undefined));
+}
+
+function tokenPrices(document: TokenPriceDocument): TokenPrices {
+  const price = (value: number | undefined, fallback: Amount) =>
+    value === undefined ? fallback : amountOf(value);
+  const input = price(document.inputCentsPerMillionTokens, 0n);
+  const output = price(document.outputCentsPerMillionTokens, 0n);
+  const cacheWrite = price(document.cacheWriteCentsPerMillionTokens, input);
+  return {
+    input,
+    cachedInput: price(document.cachedInputCentsPerMillionTokens, input),
+    cacheWrite,
+    cacheWrite1h: price(document.cacheWrite1hCentsPerMillionTokens, cacheWrite),
+    output,
+    reasoning: price(document.reasoningCentsPerMillionTokens, output),
+  };
+}
+
+/** The token prices of a call with this much input in all: those of the highest tier that it is above. */
+export function pricesFor(row: PriceRow, inputTokens: Amount): TokenPrices {
+  for (const { aboveInputTokens, prices } of row.tiers) {
+    if (inputTokens > aboveInputTokens) return prices;
+  }
+  return row.prices;
+}
+
+/** Whether two rows of documents price alike, whatever they say of their source. */
+export function pricesAlike(a: ModelDocument, b: ModelDocument): boolean {
+  return priceText(a) === priceText(b);
+}
+
+/**
+ * Every price row that an app's catalogs ever had, with those of a new catalog: known rows keep their places, since
+ * holds name them, and a row whose prices changed is a new one.
+ */
+export function withPriceRows(
+  known: readonly ModelDocument[],
+  models: readonly ModelDocument[],
+): readonly ModelDocument[] {
+  const texts = new Set(known.map(priceText));
+  const added = models.filter((model) => !texts.has(priceText(model)));
+  return added.length === 0 ? known : [...known, ...added];
+}
+
+/** The members of a row that price, as one text that does not depend on their order. */
+export function priceText(document: ModelDocument): string {
+  const { source: _source, checkedAt: _checkedAt, modality: _modality, tiers = [], ...rest } = document;
+  const sorted = (members: object) =>
+    Object.entries(members).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([sorted(rest), tiers.map(sorted)]);
+}

@@ -1,0 +1,146 @@
+// Credit balances: what a grant of a pack gives a user, the ledger of every balance, and the order in which balances
+// are spent. A balance keeps the terms of its grant. Its status follows from its amounts and the time, so nothing has
+// to be done when it expires. Specification, "Credits"; section 6 of the decisions.
+
+import type { Amount } from "../values/amount.ts";
+import type { Catalog, PackKind } from "../catalog/catalog.ts";
+import type { UserKey } from "../values/ids.ts";
+import { matchesAny, type MatchRule, type Metadata, patternCovers } from "../values/match.ts";
+import type { Millis } from "../values/period.ts";
+import type { Unit } from "../catalog/plan.ts";
+
+/** Where a grant came from. */
+export type CreditSource = "purchase" | "grant" | "refund" | "manual";
+
+export type CreditStatus = "active" | "expired" | "depleted" | "revoked";
+
+/** Credits of one grant and pack item. */
+export interface CreditBalance {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly realm: number;
+  readonly packId: string;
+  /** The pack's name at the grant. */
+  readonly packName: string;
+  /** null for a pack without items. */
+  readonly packItemId: string | null;
+  readonly kind: PackKind;
+  readonly unit: Unit;
+  readonly matches: readonly MatchRule[];
+  readonly priority: number;
+  readonly initial: Amount;
+  readonly grantedAt: Millis;
+  /** null for evergreen. */
+  readonly expiresAt: Millis | null;
+  readonly externalRef: string | null;
+  readonly source: CreditSource;
+  readonly notes: string | null;
+  /** The sum of the balance's ledger; never below zero. */
+  readonly remaining: Amount;
+  /** What open holds have taken; not part of `remaining`. */
+  readonly held: Amount;
+  /** What revoking took, refunds that came after it included. */
+  readonly revokedAmount: Amount;
+  readonly revokedAt: Millis | null;
+  /** What two merged copies had used beyond the grant; a refund reduces it first. */
+  readonly overage: Amount;
+  /** What webhooks were told of it: the sum of its TOLD bits. Nothing is told twice; a new expiry is another. */
+  readonly told: number;
+}
+
+/** What is told of a balance once. */
+export const TOLD = { low: 1, depleted: 2, expired: 4 } as const;
+
+export type LedgerReason =
+  | "event_committed"
+  | "reservation_held"
+  | "reservation_released"
+  | "reservation_expired"
+  | "grant"
+  | "admin_adjust"
+  | "merged_from_alias"
+  | "merge_dedupe";
+
+/** One movement of a balance; immutable. */
+export interface LedgerEntry {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly balanceId: string;
+  readonly packId: string;
+  /** Below zero: consumed or revoked; above: granted or refunded. */
+  readonly delta: Amount;
+  readonly reason: LedgerReason;
+  readonly eventId: string | null;
+  readonly reservationId: string | null;
+  readonly notes: string | null;
+  readonly at: Millis;
+}
+
+/** What a hold took from one balance. */
+export interface CreditLine {
+  readonly balanceId: string;
+  readonly unit: Unit;
+  readonly taken: Amount;
+}
+
+/** The pack's present name, else the one it had at the grant. */
+export function packNameOf(catalog: Catalog, row: CreditBalance): string {
+  return catalog.packs.get(row.packId)?.name ?? row.packName;
+}
+
+/** The state of a balance at a moment. Specification, "States and transitions, Credit balance". */
+export function statusOf(row: CreditBalance, now: Millis): CreditStatus {
+  if (row.revokedAt !== null) return "revoked";
+  if (row.expiresAt !== null && row.expiresAt <= now) return "expired";
+  return row.remaining === 0n ? "depleted" : "active";
+}
+
+/** When the expiry of a balance is due to be settled; null where it lapses with nothing left, or never. */
+export function expiryDueOf(row: CreditBalance): Millis | null {
+  const hasLeft = row.remaining > 0n || row.held > 0n;
+  return hasLeft && row.revokedAt === null && (row.told & TOLD.expired) === 0 ? row.expiresAt : null;
+}
+
+/** Whether a balance can be spent on an event now. */
+export function isSpendable(
+  row: CreditBalance,
+  event: string,
+  metadata: Metadata | null,
+  now: Millis,
+): boolean {
+  return row.remaining > 0n && statusOf(row, now) === "active" && matchesAny(row.matches, event, metadata);
+}
+
+/** Consumption order: priority descending, earliest expiry (evergreen last), oldest grant, then id. A total order. */
+export function compareBalances(a: CreditBalance, b: CreditBalance): number {
+  if (a.priority !== b.priority) return b.priority - a.priority;
+  const expiryA = a.expiresAt ?? Infinity;
+  const expiryB = b.expiresAt ?? Infinity;
+  if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;
+  if (a.grantedAt !== b.grantedAt) return a.grantedAt - b.grantedAt;
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
+
+/** What a list of balances is narrowed to. */
+export interface CreditFilter {
+  /** An event name or glob that a rule must cover, by its name alone; null for all. */
+  readonly event: string | null;
+  /** Whether expired and revoked ones are shown beside active and depleted ones. */
+  readonly includeExpired: boolean;
+}
+
+/** The balances that a list shows, in consumption order. */
+export function listBalances(
+  rows: Iterable<CreditBalance>,
+  { event, includeExpired }: CreditFilter,
+  now: Millis,
+): CreditBalance[] {
+  const shown: CreditBalance[] = [];
+  for (const row of rows) {
+    const status = statusOf(row, now);
+    if (!includeExpired && (status === "expired" || status === "revoked")) continue;
+    if (event !== null && !row.matches.some((rule) => patternCovers(rule.event, event))) continue;
+    shown.push(row);
+  }
+  return shown.sort(compareBalances);
+}

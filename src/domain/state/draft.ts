@@ -1,0 +1,233 @@
+// A draft: one user's state with the changes of a decision laid over it. Decisions read and write drafts. The state
+// below changes only when the draft's changes are applied; a dry run drops them. Each row appears once in the
+// changes, with its last value.
+
+import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
+import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
+import type { MeteringEvent } from "./event.ts";
+import { type Message, type MessageData, type MessageType, subscriptionData } from "./message.ts";
+import { Overlay } from "../values/overlay.ts";
+import type { Millis } from "../values/period.ts";
+import type { RefusedCall } from "./refused_call.ts";
+import type { Reservation } from "./reservation.ts";
+import type { Subscription, SubscriptionEvent } from "./subscription.ts";
+import type { Change, User, UserState } from "./user.ts";
+
+const NO_COUNTERS: readonly Counter[] = [];
+const NO_MESSAGES: readonly Message[] = [];
+
+/** Changes of one decision over one user's state. */
+export class Draft {
+  readonly state: UserState;
+  /** Metering operations that the changes cost. Section 7 of the decisions. */
+  operations = 0;
+  /** Credit balances that the changes issue. */
+  issued = 0;
+  /** The call, where it was refused. */
+  refusedCall: RefusedCall | null = null;
+  #user: User | null = null;
+  #subscriptions: Overlay<Subscription> | null = null;
+  #counters: Overlay<Counter> | null = null;
+  #reservations: Overlay<Reservation> | null = null;
+  #balances: Overlay<CreditBalance> | null = null;
+  #records: Change[] | null = null;
+  #messages: Message[] | null = null;
+
+  constructor(state: UserState) {
+    this.state = state;
+  }
+
+  get user(): User {
+    return this.#user ?? this.state.user;
+  }
+
+  putUser(part: Partial<User>): void {
+    this.#user = { ...this.user, ...part };
+  }
+
+  /** The subscriptions as they stand in this draft. */
+  subscriptions(): Iterable<Subscription> {
+    const over = this.#subscriptions;
+    if (over === null) return this.state.subscriptions.values();
+    const rows = new Map(this.state.subscriptions);
+    for (const row of over.rows) rows.set(row.id, row);
+    return rows.values();
+  }
+
+  subscription(id: string): Subscription | undefined {
+    return this.#subscriptions?.get(id) ?? this.state.subscriptions.get(id);
+  }
+
+  putSubscription(row: Subscription): void {
+    (this.#subscriptions ??= new Overlay()).set(row.id, row);
+  }
+
+  /**
+   * The counter of a group and window; an empty one where nothing was counted yet. Windows that start at the same time
+   * share a counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
+   */
+  counter(ref: CounterRef): Counter {
+    const key = counterKey(ref.planId, ref.groupId, ref.window.start);
+    const row = this.#counters?.get(key) ?? this.state.counters.get(key);
+    if (row === undefined) return emptyCounter(this.user.key, ref);
+    const { end } = ref.window;
+    const isLater = row.windowEnd !== null && (end === null || end > row.windowEnd);
+    return isLater ? { ...row, windowEnd: end } : row;
+  }
+
+  /** The counters in memory as they stand in this draft. */
+  *counters(): Iterable<Counter> {
+    for (const row of this.state.counters.values()) yield this.#counters?.get(row.key) ?? row;
+    for (const row of this.#counters?.rows ?? []) {
+      if (!this.state.counters.has(row.key)) yield row;
+    }
+  }
+
+  /** The counters that this draft has changed, each with its last value. */
+  changedCounters(): readonly Counter[] {
+    return this.#counters === null ? NO_COUNTERS : this.#counters.rows.slice();
+  }
+
+  putCounter(row: Counter): void {
+    (this.#counters ??= new Overlay()).set(row.key, row);
+  }
+
+  reservation(id: string): Reservation | undefined {
+    return this.#reservations?.get(id) ?? this.state.reservations.get(id);
+  }
+
+  putReservation(row: Reservation): void {
+    (this.#reservations ??= new Overlay()).set(row.id, row);
+  }
+
+  /** The reservations in memory as they stand in this draft. */
+  *reservations(): Iterable<Reservation> {
+    for (const id of this.state.reservations.keys()) yield this.reservation(id) as Reservation;
+    for (const row of this.#reservations?.rows ?? []) {
+      if (!this.state.reservations.has(row.id)) yield row;
+    }
+  }
+
+  /** The reservations in memory that are open. */
+  *openHolds(): Iterable<Reservation> {
+    for (const row of this.reservations()) {
+      if (row.status === "held") yield row;
+    }
+  }
+
+  balance(id: string): CreditBalance | undefined {
+    return this.#balances?.get(id) ?? this.state.balances.get(id);
+  }
+
+  /** The balances in memory as they stand in this draft, in consumption order; new ones come last. */
+  *balancesInOrder(): Iterable<CreditBalance> {
+    const over = this.#balances;
+    for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;
+    for (const row of over?.rows ?? []) {
+      if (!this.state.balances.has(row.id)) yield row;
+    }
+  }
+
+  putBalance(row: CreditBalance): void {
+    if (this.balance(row.id) === undefined) this.issued += 1;
+    (this.#balances ??= new Overlay()).set(row.id, row);
+  }
+
+  /** Takes over a balance that was issued to another user. */
+  adoptBalance(row: CreditBalance): void {
+    (this.#balances ??= new Overlay()).set(row.id, row);
+  }
+
+  appendLedgerEntry(row: LedgerEntry): void {
+    this.appendRecord({ verb: "append", table: "credit_ledger", row });
+  }
+
+  appendEvent(row: MeteringEvent): void {
+    this.appendRecord({ verb: "append", table: "events", row });
+  }
+
+  appendSubscriptionEvent(row: SubscriptionEvent): void {
+    this.appendRecord({ verb: "append", table: "subscription_events", row });
+    this.tell(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row));
+  }
+
+  /** Adds a change that no other part of this draft reads. */
+  appendRecord(change: Change): void {
+    (this.#records ??= []).push(change);
+  }
+
+  /** Tells webhooks what happened. */
+  tell<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+    (this.#messages ??= []).push({ type, at, data });
+  }
+
+  /** The same, before everything that was told already. */
+  tellFirst<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+    (this.#messages ??= []).unshift({ type, at, data });
+  }
+
+  /** What was told since the last call, in the order in which it happened. */
+  takeMessages(): readonly Message[] {
+    const messages = this.#messages ?? NO_MESSAGES;
+    this.#messages = null;
+    return messages;
+  }
+
+  /** The earliest moment at which something that this draft wrote falls due, or infinity. */
+  nextDueWritten(): Millis {
+    let next = Infinity;
+    for (const row of this.#reservations?.rows ?? []) {
+      if (row.status === "held") next = Math.min(next, row.expiresAt);
+    }
+    for (const row of this.#subscriptions?.rows ?? []) {
+      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+    }
+    for (const row of this.#balances?.rows ?? []) next = Math.min(next, expiryDueOf(row) ?? Infinity);
+    return next;
+  }
+
+  /** The earliest moment at which something falls due after this draft, or null. */
+  nextDue(): Millis | null {
+    const held = this.state.holds.earliest((id, at) => {
+      const row = this.#reservations?.get(id);
+      return row === undefined ? this.state.lapsesAt(id, at) : row.status === "held" && row.expiresAt === at;
+    });
+    let next = Math.min(held ?? Infinity, this.nextDueWritten());
+    for (const row of this.subscriptions()) {
+      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+    }
+    for (const row of this.balancesInOrder()) next = Math.min(next, expiryDueOf(row) ?? Infinity);
+    return next === Infinity ? null : next;
+  }
+
+  /** Whether nothing was changed. */
+  get isEmpty(): boolean {
+    return this.#user === null && this.#subscriptions === null && this.#counters === null &&
+      this.#reservations === null && this.#balances === null && this.#records === null;
+  }
+
+  /** The changes so far: each row once, with its last value. */
+  changes(): Change[] {
+    const changes: Change[] = [];
+    if (this.#user !== null) {
+      // A new user's number is nobody else's: as a new row it fails where another one has it.
+      const verb = this.state.recorded ? "put" : "append";
+      changes.push({ verb, table: "users", row: this.#user });
+    }
+    for (const row of this.#subscriptions?.rows ?? []) {
+      const verb = this.state.subscriptions.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "subscriptions", row });
+    }
+    for (const row of this.#counters?.rows ?? []) changes.push({ verb: "put", table: "counters", row });
+    for (const row of this.#reservations?.rows ?? []) {
+      const verb = this.state.reservations.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "reservations", row });
+    }
+    for (const row of this.#balances?.rows ?? []) {
+      const verb = this.state.balances.has(row.id) ? "put" : "append";
+      changes.push({ verb, table: "credit_balances", row });
+    }
+    if (this.#records !== null) changes.push(...this.#records);
+    return changes;
+  }
+}

@@ -1,0 +1,176 @@
+// What an open hold says beside its id and its user, as one text: its fields in a fixed order, each on a line. Times are
+// told from the moment that the id names. So calls of one kind make equal texts, and those without a caller's own texts
+// share one. What a caller wrote stands behind all others, after its lengths, since it may hold any character; ids and units
+// hold no line feed. Texts live in memory alone, so their form may change with every version.
+
+import type { Amount } from "../values/amount.ts";
+import type { CreditLine } from "./credit.ts";
+import { momentOf, type UserKey } from "../values/ids.ts";
+import type { Millis } from "../values/period.ts";
+import type { Unit } from "../catalog/plan.ts";
+import type { Line, Reservation } from "./reservation.ts";
+
+const END = "\n";
+/** In place of null. */
+const NONE = "";
+const YES = "1";
+const NO = "0";
+
+/** Whether a text says all of a reservation: it is open, and its lines left no counter by a change of plan. */
+export function fitsText({ status, lines }: Reservation): boolean {
+  return status === "held" && lines.every(({ left }) => left === undefined);
+}
+
+/** The text of a reservation that fits one. */
+export function textOfHold(row: Reservation): string {
+  const { amounts, lines, credits, event, metadata, prompt } = row;
+  const moment = momentOf(row.id);
+  const fields = [
+    row.expiresAt - moment,
+    row.createdAt - moment,
+    row.quantity ?? NONE,
+    row.count ?? NONE,
+    amounts.tokens,
+    amounts.seconds,
+    amounts.count,
+    amounts.cents,
+    row.perUnit ? YES : NO,
+    row.priceRow ?? NONE,
+    row.toldCents ? YES : NO,
+    lines.length,
+  ];
+  for (const { planId, groupId, window, unit, taken } of lines) {
+    fields.push(planId, groupId, window.start, window.end ?? NONE, unit, taken);
+  }
+  fields.push(credits.length);
+  for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
+  fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
+  fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
+  // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
+  const text = fields.join(END);
+  // What a caller wrote may be about a person, and is nowhere but in that person's own rows.
+  return metadata === null && prompt === null ? shared(text) : text;
+}
+
+/** Texts of holds, so that the next equal one is found. */
+const known = new Map<string, string>();
+/** Where texts are all different, as where each user's credits pay, few of them are kept for that. */
+const KNOWN_MAX = 4096;
+
+/** The text that was made first of all equal ones. */
+function shared(text: string): string {
+  const first = known.get(text);
+  if (first !== undefined) return first;
+  if (known.size >= KNOWN_MAX) known.clear();
+  known.set(text, text);
+  return text;
+}
+
+/** When the hold of an id and a text lapses. */
+export function expiryOfText(id: string, text: string): Millis {
+  return momentOf(id) + Number(text.slice(0, text.indexOf(END)));
+}
+
+/** The reservation that a text was made of. */
+export function readHold(id: string, userKey: UserKey, text: string): Reservation {
+  const fields = new Fields(text);
+  const moment = momentOf(id);
+  const expiresAt = moment + fields.number();
+  const createdAt = moment + fields.number();
+  const quantity = fields.amountOrNull();
+  const count = fields.amountOrNull();
+  const amounts = {
+    tokens: fields.amount(),
+    seconds: fields.amount(),
+    count: fields.amount(),
+    cents: fields.amount(),
+  };
+  const perUnit = fields.next() === YES;
+  const priceRow = fields.numberOrNull();
+  const toldCents = fields.next() === YES;
+  const lines = listOf(fields, readLine);
+  const credits = listOf(fields, readCredit);
+  const [eventLength, metadataLength, promptLength] = [
+    fields.number(),
+    fields.numberOrNull(),
+    fields.numberOrNull(),
+  ];
+  return {
+    id,
+    userKey,
+    status: "held",
+    event: fields.take(eventLength),
+    metadata: metadataLength === null ? null : fields.take(metadataLength),
+    quantity,
+    count,
+    amounts,
+    perUnit,
+    priceRow,
+    toldCents,
+    lines,
+    credits,
+    prompt: promptLength === null ? null : fields.take(promptLength),
+    createdAt,
+    expiresAt,
+    settledAt: null,
+  };
+}
+
+function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
+  const items: Item[] = [];
+  for (let left = fields.number(); left > 0; left--) items.push(read(fields));
+  return items;
+}
+
+function readLine(fields: Fields): Line {
+  const planId = fields.next();
+  const groupId = fields.next();
+  const window = { start: fields.number(), end: fields.numberOrNull() };
+  return { planId, groupId, window, unit: fields.next() as Unit, taken: fields.amount() };
+}
+
+function readCredit(fields: Fields): CreditLine {
+  return { balanceId: fields.next(), unit: fields.next() as Unit, taken: fields.amount() };
+}
+
+/** The fields of a text, one after another. */
+class Fields {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  next(): string {
+    const end = this.#text.indexOf(END, this.#at);
+    const field = this.#text.slice(this.#at, end);
+    this.#at = end + 1;
+    return field;
+  }
+
+  number(): number {
+    return Number(this.next());
+  }
+
+  numberOrNull(): number | null {
+    const field = this.next();
+    return field === NONE ? null : Number(field);
+  }
+
+  amount(): Amount {
+    return BigInt(this.next());
+  }
+
+  amountOrNull(): Amount | null {
+    const field = this.next();
+    return field === NONE ? null : BigInt(field);
+  }
+
+  /** So many of the characters that follow. */
+  take(length: number): string {
+    const from = this.#at;
+    this.#at += length;
+    return this.#text.slice(from, this.#at);
+  }
+}

@@ -1,0 +1,187 @@
+// Messages: what webhooks are told about a user. A decision tells what happened; each webhook that wants it gets a row of
+// the outbox, which is one of the decision's changes. beyond.md, section 3.
+
+import { type Amount, numberOf } from "../values/amount.ts";
+import type { CreditBalance } from "./credit.ts";
+import type { IdSource, UserKey } from "../values/ids.ts";
+import type { Millis, Window } from "../values/period.ts";
+import type { Unit } from "../catalog/plan.ts";
+import type { SubscriptionEvent, SubscriptionEventType } from "./subscription.ts";
+import type { Listener, Outbox } from "./outbox.ts";
+
+interface OfUser {
+  readonly userId: string;
+}
+
+/** What a message about a credit balance says. */
+export interface CreditsData extends OfUser {
+  readonly balanceId: string;
+  readonly packId: string;
+  readonly packItemId: string | null;
+  readonly remaining: number;
+  readonly externalRef: string | null;
+}
+
+/** What a message about a subscription says. */
+export interface SubscriptionData extends OfUser {
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+}
+
+/** What a message of each type says, beside app and mode. Amounts and times as on the wire. */
+export type MessageData =
+  & {
+    readonly "usage.threshold_reached": OfUser & {
+      readonly groupId: string;
+      readonly label: string;
+      readonly unit: Unit;
+      readonly thresholdPercent: number;
+      readonly quota: number;
+      readonly current: number;
+      readonly period: { readonly start: string; readonly end: string | null };
+    };
+    readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
+    readonly "reservation.expired": OfUser & { readonly reservationId: string; readonly event: string };
+    readonly "person.erased": { readonly jobId: string };
+    readonly ping: Readonly<Record<never, never>>;
+  }
+  & { readonly [Type in `credits.${CreditsNews}`]: CreditsData }
+  & { readonly [Type in `subscription.${SubscriptionEventType}`]: SubscriptionData };
+
+type CreditsNews = "granted" | "low" | "depleted" | "expired" | "revoked";
+
+export type MessageType = keyof MessageData;
+
+/** Every type, as webhooks name them. */
+export const MESSAGE_TYPES = Object.keys(
+  {
+    "usage.threshold_reached": true,
+    "credits.granted": true,
+    "credits.low": true,
+    "credits.depleted": true,
+    "credits.expired": true,
+    "credits.revoked": true,
+    "subscription.created": true,
+    "subscription.plan_changed": true,
+    "subscription.canceled": true,
+    "subscription.reactivated": true,
+    "subscription.ended": true,
+    "subscription.merged": true,
+    "subscription.promoted": true,
+    "user.merged": true,
+    "reservation.expired": true,
+    "person.erased": true,
+    ping: true,
+  } satisfies Record<MessageType, true>,
+) as readonly MessageType[];
+
+/** Something that happened, not yet addressed to anybody. */
+export interface Message<Type extends MessageType = MessageType> {
+  readonly type: Type;
+  /** When it happened. */
+  readonly at: Millis;
+  readonly data: MessageData[Type];
+}
+
+/** A message for one webhook, as it is recorded; immutable. What becomes of it is kept beside it in the table. */
+export interface WebhookMessage {
+  readonly id: string;
+  readonly webhookId: string;
+  /** Whose order it is delivered in; null for a message outside every order. */
+  readonly userKey: UserKey | null;
+  readonly realm: number;
+  readonly type: MessageType;
+  /** The whole body as it is sent, the same bytes at each attempt. */
+  readonly body: string;
+  /** On the realm's clock. */
+  readonly createdAt: Millis;
+}
+
+/** Whether a webhook wants messages of a type. */
+export function wants({ events }: Listener, type: MessageType): boolean {
+  return events.some((pattern) =>
+    pattern === "*" || pattern === type || (pattern.endsWith(".*") && type.startsWith(pattern.slice(0, -1)))
+  );
+}
+
+/** Whether a text names a type or types: "credits.low", "credits.*" or "*". */
+export function isEventPattern(text: string): boolean {
+  return MESSAGE_TYPES.some((type) => wants({ webhookId: "", events: [text] }, type));
+}
+
+/** Whose message it is. */
+export interface Origin {
+  readonly userKey: UserKey | null;
+  readonly realm: number;
+  readonly now: Millis;
+}
+
+/** A row for each message and webhook that wants it. */
+export function addressed(
+  messages: readonly Message[],
+  outbox: Outbox,
+  { userKey, realm, now }: Origin,
+  ids: IdSource,
+): WebhookMessage[] {
+  const rows: WebhookMessage[] = [];
+  for (const message of messages) {
+    const { type } = message;
+    let body: string | null = null;
+    for (const listener of outbox.listeners) {
+      if (!wants(listener, type)) continue;
+      body ??= bodyOf(message, outbox);
+      const { webhookId } = listener;
+      rows.push({ id: ids.next("webhookMessage"), webhookId, userKey, realm, type, body, createdAt: now });
+    }
+  }
+  return rows;
+}
+
+/** The body of a message as Standard Webhooks has it. */
+export function bodyOf({ type, at, data }: Message, { appId, mode }: Omit<Outbox, "listeners">): string {
+  return JSON.stringify({ type, timestamp: timeText(at), data: { appId, mode, ...data } });
+}
+
+/** What messages say of a balance. */
+export function creditsData(userId: string, row: CreditBalance): CreditsData {
+  const { id, packId, packItemId, remaining, externalRef } = row;
+  return { userId, balanceId: id, packId, packItemId, remaining: numberOf(remaining), externalRef };
+}
+
+/** What messages say of a change of a subscription. */
+export function subscriptionData(userId: string, row: SubscriptionEvent): SubscriptionData {
+  const { subscriptionId, planId, previousPlanId, reason } = row;
+  return { userId, subscriptionId, planId, previousPlanId, reason };
+}
+
+/** A counter past one of its thresholds. */
+export interface Threshold {
+  readonly group: { readonly id: string; readonly label: string; readonly unit: Unit };
+  readonly percent: number;
+  readonly quota: Amount;
+  readonly current: Amount;
+  readonly window: Window;
+}
+
+/** What a message says of a threshold that was reached. */
+export function thresholdData(
+  userId: string,
+  { group, percent, quota, current, window }: Threshold,
+): MessageData["usage.threshold_reached"] {
+  return {
+    userId,
+    groupId: group.id,
+    label: group.label,
+    unit: group.unit,
+    thresholdPercent: percent,
+    quota: numberOf(quota),
+    current: numberOf(current),
+    period: { start: timeText(window.start), end: window.end === null ? null : timeText(window.end) },
+  };
+}
+
+function timeText(at: Millis): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,122 @@
+// Reservations: amounts held before the work and settled after it. The transition table of the specification
+// ("States and transitions, Reservation") stands here as data; the commands read it and add what moves with it.
+
+import type { Amount } from "../values/amount.ts";
+import type { CreditLine } from "./credit.ts";
+import type { UserKey } from "../values/ids.ts";
+import type { Millis } from "../values/period.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { type Refusal, refusal } from "../values/refusal.ts";
+import type { CounterRef } from "./counter.ts";
+import type { Metadata } from "../values/match.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import { type Amounts, priceRowOf } from "../pricing/amounts.ts";
+import type { PriceRow } from "../catalog/price_row.ts";
+
+export type ReservationStatus = "held" | "committed" | "released" | "expired";
+
+/** What a hold or an event took from one counter, in the unit of its group. */
+export interface Line extends CounterRef {
+  readonly unit: Unit;
+  readonly taken: Amount;
+}
+
+/** A line of a hold, which can follow its user from plan to plan: see plans/carry.ts. */
+export interface HoldLine extends Line {
+  /** The counters that it left and that still contain it, each once and never its own; absent for none. */
+  readonly left?: readonly CounterRef[];
+}
+
+/** A reservation, open or settled. */
+export interface Reservation {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly status: ReservationStatus;
+  readonly event: string;
+  /** As JSON text. */
+  readonly metadata: string | null;
+  /** As sent; the event's quantity falls back from here to `count`, then to 1. */
+  readonly quantity: Amount | null;
+  readonly count: Amount | null;
+  /** What was reserved in each unit; `cents` is also the cost that the reservation carries. */
+  readonly amounts: Amounts;
+  /** Whether the price row meters output seconds (audio and video). */
+  readonly perUnit: boolean;
+  /** The number of the price row that the hold was made under; NO_PRICE_ROW for none, null where it was not kept. */
+  readonly priceRow: number | null;
+  /** Whether the caller named the cents: a model without a price is then no cause for a warning. */
+  readonly toldCents: boolean;
+  readonly lines: readonly HoldLine[];
+  /** What was taken from credit balances, in the order taken. */
+  readonly credits: readonly CreditLine[];
+  /** Waits for the settlement, where prompts are logged; null afterwards. */
+  readonly prompt: string | null;
+  readonly createdAt: Millis;
+  readonly expiresAt: Millis;
+  readonly settledAt: Millis | null;
+}
+
+/** In place of a number of a price row: no row had a price for the event. */
+export const NO_PRICE_ROW = -1;
+
+/**
+ * The price row that a reservation was made under, or null where none priced its event. Holds of a version that kept
+ * no row are priced by the catalog in force.
+ */
+export function priceRowOfHold(
+  catalog: Catalog,
+  { priceRow, event }: Reservation,
+  metadata: Metadata | null,
+): PriceRow | null {
+  if (priceRow === null) return priceRowOf(catalog, event, metadata);
+  return catalog.priceRows[priceRow] ?? null;
+}
+
+/** Every counter that a reservation's settlement can change: those of its lines, and those that they left. */
+export function countersOf({ lines }: Reservation): CounterRef[] {
+  return lines.flatMap((line) => [line, ...line.left ?? []]);
+}
+
+export type ReservationTrigger = "commit" | "release" | "expire";
+
+/** What a trigger does to a reservation: its next state and what moves, or a refusal. */
+export type Transition =
+  | { readonly next: ReservationStatus; readonly effect: "settle" | "refund" | "recharge" }
+  | "reservation_not_pending"
+  | "no_change";
+
+/** Every state with every trigger: a missing pair would not compile. */
+export const TRANSITIONS: Readonly<
+  Record<ReservationStatus, Readonly<Record<ReservationTrigger, Transition>>>
+> = {
+  held: {
+    commit: { next: "committed", effect: "settle" },
+    release: { next: "released", effect: "refund" },
+    expire: { next: "expired", effect: "refund" },
+  },
+  expired: {
+    commit: { next: "committed", effect: "recharge" },
+    release: "reservation_not_pending",
+    expire: "no_change",
+  },
+  committed: {
+    commit: "reservation_not_pending",
+    release: "reservation_not_pending",
+    expire: "no_change",
+  },
+  released: {
+    commit: "reservation_not_pending",
+    release: "reservation_not_pending",
+    expire: "no_change",
+  },
+};
+
+/** The answer to a settlement of an id that names no reservation of this user. */
+export function unknownReservation(): Refusal {
+  return refusal("not_found", "No reservation has this reservationId");
+}
+
+/** The answer to a settlement that comes too late. */
+export function notPending({ status }: Reservation): Refusal {
+  return refusal("reservation_not_pending", `The reservation is already settled: ${status}`);
+}

@@ -1,0 +1,63 @@
+// The reservations of one user in memory, by id. An open hold waits for its settlement as a text, which calls of one
+// kind share, and is read when it is asked for. With its amounts and lines it would be a dozen objects, each of
+// which the engine visits whenever it collects what has been in use for long: with a hundred thousand open holds, every
+// answer would wait for that.
+
+import type { UserKey } from "../values/ids.ts";
+import type { Millis } from "../values/period.ts";
+import { expiryOfText, fitsText, readHold, textOfHold } from "./hold_text.ts";
+import type { Reservation } from "./reservation.ts";
+
+/** Reservations by id: open holds, and others for as long as they are needed. */
+export class ReservationBook {
+  readonly #owner: UserKey;
+  readonly #texts = new Map<string, string>();
+  /** Settled ones, and those that no text can say; most users have none. */
+  #rows: Map<string, Reservation> | null = null;
+
+  /** @param owner the user whose reservations these are */
+  constructor(owner: UserKey) {
+    this.#owner = owner;
+  }
+
+  get(id: string): Reservation | undefined {
+    const text = this.#texts.get(id);
+    return text === undefined ? this.#rows?.get(id) : readHold(id, this.#owner, text);
+  }
+
+  has(id: string): boolean {
+    return this.#texts.has(id) || this.#rows?.has(id) === true;
+  }
+
+  /** When an open hold lapses; null where the id names none. */
+  expiryOf(id: string): Millis | null {
+    const text = this.#texts.get(id);
+    if (text !== undefined) return expiryOfText(id, text);
+    const row = this.#rows?.get(id);
+    return row?.status === "held" ? row.expiresAt : null;
+  }
+
+  set(row: Reservation): void {
+    if (row.userKey === this.#owner && fitsText(row)) {
+      this.#texts.set(row.id, textOfHold(row));
+      this.#rows?.delete(row.id);
+    } else {
+      (this.#rows ??= new Map()).set(row.id, row);
+      this.#texts.delete(row.id);
+    }
+  }
+
+  delete(id: string): void {
+    this.#texts.delete(id);
+    this.#rows?.delete(id);
+  }
+
+  *keys(): Iterable<string> {
+    yield* this.#texts.keys();
+    if (this.#rows !== null) yield* this.#rows.keys();
+  }
+
+  *values(): Iterable<Reservation> {
+    for (const id of this.keys()) yield this.get(id) as Reservation;
+  }
+}

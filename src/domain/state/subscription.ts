@@ -1,0 +1,150 @@
+// Subscriptions: the rows that give a user a plan, and their history. Several may be active at once; the best of them,
+// the primary, says which plan the user has. Section 4 of the decisions.
+
+import type { Amount } from "../values/amount.ts";
+import type { Context } from "./context.ts";
+import type { UserKey } from "../values/ids.ts";
+import type { Catalog } from "../catalog/catalog.ts";
+import { contains, type Millis, type Window, windowAt } from "../values/period.ts";
+import type { LimitGroup, Plan } from "../catalog/plan.ts";
+
+/** A subscription row. A default row has neither provider nor external id; a paid row has both. */
+export interface Subscription {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly planId: string;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  readonly startedAt: Millis;
+  readonly endsAt: Millis | null;
+  /** Whether the end has been settled; until then an end that has passed is due. */
+  readonly ended: boolean;
+  /** Where the steps of its windows begin; null for the start. */
+  readonly cycleAnchorAt: Millis | null;
+  /** Quotas of this row that replace those of its plan, by group id. */
+  readonly customLimits: Readonly<Record<string, Amount>>;
+}
+
+export type SubscriptionEventType =
+  | "created"
+  | "plan_changed"
+  | "canceled"
+  | "reactivated"
+  | "ended"
+  | "merged"
+  | "promoted";
+
+/** A row of a user's subscription history; immutable. */
+export interface SubscriptionEvent {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly type: SubscriptionEventType;
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+  readonly at: Millis;
+}
+
+/** Whether a row grants something at a moment. */
+export function isActive(row: Subscription, at: Millis): boolean {
+  return !row.ended && (row.endsAt === null || row.endsAt > at);
+}
+
+/** Whether a row came from a payment provider. */
+export function isPaid(row: Subscription): boolean {
+  return row.provider !== null;
+}
+
+/** The anchor from which a row's windows are stepped. */
+export function anchorOf(row: Subscription): Millis {
+  return row.cycleAnchorAt ?? row.startedAt;
+}
+
+interface KnownWindow {
+  readonly plan: Plan;
+  readonly window: Window;
+}
+
+/**
+ * The window that was computed last, of a row or, where the calendar sets them, of all rows of a plan. Rows and plans
+ * never change in place, so it is only a shortcut.
+ */
+const lastWindows = new WeakMap<Subscription | Plan, KnownWindow>();
+
+/** The running window of a row under its plan. */
+export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
+  const { anchor, type } = plan.period;
+  const owner = anchor === "calendar" && type !== "lifetime" ? plan : row;
+  const known = lastWindows.get(owner);
+  if (known !== undefined && known.plan === plan && contains(known.window, at)) return known.window;
+  const window = windowAt(plan.period, at, anchorOf(row), row.startedAt);
+  lastWindows.set(owner, { plan, window });
+  return window;
+}
+
+/** The quota of a group for the holder of a row. */
+export function quotaOf(row: Subscription, group: LimitGroup): Amount {
+  return Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as Amount : group.quota;
+}
+
+/** Active rows, best first: by plan rank, then latest start, then latest id. */
+export function activeRows(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): Subscription[] {
+  const active: Subscription[] = [];
+  for (const row of rows) if (isActive(row, at)) active.push(row);
+  return active.length < 2 ? active : active.sort((a, b) => compareRows(a, b, catalog));
+}
+
+/** The best active row, which grants entitlement. */
+export function primaryOf(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): Subscription | null {
+  let best: Subscription | null = null;
+  for (const row of rows) {
+    if (isActive(row, at) && (best === null || compareRows(row, best, catalog) < 0)) best = row;
+  }
+  return best;
+}
+
+function compareRows(a: Subscription, b: Subscription, catalog: Catalog): number {
+  const rank = rankOf(b, catalog) - rankOf(a, catalog);
+  if (rank !== 0 && !Number.isNaN(rank)) return rank;
+  if (a.startedAt !== b.startedAt) return b.startedAt - a.startedAt;
+  return a.id < b.id ? 1 : -1;
+}
+
+/** The rank of a row's plan; below every other where the catalog lacks it. */
+export function rankOf(row: Subscription, catalog: Catalog): number {
+  return catalog.plans.get(row.planId)?.rank ?? -Infinity;
+}
+
+/** The row of a key: the best active one, else the one that started last, else null. */
+export function findRow(
+  rows: Iterable<Subscription>,
+  key: { readonly provider: string | null; readonly externalId: string | null },
+  { catalog, now }: Pick<Context, "catalog" | "now">,
+): Subscription | null {
+  const ofKey = [...rows].filter((row) => row.provider === key.provider && row.externalId === key.externalId);
+  return activeRows(ofKey, catalog, now)[0] ?? ofKey.sort(latestFirst)[0] ?? null;
+}
+
+function latestFirst(a: Subscription, b: Subscription): number {
+  return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
+}
+
+/** A history row of a subscription as of now. */
+export function historyRow(
+  row: Subscription,
+  type: SubscriptionEventType,
+  context: Pick<Context, "now" | "ids">,
+  reason: string | null = null,
+): SubscriptionEvent {
+  return {
+    id: context.ids.next("subscriptionEvent"),
+    userKey: row.userKey,
+    type,
+    subscriptionId: row.id,
+    planId: row.planId,
+    previousPlanId: null,
+    reason,
+    at: context.now,
+  };
+}

@@ -1,0 +1,266 @@
+// One end user: the row, the state in memory, and `apply`, the only way it changes. A decision reads the state and
+// never writes it. Its changes go both to `apply` and to the journal, so memory and tables cannot differ.
+
+import { compareBalances, type CreditBalance, type LedgerEntry } from "./credit.ts";
+import type { UserKey } from "../values/ids.ts";
+import type { Counter } from "./counter.ts";
+import type { EventLog, MeteringEvent } from "./event.ts";
+import { ExpiryQueue } from "./expiry_queue.ts";
+import type { Generation } from "./generation.ts";
+import type { WebhookMessage } from "./message.ts";
+import type { Reservation } from "./reservation.ts";
+import { ReservationBook } from "./reservation_book.ts";
+import type { Millis } from "../values/period.ts";
+import type { Subscription, SubscriptionEvent } from "./subscription.ts";
+
+/** The plan that a user entered last, and how its windows are stepped. */
+export interface Entitlement {
+  readonly planId: string;
+  readonly subscriptionId: string;
+  readonly anchor: Millis;
+  readonly startedAt: Millis;
+  /** When it ended without a successor; null while it is in force. */
+  readonly until: Millis | null;
+  /**
+   * Whether its counters contain all that was used under the plan before. Not where it was entered by `reset` or
+   * `block` while that plan's window ran.
+   */
+  readonly carried: boolean;
+}
+
+/** The row of a user. It exists from the first change that concerns the user. */
+export interface User {
+  readonly key: UserKey;
+  readonly realm: number;
+  /** The end-user id as the customer chose it. */
+  readonly id: string;
+  /** The canonical user that this one is an alias of, else null. */
+  readonly mergedInto: UserKey | null;
+  readonly entitlement: Entitlement | null;
+  /** Not later than the first moment at which something falls due; null when nothing will. */
+  readonly dueAt: Millis | null;
+  /** Scopes that the user opted out of: the sum of their SCOPE_BITS. */
+  readonly optedOut: number;
+  /** Whether an erasure was asked for and is not done yet. */
+  readonly isErasing: boolean;
+}
+
+/** A user of whom nothing was recorded yet: every column has its first value here and nowhere else. */
+export function newUser(key: UserKey, realm: number, id: string): User {
+  return {
+    key,
+    realm,
+    id,
+    mergedInto: null,
+    entitlement: null,
+    dueAt: null,
+    optedOut: 0,
+    isErasing: false,
+  };
+}
+
+/** Scopes as bits of a user's `optedOut`. Specification, "Opt-out scopes". */
+export const SCOPE_BITS = { analytics: 1, ai_personalization: 2, prompt_logging: 4 } as const;
+
+/** What a call of opting out or in names. */
+export type ConsentScope = keyof typeof SCOPE_BITS | "all";
+
+/** An audit entry of opting out or in. */
+export interface ConsentEntry {
+  readonly id: string;
+  readonly userKey: UserKey;
+  readonly realm: number;
+  /** The id as the call named it. */
+  readonly distinctId: string;
+  readonly action: "opt_out" | "opt_in";
+  readonly scope: ConsentScope;
+  readonly at: Millis;
+}
+
+/** An id that stands for a user beside the canonical one. */
+export type Alias = Pick<User, "key" | "id">;
+
+/** A merge that was made, with its report as JSON. */
+export interface Merge {
+  readonly id: string;
+  readonly realm: number;
+  readonly fromKey: UserKey;
+  readonly toKey: UserKey;
+  readonly report: string;
+  /** The users whose history became the canonical one's. */
+  readonly historyKeys: readonly UserKey[];
+  readonly at: Millis;
+}
+
+/** History rows of an alias that are still filed under its own number. */
+export interface HistoryMove {
+  readonly userKey: UserKey;
+  readonly at: Millis;
+}
+
+/**
+ * What a decision yields. `append` adds a row that did not exist; `put` replaces a row by its new value. Rows are
+ * never changed in place.
+ */
+export type Change =
+  | { readonly verb: "put" | "append"; readonly table: "users"; readonly row: User }
+  | { readonly verb: "append" | "put"; readonly table: "subscriptions"; readonly row: Subscription }
+  | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
+  | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }
+  | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
+  | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
+  | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
+  | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent }
+  | { readonly verb: "append"; readonly table: "event_logs"; readonly row: EventLog }
+  | { readonly verb: "append"; readonly table: "consents"; readonly row: ConsentEntry }
+  | { readonly verb: "append"; readonly table: "generations"; readonly row: Generation }
+  | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
+  | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove }
+  | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage };
+
+/** The rows from which a user's state is made. */
+export interface UserRows {
+  readonly user: User;
+  /** Whether the tables have the user's row; false for an id that nothing was recorded of yet. */
+  readonly recorded: boolean;
+  readonly aliases: readonly Alias[];
+  readonly subscriptions: readonly Subscription[];
+  readonly counters: readonly Counter[];
+  readonly reservations: readonly Reservation[];
+  readonly balances: readonly CreditBalance[];
+}
+
+/** Rows that a command names and that need not be live. */
+export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances">;
+
+/** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
+export class UserState {
+  user: User;
+  /** Whether the user's row exists; the first change writes it. */
+  recorded: boolean;
+  aliases: readonly Alias[];
+  readonly subscriptions = new Map<string, Subscription>();
+  readonly counters = new Map<string, Counter>();
+  /** Open holds, and settled reservations until the tables have them. */
+  readonly reservations: ReservationBook;
+  readonly holds = new ExpiryQueue();
+  /** Balances by id: those not expired and not revoked, those that holds have parts of, and recent others. */
+  readonly balances = new Map<string, CreditBalance>();
+  /** The same in consumption order. */
+  readonly balanceOrder: CreditBalance[] = [];
+  openHolds = 0;
+
+  constructor(rows: UserRows) {
+    this.user = rows.user;
+    this.recorded = rows.recorded;
+    this.aliases = rows.aliases;
+    this.reservations = new ReservationBook(rows.user.key);
+    for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
+    this.admit(rows);
+  }
+
+  /** The user's number, then those of its aliases, under which rows may still be filed. */
+  get keys(): UserKey[] {
+    return [this.user.key, ...this.aliases.map(({ key }) => key)];
+  }
+
+  /** Adds older rows that a command names, where memory has no newer value. */
+  admit(rows: OlderRows): void {
+    for (const row of rows.balances) {
+      if (!this.balances.has(row.id)) this.#setBalance(row);
+    }
+    for (const row of rows.counters) {
+      if (!this.counters.has(row.key)) this.counters.set(row.key, row);
+    }
+    for (const row of rows.reservations) {
+      if (!this.reservations.has(row.id)) this.#setReservation(row);
+    }
+  }
+
+  /** Takes over what a decision yielded; rows of another user, which a merge yields too, are not taken. */
+  apply(changes: readonly Change[]): void {
+    const { key } = this.user;
+    const openBefore = this.openHolds;
+    for (const change of changes) {
+      if (change.table === "users") {
+        this.#setUser(change.row);
+        continue;
+      }
+      if (change.table === "merges" || change.row.userKey !== key) continue;
+      switch (change.table) {
+        case "subscriptions":
+          this.subscriptions.set(change.row.id, change.row);
+          break;
+        case "counters":
+          this.counters.set(change.row.key, change.row);
+          break;
+        case "reservations":
+          this.#setReservation(change.row);
+          break;
+        case "credit_balances":
+          this.#setBalance(change.row);
+          break;
+        case "events":
+        case "consents":
+        case "event_logs":
+        case "generations":
+        case "subscription_events":
+        case "credit_ledger":
+        case "history_moves":
+        case "webhook_messages":
+          break;
+      }
+    }
+    if (openBefore >= this.openHolds) this.holds.trim((id, at) => this.lapsesAt(id, at), this.openHolds);
+  }
+
+  /** Lets go of a settled reservation that the tables have; an open hold stays. */
+  forget(reservationId: string): void {
+    if (!this.isOpen(reservationId)) this.reservations.delete(reservationId);
+  }
+
+  /** Whether an id names an open hold of this user. */
+  isOpen(reservationId: string): boolean {
+    return this.reservations.expiryOf(reservationId) !== null;
+  }
+
+  /** Whether an id names an open hold of this user that lapses at this time. */
+  lapsesAt(reservationId: string, at: Millis): boolean {
+    return this.reservations.expiryOf(reservationId) === at;
+  }
+
+  #setUser(row: User): void {
+    if (row.key === this.user.key) {
+      this.user = row;
+      this.recorded = true;
+    } else if (row.mergedInto === this.user.key) {
+      this.aliases = [...this.aliases, { key: row.key, id: row.id }];
+    }
+  }
+
+  #setBalance(row: CreditBalance): void {
+    const order = this.balanceOrder;
+    const known = this.balances.get(row.id);
+    // Of all that decides the place of a balance, the expiry alone ever changes.
+    const isMoved = known !== undefined && known.expiresAt !== row.expiresAt;
+    if (isMoved) order.splice(order.indexOf(known), 1);
+    let low = 0;
+    let high = order.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (compareBalances(order[middle] as CreditBalance, row) < 0) low = middle + 1;
+      else high = middle;
+    }
+    order.splice(low, known === undefined || isMoved ? 0 : 1, row);
+    this.balances.set(row.id, row);
+  }
+
+  #setReservation(row: Reservation): void {
+    const lapsed = this.reservations.expiryOf(row.id);
+    this.reservations.set(row);
+    if (lapsed !== null) this.openHolds -= 1;
+    if (row.status !== "held") return;
+    this.openHolds += 1;
+    if (lapsed !== row.expiresAt) this.holds.add(row.expiresAt, row.id);
+  }
+}

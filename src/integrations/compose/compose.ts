@@ -1,0 +1,238 @@
+// Compose: a type's template filled with a user's data, put to a model, its answer checked. What comes out is what the
+// user's turn then meters. The model works while no mailbox is held. Specification, "POST /v1/compose"; section 10 of
+// the decisions.
+
+import type { Realm } from "../../../actors/actor.ts";
+import type { Budget } from "../../../actors/budget.ts";
+import type { Directory } from "../../../actors/directory.ts";
+import { Unavailable } from "../../../actors/port.ts";
+import type { Term } from "../../../actors/term.ts";
+import type { Amount } from "../../domain/values/amount.ts";
+import type { GenerateInput } from "../../domain/metering/generate.ts";
+import { refusedAtCap } from "../../domain/state/refused_call.ts";
+import { centsOf } from "../../domain/pricing/usage.ts";
+import { readReport } from "../../domain/pricing/provider_usage.ts";
+import type { ComposeType, DataSource } from "../../domain/catalog/catalog.ts";
+import { type Refusal, refusal } from "../../domain/values/refusal.ts";
+import { answered, refused, type Result } from "../../domain/state/result.ts";
+import type { UserAnswer } from "../../domain/usage.ts";
+import { SCOPE_BITS } from "../../domain/state/user.ts";
+import type { Features, ModelServer } from "../../process/features.ts";
+import { COMPOSE_LIMITS } from "../../process/limits.ts";
+import { log } from "../../process/log.ts";
+import { readConsent } from "../../storage/queries/consent.ts";
+import type { Database } from "../../storage/database.ts";
+import type { InCell } from "../../storage/members/cell_store.ts";
+import { unitePeople } from "../../people/link.ts";
+import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
+import {
+  isStrictSchema,
+  type JsonObject,
+  type OutputReader,
+  outputReaderOf,
+} from "../../process/json_schema.ts";
+import { readSource, type WireViews } from "./sources.ts";
+import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
+
+/** A call as it was sent, with how records show. */
+export interface ComposeCall {
+  readonly realm: Realm;
+  readonly userId: string;
+  readonly type: string;
+  /** The JSON text of each var. */
+  readonly vars: ReadonlyMap<string, string>;
+  readonly views: WireViews;
+}
+
+/** What a model generated, and what is to be metered for it. */
+export interface Composed {
+  readonly output: JsonObject;
+  readonly generation: GenerateInput;
+}
+
+/** What compose works on. */
+export interface ComposeWorld {
+  readonly term: ComposeTerm;
+  readonly database: Database;
+  readonly inCell: InCell;
+  readonly features: Pick<Features, "modelServer">;
+}
+
+type ComposeTerm = Pick<Term, "flush" | "spend" | "ended"> & {
+  readonly budget: Pick<Budget, "refusal" | "aiRefusal">;
+  readonly directory: Pick<Directory, "runById" | "countRefused">;
+};
+
+/** Composes; null for a user who opted out. Refusals come in the decided order. */
+export async function compose(world: ComposeWorld, call: ComposeCall): Promise<Result<Composed | null>> {
+  const { term, database, features } = world;
+  const { realm, userId } = call;
+  const type = realm.catalog.composeTypes.get(call.type);
+  if (type === undefined) return refused(refusal("not_found", "No compose type has this name"));
+
+  // The tables then have every opt-out and every alias that was acknowledged before this call.
+  await term.flush();
+  const { optedOut } = await readConsent(database, realm.realm, userId);
+  if ((optedOut & SCOPE_BITS.ai_personalization) !== 0) return answered(null);
+
+  const missing = missingVars(type, call.vars);
+  if (missing.length > 0) {
+    return refused(lackOf(missing));
+  }
+  const { modelServer } = features;
+  if (modelServer === null) {
+    return refused(refusal("not_implemented", "Compose is off: no model key is configured"));
+  }
+  const limit = term.budget.refusal(realm.caps, realm.mode) ?? term.budget.aiRefusal(realm.caps);
+  if (limit !== null) {
+    const call = refusedAtCap(eventOf(type), limit.code, realm.now());
+    const counted = term.directory.countRefused(realm, userId, call);
+    // What can't be counted is refused all the same.
+    await Promise.all([term.flush(), counted.catch(() => {})]);
+    return refused(limit);
+  }
+  const reader = outputReaderOf(type);
+  if (reader === null) return refused(failed(type, "The output schema of this type cannot be used"));
+
+  const user = await term.directory.runById(userId, { realm, name: "user", input: {} });
+  if (!user.ok) return user;
+  const prompt = await fillPrompt(world, call, type, user.answer);
+  return await generate({ term, realm, type, reader, modelServer, user: user.answer, prompt });
+}
+
+/** The event that a generation is metered as. */
+function eventOf({ name }: ComposeType): string {
+  return `compose.${name}`;
+}
+
+/** The refusal of a call that lacks vars: each is named. */
+function lackOf(names: readonly string[]): Refusal {
+  const details = names.map((name) => ({ path: `vars.${name}`, message: "is required" }));
+  return refusal("invalid_request", `vars: lacks ${names.join(", ")}`, details);
+}
+
+/** A source wins over a var of its name. */
+function missingVars({ prompt, dataSources = [] }: ComposeType, vars: ComposeCall["vars"]): string[] {
+  return placesOf(prompt).filter((name) => !dataSources.includes(name as DataSource) && !vars.has(name));
+}
+
+async function fillPrompt(
+  world: ComposeWorld,
+  { realm, vars, views }: ComposeCall,
+  { prompt, dataSources = [] }: ComposeType,
+  user: UserAnswer,
+): Promise<string> {
+  const { database } = world;
+  const values = new Map(vars);
+  const places = placesOf(prompt);
+  for (const source of dataSources) {
+    if (!places.includes(source)) continue;
+    if (source === "user_attributes") await unitePeople(world, realm, user.userId);
+    values.set(source, JSON.stringify(await readSource({ database, realm, user, views }, source)));
+  }
+  return fillTemplate(prompt, (name) => values.get(name) as string);
+}
+
+interface Asking {
+  readonly term: ComposeTerm;
+  readonly realm: Realm;
+  readonly type: ComposeType;
+  readonly reader: OutputReader;
+  readonly modelServer: ModelServer;
+  readonly user: UserAnswer;
+  readonly prompt: string;
+}
+
+let underWay = 0;
+
+async function generate(asking: Asking): Promise<Result<Composed>> {
+  if (underWay >= COMPOSE_LIMITS.callsMax) throw new Unavailable("Too many generations are under way");
+  underWay += 1;
+  const { deadlineMs = COMPOSE_LIMITS.deadlineMs } = asking.modelServer;
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(new ModelFailure("The time was up")), deadlineMs);
+  const signal = AbortSignal.any([deadline.signal, endOf(asking.term)]);
+  try {
+    return await askUntilMatch(asking, signal);
+  } catch (error) {
+    if (!(error instanceof ModelFailure)) throw error;
+    return refused(failed(asking.type, error.message));
+  } finally {
+    clearTimeout(timer);
+    underWay -= 1;
+  }
+}
+
+/** One question, asked again where its answer does not match; the workspace pays for every answer. */
+async function askUntilMatch(asking: Asking, signal: AbortSignal): Promise<Result<Composed>> {
+  const { term, realm, type, reader, modelServer, prompt } = asking;
+  const question: Question = {
+    model: type.model.id,
+    instructions: DATA_RULE,
+    prompt,
+    schemaName: type.name,
+    schema: type.outputSchema,
+    isStrict: isStrictSchema(type.outputSchema),
+    maxOutputTokens: type.maxOutputTokens,
+    temperature: type.temperature,
+  };
+  for (let attempt = 0; attempt < COMPOSE_LIMITS.attemptsMax; attempt++) {
+    const answer = await askModel(modelServer, question, signal);
+    const usage = usageOf(type, answer);
+    if (usage === null) continue;
+    const output = answer.text === null ? null : reader(answer.text);
+    if (output !== null) return answered({ output, generation: generationOf(asking, usage, output) });
+    await term.spend(realm.caps.workspaceId, usage.costCents);
+  }
+  return refused(failed(type, "The model's answer did not match the output schema"));
+}
+
+interface Usage {
+  readonly inputTokens: Amount;
+  readonly outputTokens: Amount;
+  readonly costCents: Amount;
+}
+
+/** What the model's report comes to; details that contradict its totals are left out. Null where there are none. */
+function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
+  const reported = readReport(usage);
+  if (reported === null) return null;
+  const { inputTokens, outputTokens } = reported;
+  return {
+    inputTokens: inputTokens ?? 0n,
+    outputTokens: outputTokens ?? 0n,
+    costCents: centsOf(model, reported),
+  };
+}
+
+function generationOf({ type, user, prompt }: Asking, usage: Usage, output: JsonObject): GenerateInput {
+  const members = { type: type.name, model: type.model.id };
+  return {
+    ...members,
+    event: eventOf(type),
+    metadata: { text: JSON.stringify(members), members },
+    ...usage,
+    // What goes into the event's log, where the rules of prompt logs allow it.
+    prompt,
+    response: JSON.stringify(output),
+    askedOf: user.userKey,
+  };
+}
+
+function failed(type: ComposeType, message: string): Refusal {
+  log("warn", "A generation failed", { type: type.name, error: message });
+  return refusal("generation_failed", message);
+}
+
+const ends = new WeakMap<ComposeTerm, AbortSignal>();
+
+/** Aborts when the term ends: a call of a process that stops does not wait for a model. */
+function endOf(term: ComposeTerm): AbortSignal {
+  let end = ends.get(term);
+  if (end === undefined) {
+    const controller = new AbortController();
+    void term.ended.then(() => controller.abort(new Unavailable("The term ended")));
+    ends.set(term, end = controller.signal);
+  }
+  return end;
+}

@@ -1,0 +1,104 @@
+// What the doctor knows of a store, read from its tables and its server. The running service reads these facts for the
+// admin API, and the command line reads them itself when no service answers.
+
+import { MIGRATIONS } from "../../../sql/migrations.ts";
+import { DOCTOR_LIMITS } from "../../process/limits.ts";
+import { messageOf } from "../../process/log.ts";
+import { type Drift, reconcileSample, type SampleSummary } from "../../storage/queries/reconcile.ts";
+import {
+  type BacklogFacts,
+  type OldPrice,
+  readBacklog,
+  readClock,
+  readOldPrices,
+  readServer,
+  readWebhookFacts,
+  type ServerFacts,
+  type WebhookFacts,
+} from "../../storage/queries/store_facts.ts";
+import type { Database } from "../../storage/database.ts";
+import { type ClusterFacts, readCluster } from "../../cluster/examine.ts";
+import { type MigrationState, migrationState } from "../../storage/migrate.ts";
+
+/** The database itself. */
+export interface DatabaseFacts extends ServerFacts {
+  readonly kind: Database["kind"];
+  readonly roundTripMs: number;
+}
+
+/** The result of reconciling a bounded sample, or why there is none. */
+export type DriftFacts =
+  | { readonly summary: SampleSummary; readonly first: string | null }
+  | { readonly fault: string };
+
+/** All facts of a store. What needs the service's own tables is null where they do not exist. */
+export interface StoreFacts {
+  readonly database: DatabaseFacts;
+  readonly migrations: MigrationState;
+  readonly cluster: ClusterFacts | null;
+  /** The process's clock minus the database's. */
+  readonly skewMs: number;
+  readonly backlog: BacklogFacts | null;
+  readonly drift: DriftFacts | null;
+  /** Prices that nobody compared with their source for long. */
+  readonly oldPrices: readonly OldPrice[] | null;
+  readonly webhooks: WebhookFacts | null;
+}
+
+/**
+ * Reads the facts of a store.
+ *
+ * @param now the process's clock
+ */
+export async function storeFacts(database: Database, now: () => number): Promise<StoreFacts> {
+  const { skewMs, roundTripMs } = await clockFacts(database, now);
+  const migrations = await migrationState(database, MIGRATIONS);
+  const isReadable = migrations.missing.length === 0;
+  return {
+    database: { kind: database.kind, ...await readServer(database), roundTripMs },
+    migrations,
+    cluster: isReadable ? await readCluster(database) : null,
+    skewMs,
+    backlog: isReadable ? await backlogFacts(database, now()) : null,
+    drift: isReadable ? await driftFacts(database) : null,
+    oldPrices: isReadable
+      ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
+      : null,
+    webhooks: isReadable ? await webhookFacts(database, now()) : null,
+  };
+}
+
+/** The difference of the two clocks, from the fastest of a few round trips. */
+async function clockFacts(database: Database, now: () => number) {
+  let best = { skewMs: 0, roundTripMs: Infinity };
+  for (let tries = 0; tries < 3; tries++) {
+    const startedAt = performance.now();
+    const before = now();
+    const at = await readClock(database);
+    const roundTripMs = performance.now() - startedAt;
+    const skewMs = Math.round(before + roundTripMs / 2 - at);
+    if (roundTripMs < best.roundTripMs) best = { skewMs, roundTripMs };
+  }
+  return best;
+}
+
+function backlogFacts(database: Database, now: number): Promise<BacklogFacts> {
+  const { overdueMs, erasureWarnMs, countMax } = DOCTOR_LIMITS;
+  return readBacklog(database, now - overdueMs, now - erasureWarnMs, countMax);
+}
+
+function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
+  return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
+}
+
+/** Each call samples another place, so that calls over time see all of the users. */
+async function driftFacts(database: Database): Promise<DriftFacts> {
+  let first: string | null = null;
+  const keep = ({ userKey, text }: Drift) => first ??= `user ${userKey}: ${text}`;
+  try {
+    const summary = await reconcileSample(database, keep, Math.random());
+    return { summary, first };
+  } catch (error) {
+    return { fault: messageOf(error) };
+  }
+}

@@ -1,0 +1,30 @@
+// Registers the sweeps with Deno.cron. Answers are right without them, since every decision settles first what is due.
+
+import { log, messageOf } from "../../process/log.ts";
+import type { SweepName } from "../../cluster/counts.ts";
+import type { Service } from "../../cluster/service.ts";
+import { runSweep } from "./sweeps.ts";
+
+/** Runs the sweeps of this member's cells while it serves. */
+export function registerSweeps(service: Service): void {
+  Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
+  Deno.cron("look after the store", "* * * * *", () => run(service, "store"));
+  Deno.cron("move history of merged users", "* * * * *", () => run(service, "history"));
+  Deno.cron("add up use by day", "* * * * *", () => run(service, "daily_use"));
+  Deno.cron("erase people", "* * * * *", () => run(service, "erasures"));
+  Deno.cron("remove old prompt logs", "23 * * * *", () => run(service, "prompt_logs"));
+  Deno.cron("remove old counts of refused calls", "29 * * * *", () => run(service, "refusals"));
+  Deno.cron("remove old messages of webhooks", "41 * * * *", () => run(service, "messages"));
+  Deno.cron("remove payments of Stripe that belong to nothing", "53 4 * * *", () => run(service, "stripe"));
+  Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
+}
+
+async function run(service: Service, sweep: SweepName): Promise<void> {
+  const { serving } = service;
+  if (serving === null) return;
+  try {
+    await runSweep(serving, sweep);
+  } catch (error) {
+    log("warn", "A sweep did not finish", { sweep, error: messageOf(error) });
+  }
+}

@@ -1,0 +1,56 @@
+// Adds new events to the sums by day: some before each read of them, so that a chart shows what has just happened, and
+// the rest in the background. It rests between steps for as long as the last step took, and so takes at most half of
+// the database's time.
+
+import type { Realm } from "../../../actors/actor.ts";
+import type { Term } from "../../../actors/term.ts";
+import { realmsHere, visit } from "../../../actors/visit.ts";
+import { DAILY_USE_LIMITS } from "../../process/limits.ts";
+import type { Database } from "../../storage/database.ts";
+import type { InCell } from "../../storage/members/cell_store.ts";
+import { addUpDailyUse, listUnadded } from "../../storage/stores/daily_use_store.ts";
+import { rest } from "../../process/rest.ts";
+
+/** What adding up uses of a running term. */
+export interface AddingWorld {
+  readonly term: Pick<Term, "flush" | "isServing">;
+  readonly inCell: InCell;
+}
+
+/** The same for every realm that is here. */
+export interface AddingAllWorld extends AddingWorld {
+  readonly term: Pick<Term, "flush" | "isServing" | "doors">;
+  readonly database: Pick<Database, "query">;
+  readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
+}
+
+/** Adds a bounded number of new events of a realm to its sums; answers how many. The caller is inside the realm's cell. */
+export async function addSomeUp(
+  { term, inCell }: AddingWorld,
+  realm: Realm,
+  limit: number = DAILY_USE_LIMITS.readEventsMax,
+): Promise<number> {
+  // Every turn before this moment has handed its changes on by now, and the flush waits for those.
+  const before = realm.now();
+  await term.flush();
+  return await inCell(realm.cell, (session) => addUpDailyUse(session, realm.realm, before, limit));
+}
+
+/** Adds up all new events of the cells that are here; answers how many. */
+export async function addAllUp(world: AddingAllWorld): Promise<number> {
+  const { term, database, registry } = world;
+  const numbers = realmsHere(term, registry.realms.values()).map(({ realm }) => realm);
+  let events = 0;
+  for (const number of await listUnadded(database, numbers)) {
+    const realm = registry.realms.get(number) as Realm;
+    while (term.isServing) {
+      const startedAt = performance.now();
+      const step = () => addSomeUp(world, realm, DAILY_USE_LIMITS.stepEventsMax);
+      const added = await visit(term, realm.cell, step) ?? 0;
+      events += added;
+      if (added < DAILY_USE_LIMITS.stepEventsMax) break;
+      await rest(Math.min(performance.now() - startedAt, DAILY_USE_LIMITS.restMsMax));
+    }
+  }
+  return events;
+}

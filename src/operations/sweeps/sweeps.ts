@@ -1,0 +1,129 @@
+// Every sweep of the service, in bounded steps and counted. Deno.cron, the admin API and `deno task sweep` run this code.
+//
+// Each member sweeps the cells that it owns. A step is made inside their doors, so a hand-over never meets one. A cell
+// that goes meanwhile is left to its next owner.
+
+import { sweepRealmBeside } from "../../../actors/sweep.ts";
+import type { Term } from "../../../actors/term.ts";
+import type { UserStore } from "../../../actors/port.ts";
+import { realmsHere, visitAll } from "../../../actors/visit.ts";
+import type { Counts, SweepName } from "../../cluster/counts.ts";
+import { type ErasureWorld, runErasures } from "../../people/erasure.ts";
+import type { Clock } from "../../process/clock.ts";
+import { SWEEP_LIMITS } from "../../process/limits.ts";
+import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
+import { addAllUp } from "./daily_use.ts";
+import { moveAllHistory } from "../../people/history_move.ts";
+import { sweepLogs } from "./log_retention.ts";
+import { sweepMessages } from "./message_retention.ts";
+import { sweepRefusals } from "./refusal_retention.ts";
+import { removeInSteps, type RetentionWorld } from "./steps.ts";
+import { sweepStripe } from "./stripe_retention.ts";
+
+/** What sweeps use of a running term. */
+export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
+  readonly term: Term;
+  readonly store: Pick<UserStore, "listDue">;
+  readonly clock: Clock;
+}
+
+/** The same with the counts that a run of a sweep is added to. */
+export interface CountedWorld extends SweepWorld {
+  readonly counts: Pick<Counts, "sweeps">;
+}
+
+/** What a run of all sweeps did, by kind. */
+export interface SweepCounts {
+  readonly expiredReservations: number;
+  readonly endedSubscriptions: number;
+  readonly idempotencyRecords: number;
+  readonly historyRows: number;
+  readonly promptLogs: number;
+  readonly refusals: number;
+  readonly messages: number;
+  readonly stripeFacts: number;
+  readonly erasures: number;
+}
+
+/** Runs every sweep to its end. */
+export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
+  const due = await runSweep(world, "due");
+  const idempotencyRecords = await runSweep(world, "idempotency");
+  const historyRows = await runSweep(world, "history");
+  const promptLogs = await runSweep(world, "prompt_logs");
+  const refusals = await runSweep(world, "refusals");
+  const messages = await runSweep(world, "messages");
+  const stripeFacts = await runSweep(world, "stripe");
+  const erasures = await runSweep(world, "erasures");
+  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, stripeFacts, erasures };
+}
+
+const SWEEPS = {
+  due: sweepDue,
+  store: ({ database }: SweepWorld) => database.maintain(),
+  history: moveAllHistory,
+  erasures: runErasures,
+  prompt_logs: sweepLogs,
+  refusals: sweepRefusals,
+  messages: sweepMessages,
+  idempotency: sweepIdempotency,
+  daily_use: addAllUp,
+  stripe: sweepStripe,
+} satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
+
+type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
+
+/** Runs a sweep to its end and counts how it went. */
+export async function runSweep<Name extends SweepName>(
+  world: CountedWorld,
+  name: Name,
+): Promise<SweepAnswer<Name>> {
+  const tally = world.counts.sweeps[name];
+  try {
+    const answer = await SWEEPS[name](world);
+    tally.finished += 1;
+    tally.rows += rowsOf(answer);
+    tally.finishedAtSeconds = world.clock.now() / 1000;
+    return answer as SweepAnswer<Name>;
+  } catch (error) {
+    tally.failed += 1;
+    throw error;
+  }
+}
+
+/** How many rows an answer speaks of: it is a count, counts by kind, or nothing. */
+function rowsOf(answer: unknown): number {
+  if (typeof answer === "number") return answer;
+  if (typeof answer !== "object" || answer === null) return 0;
+  return Object.values(answer).reduce((sum: number, count) => sum + Number(count), 0);
+}
+
+/** Settles lapsed holds, ended subscriptions and promotions in every realm that is here. */
+export async function sweepDue(
+  { term, store, registry }: Pick<SweepWorld, "term" | "store" | "registry">,
+): Promise<Pick<SweepCounts, "expiredReservations" | "endedSubscriptions">> {
+  let expiredReservations = 0;
+  let endedSubscriptions = 0;
+  for (const realm of realmsHere(term, registry.realms.values())) {
+    const { holds, subscriptions } = await sweepRealmBeside(term, store, realm);
+    expiredReservations += holds;
+    endedSubscriptions += subscriptions;
+  }
+  return { expiredReservations, endedSubscriptions };
+}
+
+/** Removes first answers whose time is over. They are kept in real time, whatever a test clock says. */
+export async function sweepIdempotency(
+  { term, inCell, registry, clock }: Pick<SweepWorld, "term" | "inCell" | "registry" | "clock">,
+): Promise<number> {
+  const before = clock.now() - SWEEP_LIMITS.idempotencyKeptMs;
+  // All cells in one step: the index knows times and no realms, and steps by cell would each read past all other cells.
+  return await removeInSteps(term, async (limit) => {
+    const here = Map.groupBy(realmsHere(term, registry.realms.values()), ({ cell }) => cell);
+    return await visitAll(term, here.keys(), async (cells) => {
+      if (cells.length === 0) return 0;
+      const realms = cells.flatMap((cell) => here.get(cell) ?? []).map(({ realm }) => realm);
+      return await inCell(cells, (session) => deleteOldAnswers(session, realms, before, limit));
+    });
+  });
+}

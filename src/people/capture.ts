@@ -1,0 +1,87 @@
+// Capture: an event of a person, of somebody under a pseudonym, or of nobody. The answer never shows which. Section 9 of
+// the decisions.
+
+import type { Realm } from "../../actors/actor.ts";
+import type { Millis } from "../domain/values/period.ts";
+import type { Session } from "../storage/database.ts";
+import { insertCaptured } from "../storage/stores/capture_store.ts";
+import { readStanding } from "../storage/stores/people_store.ts";
+import { linksDrained } from "./drained_links.ts";
+import { unitePeople } from "./link.ts";
+import { isSilenced, makePerson } from "./people.ts";
+import { pseudonymOf } from "./pseudonyms.ts";
+import type { PeopleWorld } from "./world.ts";
+
+/** A value of a property. */
+export type Property = string | number | boolean | null;
+export type Properties = Readonly<Record<string, Property>>;
+
+/** An event as it was sent. */
+export interface Captured {
+  /** null for an anonymous event. */
+  readonly distinctId: string | null;
+  readonly event: string;
+  readonly properties: Properties;
+  readonly at: Millis;
+}
+
+/** Whose an event is in its row. */
+interface EventOwner {
+  readonly personId: string | null;
+  readonly pseudonym: string | null;
+}
+
+const NOBODY: EventOwner = { personId: null, pseudonym: null };
+
+/** Records an event, unless its person is about to be erased. */
+export async function capture(world: PeopleWorld, realm: Realm, captured: Captured): Promise<void> {
+  const { distinctId } = captured;
+  if (distinctId !== null) await linksDrained(world);
+  const isDone = () => world.inCell(realm.cell, (session) => captureIn(session, world, realm, captured));
+  while (!await isDone()) await unitePeople(world, realm, distinctId as string);
+}
+
+/** Captures in a transaction; false when the people of the id's linked ids have to become one before. */
+async function captureIn(
+  session: Session,
+  world: PeopleWorld,
+  realm: Realm,
+  { distinctId, event, properties, at }: Captured,
+): Promise<boolean> {
+  const owner = distinctId === null ? NOBODY : await ownerOf(session, world, realm, distinctId);
+  if (owner === "split") return false;
+  if (owner === "erased") return true;
+  await insertCaptured(session, {
+    id: world.ids.next("analyticsEvent"),
+    realm: realm.realm,
+    ...owner,
+    event,
+    properties: JSON.stringify(properties),
+    at,
+  });
+  return true;
+}
+
+/** Whose an event of an id is. */
+async function ownerOf(
+  session: Session,
+  { features, ids }: Pick<PeopleWorld, "features" | "ids">,
+  realm: Realm,
+  distinctId: string,
+): Promise<EventOwner | "erased" | "split"> {
+  while (true) {
+    const standing = await readStanding(session, realm.realm, distinctId);
+    if (standing.isErasing) return "erased";
+    if (isSilenced(standing)) {
+      const { privacySecret } = features;
+      if (privacySecret === null) return "erased";
+      const { personId } = standing;
+      const pseudonym = await pseudonymOf(session, privacySecret, realm.realm, distinctId, personId);
+      return { personId: null, pseudonym };
+    }
+    if (standing.isSplit) return "split";
+    const personId = standing.personId ?? await makePerson(session, ids, realm, distinctId);
+    // Null: another call has just given the id a person, who may have opted out. Look again.
+    if (personId !== null) return { personId, pseudonym: null };
+  }
+}

@@ -1,0 +1,290 @@
+// Erasure: removes everything of a person, for every id and alias, from the tables, from memory and from the journal. A job
+// in the tables says what is to be done, so a restart continues it; doing it twice is harmless. Section 9 of the
+// decisions.
+//
+// A job runs inside its cell from its first statement to its last, and is read again once inside: two members never run
+// the same job, and a job that another one finished meanwhile is not there any more. A stop shuts the door; then a job
+// ends after the step that it is at, and the next owner goes on with it.
+//
+// Most of the history is removed first, step by step, while calls are still served. Then the user stands still: a drain
+// empties the journal of what was decided, one transaction removes the rest together with the user's own row, and the
+// actor leaves memory. A later call with the same id meets a new user.
+
+import { createHmac } from "node:crypto";
+import type { Realm } from "../../actors/actor.ts";
+import { eraseUser, type ErasureStep } from "../../actors/erase.ts";
+import { Unavailable } from "../../actors/port.ts";
+import type { Term } from "../../actors/term.ts";
+import { realmsHere, stay } from "../../actors/visit.ts";
+import type { UserKey } from "../domain/values/ids.ts";
+import { addressed, type Message, type WebhookMessage } from "../domain/state/message.ts";
+import { inTurn } from "../process/in_turn.ts";
+import { SWEEP_LIMITS } from "../process/limits.ts";
+import { log, messageOf } from "../process/log.ts";
+import { putConsent } from "./consents.ts";
+import { linksDrained } from "./drained_links.ts";
+import { erasePeople, idsOfPerson } from "./people.ts";
+import { forgetPseudonyms } from "./pseudonyms.ts";
+import type { Session } from "../storage/database.ts";
+import { hideInAudit } from "../storage/stores/audit_store.ts";
+import { deleteCaptured } from "../storage/stores/capture_store.ts";
+import { removeDailyUse } from "../storage/stores/daily_use_store.ts";
+import {
+  deleteAnswersKeyed,
+  deleteAnswersNaming,
+  deleteHistory,
+  deleteUsers,
+  findJob,
+  findUsers,
+  finishJob,
+  hideConsents,
+  idsOfUsers,
+  insertJob,
+  type JobRecord,
+  listOpenJobs,
+  lockUsers,
+  type OpenJob,
+  startJob,
+} from "../storage/stores/erasure_store.ts";
+import { deleteRefusals } from "../storage/stores/refusal_store.ts";
+import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
+import { insertMessages } from "../storage/stores/message_store.ts";
+import { listPersonIds } from "../storage/stores/people_store.ts";
+import type { PeopleWorld } from "./world.ts";
+
+/** What erasures use of a running term. */
+export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
+  readonly term: Term;
+  readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
+  /** Is told of messages that were recorded. */
+  readonly sender: { note(messages: readonly WebhookMessage[]): void };
+}
+
+/** History rows that one statement removes. */
+const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;
+
+/** Requests the erasure of a person, who is hidden from now on. Answers the job: an open one of the person, or a new one. */
+export async function requestErasure(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
+  const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId));
+  void runErasures(world).catch((error) => {
+    if (!(error instanceof Unavailable)) {
+      log("warn", "An erasure did not finish", { error: messageOf(error) });
+    }
+  });
+  return jobId;
+}
+
+/**
+ * A job that has not begun, with its users marked. It runs in turn with the start of jobs. Otherwise a job could start and
+ * finish in between, and the mark would land on a new user of the same id.
+ */
+async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
+  const { database, inCell, ids } = world;
+  await linksDrained(world);
+  const people = await idsOfPerson(database, realm.realm, distinctId);
+  const open = (await listOpenJobs(database, [realm.realm])).find((job) =>
+    job.isQueued && job.distinctIds.includes(distinctId)
+  );
+  const jobId = open?.id ?? ids.next("job");
+  if (open === undefined) {
+    const job = { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() };
+    await inCell(realm.cell, (session) => insertJob(session, job));
+  }
+  for (const id of people) {
+    await putConsent(world, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
+  }
+  await world.term.flush();
+  return jobId;
+}
+
+/** A job of a realm, or null. */
+export function findErasure(
+  { database }: Pick<ErasureWorld, "database">,
+  realm: number,
+  jobId: string,
+): Promise<JobRecord | null> {
+  return findJob(database, realm, jobId);
+}
+
+const running = new WeakMap<Term, Promise<number>>();
+
+/** Runs every open job of the cells that are here, one after another; answers how many finished. A call waits for the run before it. */
+export function runErasures(world: ErasureWorld): Promise<number> {
+  const before = running.get(world.term) ?? Promise.resolve(0);
+  const run = before.catch(() => 0).then(() => runJobs(world));
+  running.set(world.term, run);
+  return run;
+}
+
+async function runJobs(world: ErasureWorld): Promise<number> {
+  const { term, database, registry } = world;
+  const numbers = realmsHere(term, registry.realms.values()).map(({ realm }) => realm);
+  const realms = new Set((await listOpenJobs(database, numbers)).map(({ realm }) => realm));
+  let done = 0;
+  for (const number of realms) {
+    const realm = registry.realms.get(number);
+    if (!term.isServing) break;
+    if (realm === undefined) continue;
+    done += await stay(term, realm.cell, (mayGoOn) => runJobsOf(world, realm, mayGoOn)) ?? 0;
+  }
+  return done;
+}
+
+/** Whether work inside a cell may begin another step: the term lasts, and nobody waits for the cell to be left. */
+type MayGoOn = () => boolean;
+
+/** Runs the jobs of a realm inside its cell. */
+async function runJobsOf(world: ErasureWorld, realm: Realm, mayGoOn: MayGoOn): Promise<number> {
+  let done = 0;
+  for (const job of await listOpenJobs(world.database, [realm.realm])) {
+    if (!mayGoOn()) break;
+    if (await runJob(world, realm, job, mayGoOn)) done += 1;
+  }
+  return done;
+}
+
+/** Runs a job; false when it failed, or is left to whoever owns the cell next. */
+async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: MayGoOn): Promise<boolean> {
+  const { inCell, features } = world;
+  const secret = features.privacySecret;
+  if (secret === null) return false;
+  const inOwn = <T>(work: (session: Session) => Promise<T>) => inCell(realm.cell, work);
+  try {
+    const ids = await inTurn(world.term, async () => {
+      const all = await closureOf(world, job);
+      await inOwn((session) => startJob(session, job.id, all, realm.now()));
+      return all;
+    });
+    await inSteps(
+      mayGoOn,
+      () => inOwn((session) => deleteCaptured(session, realm.realm, ids, HISTORY_STEP_ROWS)),
+    );
+    for (const id of ids) {
+      if (!mayGoOn()) return false;
+      await erase(world, realm, id, secret, mayGoOn);
+    }
+    if (!mayGoOn()) return false;
+    await inOwn((session) => eraseTraces(session, realm.realm, ids, secret));
+    await complete(world, realm, job.id);
+    return true;
+  } catch (error) {
+    // The term ended: the next one finds the job open.
+    if (error instanceof Unavailable) throw error;
+    log("error", "An erasure failed", { jobId: job.id, error: messageOf(error) });
+    await inOwn((session) => finishJob(session, job.id, realm.now(), "The erasure could not be finished"));
+    return false;
+  }
+}
+
+/**
+ * Completes a job and records that a person was erased, in one transaction: a job that is run again after a crash tells it
+ * once.
+ */
+async function complete({ inCell, ids, sender }: ErasureWorld, realm: Realm, jobId: string): Promise<void> {
+  let messages: readonly WebhookMessage[] = [];
+  try {
+    await inCell(realm.cell, async (session) => {
+      const now = realm.now();
+      const { outbox } = realm;
+      if (!await finishJob(session, jobId, now, null) || outbox === null) return;
+      const message: Message = { type: "person.erased", at: now, data: { jobId } };
+      messages = addressed([message], outbox, { userKey: null, realm: realm.realm, now }, ids);
+      await insertMessages(session, messages);
+    });
+  } finally {
+    // Also where the answer of the commit was lost: they may be there.
+    sender.note(messages);
+  }
+}
+
+/** Removes rows in steps, since there may be many, until a step finds none. */
+async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<void> {
+  while (mayGoOn() && await step() > 0);
+}
+
+/** Every distinct id of the person and every metering id that stands for one of its users. */
+async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<string[]> {
+  const ids = new Set<string>();
+  const next = [...job.distinctIds];
+  for (let id = next.pop(); id !== undefined; id = next.pop()) {
+    if (ids.has(id)) continue;
+    ids.add(id);
+    next.push(...await idsOfPerson(database, job.realm, id));
+    next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
+  }
+  return [...ids];
+}
+
+async function erase(
+  world: ErasureWorld,
+  realm: Realm,
+  id: string,
+  secret: string,
+  mayGoOn: MayGoOn,
+): Promise<void> {
+  const { term, database, inCell } = world;
+  const users = await findUsers(database, realm.realm, id);
+  const keys = users.map(({ key }) => key);
+  const names = users.length === 0 ? [id] : users.map((user) => user.id);
+  await term.refusals.write([realm.realm]);
+  await inSteps(
+    mayGoOn,
+    () => inCell(realm.cell, (session) => deleteRefusals(session, realm.realm, names, HISTORY_STEP_ROWS)),
+  );
+  if (users.length === 0) return;
+  await inSteps(
+    mayGoOn,
+    () => inCell(realm.cell, (session) => deleteHistory(session, keys, HISTORY_STEP_ROWS)),
+  );
+  if (!mayGoOn()) return;
+  const step: ErasureStep = async (canonicalKeys) => {
+    const all = [...new Set([...keys, ...canonicalKeys])];
+    await inCell(realm.cell, (session) => eraseRest(session, realm.realm, all, secret));
+    return all;
+  };
+  await eraseUser(term, realm, id, step);
+}
+
+/** Removes history that was written since the first steps, the users themselves, and what names them. */
+async function eraseRest(
+  session: Session,
+  realm: number,
+  keys: readonly UserKey[],
+  secret: string,
+): Promise<void> {
+  // First of all: whoever adds events up takes this lock before others too.
+  await removeDailyUse(session, realm, keys);
+  await lockUsers(session, keys);
+  const names = await idsOfUsers(session, keys);
+  while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);
+  while (await deleteRefusals(session, realm, names, HISTORY_STEP_ROWS) > 0);
+  await deleteUsers(session, keys);
+  await eraseTraces(session, realm, names, secret);
+}
+
+/** People, pseudonyms, payments, consent entries, first answers and entries of the audit log that name these ids. */
+async function eraseTraces(
+  session: Session,
+  realm: number,
+  ids: readonly string[],
+  secret: string,
+): Promise<void> {
+  const people = await listPersonIds(session, realm, ids);
+  await forgetPseudonyms(session, secret, realm, ids);
+  await erasePeople(session, realm, ids);
+  await deleteStripeFacts(session, realm, ids);
+  for (const id of ids) await hideConsents(session, realm, id, hashedId(secret, realm, id));
+  await hideInAudit(session, realm, new Map(ids.map((id) => [id, hashedId(secret, realm, id)])));
+  // First answers that no user owns, such as that of a batch, are found by the ids in their bodies, and by those in their
+  // keys where an id is long enough not to be there by chance.
+  await deleteAnswersNaming(session, realm, [...ids, ...people].map((id) => JSON.stringify(id)));
+  await deleteAnswersKeyed(session, realm, ids.filter((id) => id.length >= TELLING_ID_LENGTH));
+}
+
+/** An id of at least this length within a text is no coincidence. */
+const TELLING_ID_LENGTH = 8;
+
+/** The keyed hash that replaces an id in the consent entries that are kept. */
+export function hashedId(secret: string, realm: number, id: string): string {
+  return createHmac("sha256", secret).update(`${realm}\n${id}`).digest("base64url");
+}

@@ -1,0 +1,136 @@
+// The export document of a person, as pieces of text: everything of all ids of the person at the time it is opened. Each
+// piece is made from one page of rows, so memory does not grow with the document. Specification, "Person export document".
+
+import type { Realm } from "../../actors/actor.ts";
+import type { Mode } from "../../actors/port.ts";
+import type { Millis } from "../domain/values/period.ts";
+import { PEOPLE_LIMITS } from "../process/limits.ts";
+import { type EventRecord, type LogView, showListed } from "../storage/queries/feed.ts";
+import {
+  type AnalyticsRecord,
+  type ConsentRecord,
+  listMergedPeople,
+  readCaptured,
+  readConsents,
+  readMetered,
+} from "../storage/queries/person_export.ts";
+import type { Database } from "../storage/database.ts";
+import { type PersonRow, readPerson } from "../storage/stores/people_store.ts";
+import { unitePeople } from "./link.ts";
+import { END, newestFirst } from "./newest_first.ts";
+import { idsOfPerson } from "./people.ts";
+import type { PeopleWorld } from "./world.ts";
+
+/** Whose document, and what it says of itself. */
+export interface ExportQuery {
+  readonly realm: Realm;
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly distinctId: string;
+  readonly exportedAt: Millis;
+  readonly logs: LogView;
+}
+
+const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
+const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
+
+/** The document, piece by piece. Callers have waited for the drain. */
+export async function* exportDocument(
+  world: Pick<PeopleWorld, "term" | "database" | "inCell">,
+  query: ExportQuery,
+): AsyncGenerator<string> {
+  const { database } = world;
+  const { appId, mode, distinctId, exportedAt } = query;
+  await unitePeople(world, query.realm, distinctId);
+  const { realm } = query.realm;
+  const person = await readPerson(database, realm, distinctId);
+  const ids = await idsOfPerson(database, realm, distinctId);
+  const head = JSON.stringify({
+    format: "json",
+    exportedAt: timeOf(exportedAt),
+    appId,
+    mode,
+    distinctId,
+    person: person === null ? null : showPerson(person, ids),
+  });
+  yield `${head.slice(0, -1)},"events":{"analytics":[`;
+  if (person !== null) yield* listed(analyticsEvents(database, person.id), showAnalyticsEvent);
+  yield `],"metering":[`;
+  yield* listed(meteringEvents(database, realm, ids), (record) => showListed(record, query.logs));
+  yield `]},"consentLog":[`;
+  yield* listed(consentEntries(database, realm, ids), showConsent);
+  yield "]}";
+}
+
+/** Pages of rows as the text of one JSON list, without its brackets. */
+async function* listed<Row>(
+  pages: AsyncIterable<readonly Row[]>,
+  show: (row: Row) => unknown,
+): AsyncGenerator<string> {
+  let comma = "";
+  for await (const page of pages) {
+    yield comma + page.map((row) => JSON.stringify(show(row))).join(",");
+    comma = ",";
+  }
+}
+
+/** Events of a person and of everybody who was merged into it. */
+async function* analyticsEvents(database: Database, personId: string): AsyncGenerator<AnalyticsRecord[]> {
+  const people = await listMergedPeople(database, personId);
+  yield* newestFirst(
+    people,
+    (person, before, limit) => readCaptured(database, person, before, limit),
+    BOUNDS,
+  );
+}
+
+/** Metering events of every user that one of the ids stands for. */
+async function* meteringEvents(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+): AsyncGenerator<EventRecord[]> {
+  let before = END;
+  while (true) {
+    const page = await readMetered(database, realm, ids, before, PAGE_ROWS);
+    const last = page.at(-1);
+    if (last === undefined) return;
+    yield page;
+    if (page.length < PAGE_ROWS) return;
+    before = { at_ms: last.created_at_ms, id: last.id };
+  }
+}
+
+async function* consentEntries(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+): AsyncGenerator<ConsentRecord[]> {
+  yield* newestFirst(
+    ["consents"],
+    (_, before, limit) => readConsents(database, realm, ids, before, limit),
+    BOUNDS,
+  );
+}
+
+function showPerson(person: PersonRow, distinctIds: readonly string[]) {
+  return {
+    personId: person.id,
+    distinctIds,
+    properties: JSON.parse(person.properties),
+    identifiedAt: person.identified_at_ms === null ? null : timeOf(person.identified_at_ms),
+    createdAt: timeOf(person.created_at_ms),
+  };
+}
+
+function showAnalyticsEvent({ id, event, properties, at_ms }: AnalyticsRecord) {
+  return { id, event, properties: JSON.parse(properties), timestamp: timeOf(at_ms) };
+}
+
+function showConsent({ id, action, scope, at_ms }: ConsentRecord) {
+  return { id, action, scope, consentGiven: action === "opt_in", createdAt: timeOf(at_ms) };
+}
+
+function timeOf(at: Millis): string {
+  return new Date(at).toISOString();
+}

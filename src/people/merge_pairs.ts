@@ -1,0 +1,103 @@
+// Merging pairs of users: first the users, then the people of both ids, then the history that is short enough to move
+// within the call. Specification, "Alias and customers"; section 8 of the decisions.
+
+import type { Keeping, Outcome, Realm } from "../../actors/actor.ts";
+import type { Term } from "../../actors/term.ts";
+import type { MergeReport } from "../domain/merging/merge_report.ts";
+import { invalidField, refusal, type RefusalCode } from "../domain/values/refusal.ts";
+import { refused, type Result } from "../domain/state/result.ts";
+import { moveAlias } from "./history_move.ts";
+import { linkPeople } from "./link.ts";
+import { MERGE_LIMITS } from "../process/limits.ts";
+import { log, messageOf } from "../process/log.ts";
+
+/** What a merge of a pair works on. */
+export type MergingWorld =
+  & { readonly term: Pick<Term, "merge" | "flush" | "isServing"> }
+  & Parameters<typeof linkPeople>[0]
+  & Parameters<typeof moveAlias>[0];
+
+/** The id that becomes an alias, and the user that it then stands for. */
+export interface Pair {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** How pairs are merged. */
+export interface MergeOptions {
+  /** Says what a merge would do, and writes nothing. */
+  readonly isDryRun: boolean;
+  /** Whether people may be linked where an id is an anonymous session. */
+  readonly consentGiven: boolean;
+}
+
+/**
+ * Merges a pair, or says what a merge would do.
+ *
+ * @param keeping null for a call without an idempotency key
+ */
+export async function mergePair(
+  world: MergingWorld,
+  realm: Realm,
+  { from, to }: Pair,
+  { isDryRun, consentGiven }: MergeOptions,
+  keeping: Keeping<MergeReport> | null,
+): Promise<Outcome<MergeReport>> {
+  const needsConsent = from.startsWith("anon_") || to.startsWith("anon_");
+  const analytics = needsConsent && !consentGiven ? "skipped_consent_required" : "linked";
+  const { result, alias } = await world.term.merge({ realm, from, to, isDryRun, analytics, keeping });
+  if (!result.ok || isDryRun) return result;
+  // Reads of the tables must know, before this is answered, what either side opted out of.
+  if (result.answer.analytics === "skipped_consent_required") await world.term.flush();
+  // A repeated call links too: the process may have ended between the merge and the link.
+  else await linkPeople(world, realm, from, to, result.answer.alreadyMerged);
+  if (alias !== null && !result.answer.historyPending) await moveAlias(world, realm, alias);
+  return result;
+}
+
+/**
+ * Merges many pairs, one after another, each for itself: one that fails does not stop the others, but a cap of the
+ * workspace holds for all that are left, and so does the end of the time that a batch has.
+ *
+ * @param pairs null in the place of a pair that is malformed
+ * @returns a result for each pair, in its place
+ */
+export async function mergePairs(
+  world: MergingWorld,
+  realm: Realm,
+  pairs: readonly (Pair | null)[],
+  options: MergeOptions,
+): Promise<Result<MergeReport>[]> {
+  const start = performance.now();
+  const results: Result<MergeReport>[] = [];
+  let stop: Result<MergeReport> | null = null;
+  for (const pair of pairs) {
+    if (performance.now() - start > MERGE_LIMITS.batchMs) stop ??= NOT_PROCESSED;
+    const result: Result<MergeReport> = pair === null
+      ? MALFORMED
+      : stop ?? await mergeSafely(world, realm, pair, options);
+    if (!result.ok && CAPS.has(result.refusal.code)) stop = result;
+    results.push(result);
+  }
+  return results;
+}
+
+const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
+const MALFORMED = refused(invalidField("", "from and to: must have 1 to 200 characters"));
+const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
+
+/** A fault of ours fails its pair alone, unless this process no longer serves at all. */
+async function mergeSafely(
+  world: MergingWorld,
+  realm: Realm,
+  pair: Pair,
+  options: MergeOptions,
+): Promise<Result<MergeReport>> {
+  try {
+    return await mergePair(world, realm, pair, options, null);
+  } catch (error) {
+    if (!world.term.isServing) throw error;
+    log("error", "A pair of a batch could not be merged", { error: messageOf(error) });
+    return refused(refusal("internal_error", "This pair could not be merged: send it again"));
+  }
+}

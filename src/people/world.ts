@@ -1,0 +1,20 @@
+// What the calls of this folder use of a running term.
+
+import type { Directory } from "../../actors/directory.ts";
+import type { IdSource } from "../domain/values/ids.ts";
+import type { Features } from "../process/features.ts";
+import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
+
+export interface PeopleWorld {
+  readonly term: {
+    readonly directory: Pick<Directory, "runById">;
+    /** Resolves when the tables have everything that was decided before. */
+    flush(): Promise<void>;
+  };
+  readonly database: Database;
+  /** Writes outside of the journal, which only the owner of a cell can make. */
+  readonly inCell: InCell;
+  readonly ids: IdSource;
+  readonly features: Pick<Features, "privacySecret">;
+}

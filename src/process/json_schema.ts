@@ -1,0 +1,120 @@
+// Output schemas: whether a model's answer matches the one of its type, and whether a model server can be held to it
+// strictly. Section 10 of the decisions.
+
+import { Ajv } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import type { ComposeType } from "../domain/catalog/catalog.ts";
+import { messageOf } from "./log.ts";
+
+export type JsonObject = Record<string, unknown>;
+
+/** Reads an answer: the object that it is, or null where it does not match. */
+export type OutputReader = (text: string) => JsonObject | null;
+
+/** What each schema compiled to: its reader, or why there is none. */
+const compiledSchemas = new WeakMap<Readonly<JsonObject>, OutputReader | string>();
+
+/** The reader of a type's answers; null for a schema that can't be used. */
+export function outputReaderOf({ outputSchema }: Pick<ComposeType, "outputSchema">): OutputReader | null {
+  const compiled = compiledOnce(outputSchema);
+  return typeof compiled === "string" ? null : compiled;
+}
+
+/** Why a schema can't be used, or null. The first look at a schema takes up to some tenths of a second. */
+export function schemaFault(schema: Readonly<JsonObject>): string | null {
+  const compiled = compiledOnce(schema);
+  return typeof compiled === "string" ? compiled : null;
+}
+
+/** Compiling is slow, so a catalog that is put in force keeps what its check compiled: the same object, looked up. */
+function compiledOnce(schema: Readonly<JsonObject>): OutputReader | string {
+  let compiled = compiledSchemas.get(schema);
+  if (compiled === undefined) compiledSchemas.set(schema, compiled = compileReader(schema));
+  return compiled;
+}
+
+/** Objects of a schema, on all its levels. */
+const OBJECTS_MAX = 1_000;
+const OLDER_DRAFT = /draft-0[3-7]/;
+/**
+ * Formats are annotations, and keywords that nobody knows are ignored, as the standard has it. The code that comes
+ * out is left as it is, without references written out: both take time that grows with the square of the schema.
+ */
+const OPTIONS = {
+  strict: false,
+  validateFormats: false,
+  logger: false,
+  inlineRefs: false,
+  code: { optimize: false },
+} as const;
+
+/** The reader, or why there is none. */
+function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | string {
+  if (countObjects(schema) > OBJECTS_MAX) return `must not have more than ${OBJECTS_MAX} objects`;
+  try {
+    const ajv = OLDER_DRAFT.test(String($schema)) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
+    const matches = ajv.compile(schema);
+    return (text) => readOutput(text, (value) => matches(value) === true);
+  } catch (error) {
+    return `cannot be used: ${messageOf(error)}`;
+  }
+}
+
+function countObjects(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  return Object.values(value).reduce<number>(
+    (sum, part) => sum + countObjects(part),
+    isObject(value) ? 1 : 0,
+  );
+}
+
+/** A value nested so deeply that its check runs out of stack does not match either. */
+function readOutput(text: string, matches: (value: unknown) => boolean): JsonObject | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) && matches(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a model server's strict mode takes everywhere; it refuses calls with other keywords. */
+const STRICT_KEYWORDS = new Set([
+  "$defs",
+  "$ref",
+  "$schema",
+  "additionalProperties",
+  "anyOf",
+  "const",
+  "description",
+  "enum",
+  "items",
+  "properties",
+  "required",
+  "title",
+  "type",
+]);
+
+/** Whether a schema fits strict mode: closed objects whose members are all required, and no other keywords. */
+export function isStrictSchema(schema: Readonly<JsonObject>): boolean {
+  return schema.type === "object" && schema.anyOf === undefined && fitsStrict(schema);
+}
+
+function fitsStrict(schema: unknown): boolean {
+  if (!isObject(schema) || Object.keys(schema).some((name) => !STRICT_KEYWORDS.has(name))) return false;
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema;
+  const isOfObjects = properties !== undefined || [type].flat().includes("object");
+  if (isOfObjects) {
+    const names = isObject(properties) ? Object.keys(properties) : [];
+    const isComplete = Array.isArray(required) && names.every((name) => required.includes(name));
+    if (additionalProperties !== false || !isComplete) return false;
+  }
+  const parts = [properties, $defs].flatMap((named) => isObject(named) ? Object.values(named) : []);
+  if (items !== undefined) parts.push(items);
+  if (Array.isArray(anyOf)) parts.push(...anyOf);
+  return parts.every(fitsStrict);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,188 @@
+// The feed of metering events. Callers wait for the drain first, so that every acknowledged event is there. Specification,
+// "Events feed"; section 5 of the decisions.
+
+import { numberOf, parseAmount } from "../../domain/values/amount.ts";
+import { chargedAmounts, matchedGroupIds, type MatchStatus } from "../../domain/state/event.ts";
+import type { UserKey } from "../../domain/values/ids.ts";
+import type { Millis } from "../../domain/values/period.ts";
+import { SCOPE_BITS } from "../../domain/state/user.ts";
+import { newestOf, readOfUser } from "./user_keys.ts";
+import type { Database, Param } from "../database.ts";
+import { decodeCredits, decodeLines } from "../rows/metering_rows.ts";
+
+/** Which prompt logs a reader may see: none while logging is off, and none that are past their retention. */
+export interface LogView {
+  readonly isOn: boolean;
+  readonly keptFrom: Millis;
+}
+
+/** What a page of the feed shows. */
+export interface FeedQuery {
+  readonly realm: number;
+  readonly logs: LogView;
+  readonly userId: string | null;
+  readonly eventType: string | null;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** An event as its row has it. */
+export interface EventRecord {
+  id: string;
+  end_user_id: string;
+  type: string;
+  quantity: string;
+  cost_cents: string;
+  match_status: MatchStatus;
+  created_at_ms: number;
+  metadata: string | null;
+  reservation_id: string | null;
+  reason: string | null;
+  error_code: string | null;
+  lines: string;
+  uncovered: string;
+  credits: string;
+  log_at_ms: number | null;
+  prompt: string | null;
+  response: string | null;
+}
+
+/** Events of the table, or of some rows of it, with the id of their canonical user and their texts. */
+export function selectFrom(rows: string, texts = "l.prompt, l.response"): string {
+  return `select e.*, c.id as end_user_id, l.at_ms as log_at_ms, ${texts} from ${rows} e
+    join users u on u.key = e.user_key join users c on c.key = coalesce(u.merged_into, u.key)
+    left join event_logs l on l.event_id = e.id`;
+}
+
+/** Users who opted out of personalization, or wait for an erasure, are in no feed. */
+const IS_SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing`;
+export const SHOWN = `${IS_SHOWN} and not u.erasing`;
+
+const NEWEST_FIRST = "order by e.created_at_ms desc, e.id desc";
+
+/** Characters of a prompt that a list shows. */
+export const PREVIEW_LENGTH = 200;
+
+/** A list shows previews of prompts: a page of whole texts would be large. */
+export const PREVIEWS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;
+
+/** A page of events, newest first; of equal times the later written first. */
+export async function listEvents(database: Database, query: FeedQuery) {
+  const { realm, logs, userId } = query;
+  if (userId === null) return (await pageOfRealm(database, query)).map((record) => showListed(record, logs));
+  const key = await shownKey(database, realm, userId);
+  if (key === null) return [];
+  const records = await readOfUser(database, key, (owners) => pageOfUser(database, query, owners));
+  return records.map((record) => showListed(record, logs));
+}
+
+/** The user behind an id; null where the feed shows nobody. */
+export async function shownKey(database: Database, realm: number, userId: string): Promise<UserKey | null> {
+  const [row] = await database.query<{ key: number }>(
+    `select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.realm = $1::int and u.id = $2 and ${IS_SHOWN}`,
+    [realm, userId],
+  );
+  return row?.key ?? null;
+}
+
+function pageOfRealm(
+  database: Database,
+  { realm, eventType, limit, offset }: FeedQuery,
+): Promise<EventRecord[]> {
+  const params: Param[] = [limit, offset, realm];
+  const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
+  // Checked row by row: as a join, the planner expects it to hide nearly all rows, and would join whole tables.
+  const isShown = `(select ${SHOWN} from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.key = e.user_key)`;
+  return readPage(
+    database,
+    `select e.id from events e where e.realm = $3::int${ofType} and ${isShown}`,
+    params,
+  );
+}
+
+function pageOfUser(
+  database: Database,
+  { eventType, limit, offset }: FeedQuery,
+  owners: string,
+): Promise<EventRecord[]> {
+  const params: Param[] = [limit, offset, owners];
+  const ids = newestOf({
+    table: "events",
+    time: "created_at_ms",
+    columns: "id, created_at_ms",
+    owners: `select u.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
+      where u.key = any($3::text::bigint[]) and ${SHOWN}`,
+    where: eventType === null ? "true" : `type = $${params.push(eventType)}`,
+    limit: "$1::int + $2::int",
+  });
+  return readPage(database, `select e.id from (${ids}) e`, params);
+}
+
+/**
+ * Reads the page of those ids; the limit is $1, the offset $2. A deep offset passes over ids alone, and an index holds
+ * those of one user. The ids become an array, so that nothing is joined before the page is known.
+ */
+function readPage(database: Database, ids: string, params: readonly Param[]): Promise<EventRecord[]> {
+  const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;
+  return database.query<EventRecord>(
+    `${selectFrom(`(select * from events where id = any(array(${page})))`, PREVIEWS)} ${NEWEST_FIRST}`,
+    params,
+  );
+}
+
+/** One event with its details, or null when the realm shows none with this id. */
+export async function getEvent(database: Database, realm: number, id: string, logs: LogView) {
+  const [record] = await database.query<EventRecord>(
+    `${selectFrom("events")} where e.id = $1 and e.realm = $2::int and ${SHOWN}`,
+    [id, realm],
+  );
+  if (record === undefined) return null;
+  const isLogged = hasLog(record, logs);
+  const uncovered = JSON.parse(record.uncovered) as [string, string][];
+  const charges = { lines: decodeLines(record.lines), credits: decodeCredits(record.credits) };
+  return {
+    ...showListed(record, logs),
+    metadata: record.metadata === null ? null : JSON.parse(record.metadata),
+    matchedGroupIds: matchedGroupIds({ matchStatus: record.match_status, lines: charges.lines }),
+    amounts: chargedAmounts(charges).map((each) => ({ ...each, amount: numberOf(each.amount) })),
+    prompt: isLogged ? record.prompt : null,
+    response: isLogged ? record.response : null,
+    errorCode: logs.isOn ? record.error_code : null,
+    reservationId: record.reservation_id,
+    reason: record.reason,
+    uncovered: Object.fromEntries(uncovered.map(([unit, amount]) => [unit, numberOf(parseAmount(amount))])),
+  };
+}
+
+function isKept(at: Millis, { isOn, keptFrom }: LogView): boolean {
+  return isOn && at > keptFrom;
+}
+
+function hasLog(record: EventRecord, logs: LogView): boolean {
+  return record.log_at_ms !== null && isKept(record.log_at_ms, logs);
+}
+
+/** An event as the list shows it. */
+export function showListed(record: EventRecord, logs: LogView) {
+  const isLogged = hasLog(record, logs);
+  return {
+    id: record.id,
+    endUserId: record.end_user_id,
+    eventType: record.type,
+    quantity: numberOf(parseAmount(record.quantity)),
+    costCents: numberOf(parseAmount(record.cost_cents)),
+    matchStatus: record.match_status,
+    createdAt: new Date(record.created_at_ms).toISOString(),
+    hasLog: isLogged,
+    promptPreview: isLogged ? cutTo(record.prompt, PREVIEW_LENGTH) : null,
+  };
+}
+
+/** The first characters of a text, by code points. */
+function cutTo(text: string | null, length: number): string | null {
+  return text === null || text.length <= length
+    ? text
+    : [...text.slice(0, length * 2)].slice(0, length).join("");
+}

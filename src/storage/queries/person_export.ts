@@ -1,0 +1,93 @@
+// What an export document of a person is made of, a page of rows at a time, newest first.
+
+import type { Millis } from "../../domain/values/period.ts";
+import { arrayText, type Database } from "../database.ts";
+import { type EventRecord, PREVIEWS, selectFrom } from "./feed.ts";
+import { newestOf, queryInOrder } from "./user_keys.ts";
+
+/** The place of a row in a list: its time, then its id. */
+export interface Place {
+  readonly at_ms: Millis;
+  readonly id: string;
+}
+
+export interface AnalyticsRecord extends Place {
+  readonly event: string;
+  readonly properties: string;
+}
+
+export interface ConsentRecord extends Place {
+  readonly action: "opt_out" | "opt_in";
+  readonly scope: string;
+}
+
+/** A person and everybody who was merged into it. */
+export async function listMergedPeople(database: Database, personId: string): Promise<string[]> {
+  const people = await database.query<{ id: string }>(
+    "select id from people where id = $1 or merged_into = $1",
+    [personId],
+  );
+  return people.map(({ id }) => id);
+}
+
+/** Captured events of one person row that come before a place. */
+export function readCaptured(
+  database: Database,
+  personId: string,
+  { at_ms, id }: Place,
+  limit: number,
+): Promise<AnalyticsRecord[]> {
+  return queryInOrder<AnalyticsRecord>(
+    database,
+    `select id, at_ms, event, properties from analytics_events
+     where person_id = $1 and (at_ms, id) < ($2::bigint, $3) order by at_ms desc, id desc limit $4::int`,
+    [personId, at_ms, id, limit],
+  );
+}
+
+/**
+ * Metering events, before a place, of every user that one of the ids stands for. The users are found again for each page
+ * and in the same statement, since rows of merged users may be on their way from one user to another.
+ */
+export function readMetered(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+  { at_ms, id }: Place,
+  limit: number,
+): Promise<EventRecord[]> {
+  const rows = newestOf({
+    table: "events",
+    time: "created_at_ms",
+    columns: "*",
+    owners: "select key from owners",
+    after: "$3::bigint, $4::text",
+    limit: `${limit}`,
+  });
+  const text = `with canonical as (
+      select coalesce(merged_into, key) as key from users where realm = $1::int and id = any($2::text::text[])
+    ), owners as (
+      select key from canonical union
+      select a.key from canonical join users a on a.merged_into = canonical.key
+      join history_moves h on h.user_key = a.key
+    ), page as (
+      ${rows} order by created_at_ms desc, id desc limit ${limit}
+    ) ${selectFrom("page", PREVIEWS)} order by e.created_at_ms desc, e.id desc`;
+  return queryInOrder<EventRecord>(database, text, [realm, arrayText(ids), at_ms, id]);
+}
+
+/** Consent entries of these ids that come before a place. */
+export function readConsents(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+  before: Place,
+  limit: number,
+): Promise<ConsentRecord[]> {
+  return database.query<ConsentRecord>(
+    `select id, at_ms, action, scope from consents
+     where realm = $1::int and distinct_id = any($2::text::text[]) and (at_ms, id) < ($3::bigint, $4::text)
+     order by at_ms desc, id desc limit $5::int`,
+    [realm, arrayText(ids), before.at_ms, before.id, limit],
+  );
+}

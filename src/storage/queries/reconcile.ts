@@ -1,0 +1,414 @@
+// Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
+// balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
+// balance is without a user, and no open hold there twice. Also that what is due of a user is due in time, that the marks
+// of what was told make sense, that each message is one of a user and a webhook, and that what was refunded is revoked.
+// It reads one snapshot, walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts
+// and no rows.
+//
+// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) and nothing records by
+// how much, so events alone cannot prove it.
+
+import type { Database, Session } from "../database.ts";
+import { RECONCILE_LIMITS } from "../../process/limits.ts";
+import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, REFUNDED } from "./reconcile_faults.ts";
+
+export type DriftKind =
+  | "count"
+  | "remaining"
+  | "held"
+  | "daily_use"
+  | "unknown_balance"
+  | "unknown_user"
+  | FaultKind;
+
+/** Something that is wrong. */
+export interface Drift {
+  readonly kind: DriftKind;
+  readonly userKey: number;
+  /** null where the user's row is missing. */
+  readonly userId: string | null;
+  /** What is wrong, in one line without the user. */
+  readonly text: string;
+}
+
+/** What was looked at. */
+export interface ReconcileSummary {
+  readonly users: number;
+  readonly counters: number;
+  readonly balances: number;
+  /** Open ones. */
+  readonly holds: number;
+  readonly events: number;
+  /** Journal batches, which are not in the tables yet and so not part of the proof. */
+  readonly undrainedBatches: number;
+  readonly drifts: number;
+}
+
+/** Rows without a user may have any key, so the steps cover all keys from the lowest to the highest. */
+const KEY_MIN = Number.MIN_SAFE_INTEGER;
+const KEY_MAX = Number.MAX_SAFE_INTEGER;
+
+/** Proves the whole database. Reports each drift when it is found, in the order of users within a step. */
+export function reconcile(
+  database: Database,
+  onDrift: (drift: Drift) => void,
+  stepUsersMax: number = RECONCILE_LIMITS.stepUsersMax,
+): Promise<ReconcileSummary> {
+  return prove(database, onDrift, (session) => steps(session, stepUsersMax));
+}
+
+/** A proof of some users. */
+export interface SampleSummary extends ReconcileSummary {
+  /** Whether these are all users there are. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Proves a bounded number of users with neighbouring keys; everything, where there are no more users than that.
+ *
+ * @param place from 0 to below 1: where among the keys of users the sample starts
+ */
+export async function reconcileSample(
+  database: Database,
+  onDrift: (drift: Drift) => void,
+  place: number,
+  usersMax: number = RECONCILE_LIMITS.sampleUsersMax,
+): Promise<SampleSummary> {
+  let isWhole = false;
+  const summary = await prove(database, onDrift, async function* (session) {
+    await session.query(`set local statement_timeout = ${RECONCILE_LIMITS.sampleMs}`);
+    const range = await sampleRange(session, place, usersMax);
+    isWhole = range === null;
+    yield range ?? [KEY_MIN, KEY_MAX];
+  });
+  return { ...summary, isWhole };
+}
+
+/** The keys of a sample, or null where it covers all users. */
+async function sampleRange(session: Session, place: number, usersMax: number): Promise<KeyRange | null> {
+  const [bounds] = await session.query<{ first: number | null; last: number | null; more: number }>(
+    `select min(key) as first, max(key) as last,
+       (select count(*) from (select from users limit $1::int + 1) counted) as more
+     from users`,
+    [usersMax],
+  );
+  if (bounds === undefined || bounds.first === null || bounds.last === null) return null;
+  if (bounds.more <= usersMax) return null;
+  const from = bounds.first - 1 + Math.floor(place * (bounds.last - bounds.first + 1));
+  const [step] = await session.query<{ last: number | null }>(
+    `select max(key) as last from (select key from users where key > $1::bigint order by key limit $2::int) step`,
+    [from, usersMax],
+  );
+  return [from, step?.last ?? bounds.last];
+}
+
+/** Proves ranges of users in one snapshot. */
+function prove(
+  database: Database,
+  onDrift: (drift: Drift) => void,
+  rangesOf: (session: Session) => AsyncIterable<KeyRange>,
+): Promise<ReconcileSummary> {
+  return database.transaction(async (session) => {
+    await session.query("set transaction isolation level repeatable read, read only");
+    // The planner guesses a hundred lines an event and would compile every step's query for them.
+    await session.query("set local jit = off");
+    const sum = { users: 0, counters: 0, balances: 0, holds: 0, events: 0, undrainedBatches: 0, drifts: 0 };
+    const tell = (drift: Drift) => {
+      sum.drifts++;
+      onDrift(drift);
+    };
+    for await (const range of rangesOf(session)) {
+      const counts = await countRows(session, range);
+      for (const name of ["users", "counters", "balances", "holds", "events"] as const) {
+        sum[name] += counts[name];
+      }
+      await proveRange(session, range, tell);
+    }
+    const [journal] = await session.query<{ batches: number }>("select count(*) as batches from journal");
+    sum.undrainedBatches = journal?.batches ?? 0;
+    return sum;
+  });
+}
+
+/** The keys above the first and up to the second. */
+type KeyRange = readonly [number, number];
+
+/** Ranges that cover every key, each with so many users at most. */
+async function* steps(session: Session, stepUsersMax: number): AsyncIterable<KeyRange> {
+  for (let from = KEY_MIN;;) {
+    const [step] = await session.query<{ users: number; last: number | null }>(
+      `select count(*) as users, max(key) as last
+       from (select key from users where key > $1::bigint order by key limit $2::int) step`,
+      [from, stepUsersMax],
+    );
+    const isLast = step === undefined || step.last === null || step.users < stepUsersMax;
+    const to = isLast ? KEY_MAX : step.last as number;
+    yield [from, to];
+    if (isLast) return;
+    from = to;
+  }
+}
+
+type RowCounts = Pick<ReconcileSummary, "users" | "counters" | "balances" | "holds" | "events">;
+
+async function countRows(session: Session, range: KeyRange): Promise<RowCounts> {
+  const [counts] = await session.query<RowCounts>(COUNTS, range);
+  return counts as RowCounts;
+}
+
+async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift) => void): Promise<void> {
+  await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
+  await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
+  await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
+  await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
+  for (const sql of [HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
+    await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
+  }
+}
+
+/** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
+async function eachRow<Row>(
+  session: Session,
+  sql: string,
+  range: KeyRange,
+  use: (row: Row) => void,
+): Promise<void> {
+  for (let offset = 0;; offset += RECONCILE_LIMITS.pageDriftsMax) {
+    const rows = await session.query<Row>(
+      `${sql} limit ${RECONCILE_LIMITS.pageDriftsMax} offset $3::bigint`,
+      [
+        ...range,
+        offset,
+      ],
+    );
+    rows.forEach(use);
+    if (rows.length < RECONCILE_LIMITS.pageDriftsMax) return;
+  }
+}
+
+/**
+ * Rows of the canonical users in a range: their own, and those that are still under the number of an alias.
+ *
+ * @param columns without user_key, which comes first
+ */
+function owned(table: string, columns: string, where = "true"): string {
+  return `(
+    select t.user_key, ${columns} from ${table} t
+    where ${where} and ${inRange("t.user_key")}
+      and not exists (select from users a where a.key = t.user_key and a.merged_into is not null)
+    union all
+    select a.merged_into, ${columns} from users a join ${table} t on t.user_key = a.key
+    where ${where} and a.merged_into is not null and ${inRange("a.merged_into")}
+  ) of_${table}`;
+}
+
+const COUNTS = `select
+  (select count(*) from users where ${inRange("key")}) as users,
+  (select count(*) from counters where ${inRange("user_key")}) as counters,
+  (select count(*) from credit_balances where ${inRange("user_key")}) as balances,
+  (select count(*) from reservations where status = 'held' and ${inRange("user_key")}) as holds,
+  (select count(*) from events where ${inRange("user_key")}) as events`;
+
+/** What every answered row says of its owner; amounts are text. */
+interface OwnedRow {
+  readonly user_key: number;
+  readonly user_id: string | null;
+}
+
+// Open holds, balances and messages of a user that does not exist
+
+interface OwnerlessRow {
+  readonly user_key: number;
+  readonly what: string;
+  readonly id: string;
+}
+
+const OWNERLESS = `
+  select user_key, what, id from (
+    select user_key, 'open hold' as what, id from reservations
+      where status = 'held' and ${inRange("user_key")}
+    union all
+    select user_key, 'credit balance', id from credit_balances where ${inRange("user_key")}
+    union all
+    select user_key, 'message', id from webhook_messages where ${inRange("user_key")}
+  ) part
+  where not exists (select from users where key = part.user_key)
+  order by user_key, what, id`;
+
+function ownerlessDrift({ user_key: userKey, what, id }: OwnerlessRow): Drift {
+  return {
+    kind: "unknown_user",
+    userKey,
+    userId: null,
+    text: `${what} ${quoted(id)}: there is no such user`,
+  };
+}
+
+// Counters: count = open holds + events + adjusted. Summing up all parts by counter needs no join, and also finds lines of a
+// counter that has no row; those must come to zero.
+
+interface CounterSums extends OwnedRow {
+  readonly plan_id: string;
+  readonly group_id: string;
+  readonly start_ms: number;
+  readonly has_row: boolean;
+  readonly count: string;
+  readonly adjusted: string;
+  readonly holds: string;
+  readonly events: string;
+  readonly proved: string;
+}
+
+/** Lines are JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
+function linesOf(table: string, inHolds: 0 | 1): string {
+  const [hold, event] = inHolds === 1 ? ["line ->> 5", "'0'"] : ["'0'", "line ->> 5"];
+  return `
+    select user_key, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0, 0, 0, (${hold})::numeric, (${event})::numeric
+    from ${owned(table, "t.lines", `t.lines <> '[]'${inHolds === 1 ? " and t.status = 'held'" : ""}`)}
+    cross join lateral jsonb_array_elements(lines::jsonb) line`;
+}
+
+const COUNTER_SUMS = `
+  select user_key, (select id from users where key = sums.user_key) as user_id, plan_id, group_id, start_ms,
+    has_row, trim_scale(count)::text as count, trim_scale(adjusted)::text as adjusted,
+    trim_scale(holds)::text as holds, trim_scale(events)::text as events,
+    trim_scale(holds + events + adjusted)::text as proved
+  from (
+    select user_key, plan_id, group_id, start_ms, sum(row_count) > 0 as has_row, sum(count) as count,
+      sum(adjusted) as adjusted, sum(holds) as holds, sum(events) as events
+    from (
+      select user_key, plan_id, group_id, window_start_ms as start_ms, 1 as row_count, count, adjusted,
+        0::numeric as holds, 0::numeric as events
+      from ${owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.count, t.adjusted")}
+      union all ${linesOf("reservations", 1)}
+      union all ${linesOf("events", 0)}
+    ) part
+    group by user_key, plan_id, group_id, start_ms
+  ) sums
+  where count is distinct from holds + events + adjusted
+  order by user_key, plan_id, group_id, start_ms`;
+
+function counterDrift(row: CounterSums): Drift {
+  const name = `counter ${quoted(row.group_id)} of plan ${quoted(row.plan_id)} from ${row.start_ms} ms`;
+  const parts = `open holds ${row.holds} + events ${row.events} + adjusted ${row.adjusted} = ${row.proved}`;
+  const text = row.has_row
+    ? `${name}: count ${row.count}, but ${parts}`
+    : `${name}: there is no row, but ${parts}`;
+  return { kind: "count", ...ownerOf(row), text };
+}
+
+// Balances: remaining = the ledger, held = what open holds took. The same way of summing finds entries and credit lines of a
+// balance that does not exist.
+
+interface BalanceSums extends OwnedRow {
+  readonly balance_id: string;
+  readonly has_row: boolean;
+  readonly remaining: string;
+  readonly held: string;
+  readonly entries: number;
+  readonly ledger: string;
+  readonly hold_lines: number;
+  readonly taken: string;
+}
+
+/** Credit lines are JSON: [[balanceId, unit, "taken"], ...]. */
+const BALANCE_SUMS = `
+  select user_key, (select id from users where key = sums.user_key) as user_id, balance_id, has_row,
+    trim_scale(remaining)::text as remaining, trim_scale(held)::text as held,
+    entries, trim_scale(ledger)::text as ledger, hold_lines, trim_scale(taken)::text as taken
+  from (
+    select user_key, balance_id, sum(row_count) > 0 as has_row, sum(remaining) as remaining, sum(held) as held,
+      sum(entry_count) as entries, sum(delta) as ledger, sum(line_count) as hold_lines, sum(taken) as taken
+    from (
+      select user_key, id as balance_id, 1 as row_count, remaining, held, 0 as entry_count, 0::numeric as delta,
+        0 as line_count, 0::numeric as taken
+      from credit_balances where ${inRange("user_key")}
+      union all
+      select user_key, balance_id, 0, 0, 0, 1, delta, 0, 0
+      from ${owned("credit_ledger", "t.balance_id, t.delta")}
+      union all
+      select user_key, line ->> 0, 0, 0, 0, 0, 0, 1, (line ->> 2)::numeric
+      from reservations cross join lateral jsonb_array_elements(credits::jsonb) line
+      where credits <> '[]' and status = 'held' and ${inRange("user_key")}
+    ) part
+    group by user_key, balance_id
+  ) sums
+  where not has_row or remaining is distinct from ledger or held is distinct from taken
+  order by user_key, balance_id`;
+
+function balanceDrifts(row: BalanceSums): Drift[] {
+  const owner = ownerOf(row);
+  const name = `credit balance ${quoted(row.balance_id)}`;
+  if (!row.has_row) {
+    const parts = `${row.entries} ledger rows (${row.ledger}) and ${row.hold_lines} lines of open holds ` +
+      `(${row.taken}) name it`;
+    return [{ kind: "unknown_balance", ...owner, text: `${name}: there is no row, but ${parts}` }];
+  }
+  const drifts: Drift[] = [];
+  if (row.remaining !== row.ledger) {
+    const text = `${name}: remaining ${row.remaining}, but its ledger sums to ${row.ledger}`;
+    drifts.push({ kind: "remaining", ...owner, text });
+  }
+  if (row.held !== row.taken) {
+    const text = `${name}: held ${row.held}, but open holds took ${row.taken}`;
+    drifts.push({ kind: "held", ...owner, text });
+  }
+  return drifts;
+}
+
+// Sums by day: those of events up to the realm's mark. An erasure under way has removed events and not yet the sums.
+
+interface DailySums extends OwnedRow {
+  readonly kept: number;
+  readonly events: number;
+  readonly kept_cents: string;
+  readonly cents: string;
+}
+
+const DAILY_SUMS = `
+  select user_key, u.id as user_id, kept, events, trim_scale(kept_cents)::text as kept_cents,
+    trim_scale(cents)::text as cents
+  from (
+    select user_key, sum(kept)::bigint as kept, sum(events)::bigint as events, sum(kept_cents) as kept_cents,
+      sum(cents) as cents
+    from (
+      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents
+      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents")}
+      union all
+      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end
+      from ${
+  owned(
+    "events",
+    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents",
+    "t.match_status <> 'released'",
+  )
+}
+      join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
+    ) part group by user_key
+  ) sums join users u on u.key = sums.user_key and not u.erasing
+  where kept <> events or kept_cents <> cents
+  order by user_key`;
+
+function dailyDrift({ kept, events, kept_cents: keptCents, cents, ...row }: DailySums): Drift {
+  const text = `sums by day: ${kept} events for ${keptCents} cents, but there are ${events} for ${cents}`;
+  return { kind: "daily_use", ...ownerOf(row), text };
+}
+
+/** A fault that SQL puts into words. */
+interface FaultRow extends OwnedRow {
+  readonly kind: FaultKind;
+  readonly text: string;
+}
+
+function faultDrift({ kind, text, ...row }: FaultRow): Drift {
+  return { kind, ...ownerOf(row), text };
+}
+
+function ownerOf({ user_key: userKey, user_id: userId }: OwnedRow): Pick<Drift, "userKey" | "userId"> {
+  return { userKey, userId };
+}
+
+/** An id in quotes, with what would break a line escaped. */
+function quoted(id: string): string {
+  return JSON.stringify(id);
+}

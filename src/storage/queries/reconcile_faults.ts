@@ -1,0 +1,123 @@
+// What the proof of the books finds beside wrong sums, as queries for a range of users: a hold that is there twice, something
+// open that is due later than it should be, marks that make no sense, messages that belong nowhere. Each answers user_key,
+// user_id, kind and text.
+
+import { TOLD } from "../../domain/state/credit.ts";
+
+export type FaultKind = "hold" | "due" | "alerted" | "told" | "message" | "refunded";
+
+/** A column above the first parameter of a query and up to the second. */
+export function inRange(column: string): string {
+  return `${column} > $1::bigint and ${column} <= $2::bigint`;
+}
+
+// Open holds: no index keeps their ids apart, and a drain finds them by their user. So each stands in the tables once, and
+// under a user that is no alias. The `offset 0` has settled ones looked up by their ids, one after another.
+
+export const HOLDS = `
+  select user_key, (select id from users where key = part.user_key) as user_id, 'hold' as kind,
+    'open hold ' || to_json(id)::text || ': ' || fault as text
+  from (
+    select user_key, id, 'it stands in the tables twice' as fault from reservations h
+    where status = 'held' and ${inRange("user_key")}
+      and exists (select from reservations s where s.id = h.id and s.status <> 'held' offset 0)
+    union
+    select min(user_key), id, 'it stands in the tables twice' from reservations
+    where status = 'held' and ${inRange("user_key")} group by id having count(*) > 1
+    union
+    select user_key, h.id, 'its user is an alias' from reservations h join users u on u.key = user_key
+    where status = 'held' and ${inRange("user_key")} and u.merged_into is not null
+  ) part
+  order by user_key, id, fault`;
+
+// What is open falls due: a user that is due later, or never, would not be settled by sweeps. One line a user is enough.
+
+export const DUE = `
+  select distinct on (user_key) user_key, id as user_id, 'due' as kind,
+    coalesce('due at ' || due_at_ms || ' ms', 'never due') || ', but ' || what || ' ' || to_json(part.of_id)::text ||
+    ' at ' || at_ms || ' ms' as text
+  from (
+    select user_key, 'a hold lapses:' as what, id as of_id, expires_at_ms as at_ms from reservations
+      where status = 'held' and ${inRange("user_key")}
+    union all
+    select user_key, 'a subscription ends:', id, ends_at_ms from subscriptions
+      where not ended and ends_at_ms is not null and ${inRange("user_key")}
+    union all
+    select user_key, 'credits expire:', id, expires_at_ms from credit_balances
+      where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
+        and ${inRange("user_key")}
+  ) part
+  join users on key = user_key
+  where due_at_ms is null or due_at_ms > at_ms
+  order by user_key, at_ms, of_id`;
+
+// Marks of what was told: percents on counters, and the sum of three bits on balances.
+
+const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
+
+export const MARKS = `
+  select user_key, (select id from users where key = part.user_key) as user_id, kind, text from (
+    select user_key, 'alerted' as kind, 'counter ' || to_json(group_id)::text || ' of plan ' ||
+      to_json(plan_id)::text || ' from ' || window_start_ms || ' ms: alerted ' || to_json(alerted)::text ||
+      ', but these are percents above 0 and up to 100, none twice' as text
+    from counters
+    where alerted is not null and ${inRange("user_key")} and not case
+      when alerted ~ '^${PERCENTS}(,${PERCENTS})*$' then (
+        select bool_and(percent::numeric > 0 and percent::numeric <= 100)
+          and count(*) = count(distinct percent::numeric)
+        from unnest(string_to_array(alerted, ',')) percent)
+      else false
+    end
+    union all
+    select user_key, 'told', 'credit balance ' || to_json(id)::text || ': told ' || told || case
+        when told between 0 and 7 then ', which says that it expired, but it never does'
+        else ', but that is a sum of 1, 2 and 4'
+      end
+    from credit_balances
+    where (told not between 0 and 7 or ((told & ${TOLD.expired}) <> 0 and expires_at_ms is null)) and ${
+  inRange("user_key")
+}
+  ) part
+  order by user_key, kind, text`;
+
+// Messages: each is for a webhook of its user's app and mode, and tells what its type says. A webhook that was removed
+// keeps its row.
+
+export const MESSAGES = `
+  select user_key, user_id, 'message' as kind, 'message ' || to_json(id)::text || ': ' || fault as text from (
+    select m.id, m.user_key, u.id as user_id, case
+      when m.realm <> u.realm then 'realm ' || m.realm || ', but its user is of realm ' || u.realm
+      when not exists (
+        select from webhooks w join realms r on r.app_id = w.app_id and r.mode = w.mode
+        where w.id = m.webhook_id and r.realm = m.realm
+      ) then 'its app and mode have no webhook ' || to_json(m.webhook_id)::text
+      when not starts_with(m.body, '{"type":"' || m.type || '",')
+        then 'type ' || to_json(m.type)::text || ', but its body begins ' || to_json(left(m.body, 50))::text
+      when m.status = 'delivered' and m.attempts = 0 then 'delivered without an attempt'
+    end as fault
+    from webhook_messages m join users u on u.key = m.user_key
+    where ${inRange("m.user_key")}
+  ) part
+  where fault is not null
+  order by user_key, id`;
+
+// Money that went back takes its credits along. A message that was cut off does so when Stripe sends it again, for which it
+// takes three days at most: what is younger by the clock of the store is no fault yet. The user of a purchase may have
+// become an alias, and one who was erased has no purchase.
+
+const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
+
+export const REFUNDED = `
+  select b.user_key, c.id as user_id, 'refunded' as kind, 'credit balance ' || to_json(b.id)::text ||
+    ': its purchase ' || to_json(p.external_ref)::text || ' was refunded' as text
+  from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
+  join users c on c.key = coalesce(u.merged_into, u.key)
+  join credit_balances b on b.user_key = c.key and b.external_ref = p.external_ref and b.pack_id = p.pack_id
+  where b.revoked_at_ms is null and ${inRange("u.key")} and exists (
+    select from stripe_refunds r where r.realm = p.realm
+      and greatest(r.at_ms, b.granted_at_ms) <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}
+      and (r.payment = p.source or exists (
+        select from stripe_payments s where s.realm = p.realm and s.source = p.source and s.payment = r.payment
+          and s.at_ms <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}))
+  )
+  order by b.user_key, b.id`;

@@ -1,0 +1,180 @@
+// What a store says of itself and of the work that waits in it, for the doctor. Bounded questions that change nothing.
+
+import type { Millis } from "../../domain/values/period.ts";
+import type { Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** The first version of PostgreSQL that counts checkpoints in a view of their own. */
+const FIRST_WITH_CHECKPOINTER = 17;
+
+/** What is written and not done yet. */
+export interface BacklogFacts {
+  readonly journalBatches: number;
+  /** Users with something due for longer than any sweep leaves it; counted up to a bound. */
+  readonly overdueUsers: number;
+  /** Aliases whose history is still to be moved; counted up to a bound. */
+  readonly historyMoves: number;
+  readonly openErasures: number;
+  /** Erasures that were requested long ago. */
+  readonly lateErasures: number;
+}
+
+/** How a server makes room in its log, and what for. */
+export interface CheckpointFacts {
+  /** Checkpoints since the server began to count: those for which it was time, and those for which the log was full. */
+  readonly timed: number;
+  readonly requested: number;
+  readonly maxWalMegabytes: number;
+  readonly timeoutSeconds: number;
+  /** As the server's setting says: "off", "pglz", "lz4" or another. */
+  readonly compression: string;
+}
+
+/** The version and the settings of the database. */
+export interface ServerFacts {
+  /** As "15.20". */
+  readonly version: string;
+  readonly fsync: boolean;
+  /** As the server's setting says: "on", "off", "local" or another. */
+  readonly synchronousCommit: string;
+  readonly checkpoints: CheckpointFacts;
+}
+
+/** The database's clock. */
+export async function readClock(reader: Reader): Promise<Millis> {
+  const [row] = await reader.query<{ at: number }>(
+    "select (extract(epoch from clock_timestamp()) * 1000)::bigint as at",
+  );
+  return row?.at ?? 0;
+}
+
+export async function readServer(reader: Reader): Promise<ServerFacts> {
+  const [row] = await reader.query<{ version: string; fsync: string; commits: string }>(
+    `select current_setting('server_version') as version, current_setting('fsync') as fsync,
+       current_setting('synchronous_commit') as commits`,
+  );
+  return {
+    version: row?.version.split(" ")[0] ?? "",
+    fsync: row?.fsync === "on",
+    synchronousCommit: row?.commits ?? "",
+    checkpoints: await readCheckpoints(reader, Number.parseInt(row?.version ?? "")),
+  };
+}
+
+async function readCheckpoints(reader: Reader, major: number): Promise<CheckpointFacts> {
+  const counts = major >= FIRST_WITH_CHECKPOINTER
+    ? "num_timed as timed, num_requested as requested from pg_stat_checkpointer"
+    : "checkpoints_timed as timed, checkpoints_req as requested from pg_stat_bgwriter";
+  const [row] = await reader.query<CheckpointFacts>(
+    `select (select setting::int from pg_settings where name = 'max_wal_size') as "maxWalMegabytes",
+       (select setting::int from pg_settings where name = 'checkpoint_timeout') as "timeoutSeconds",
+       current_setting('wal_compression') as compression, ${counts}`,
+  );
+  return row as CheckpointFacts;
+}
+
+/**
+ * Counts what waits to be done.
+ *
+ * @param dueBefore what fell due up to here, in real time, is overdue
+ * @param requestedBefore erasures that were requested up to here are late
+ * @param limit the most that is counted of overdue users and of history moves
+ */
+export async function readBacklog(
+  reader: Reader,
+  dueBefore: Millis,
+  requestedBefore: Millis,
+  limit: number,
+): Promise<BacklogFacts> {
+  const [row] = await reader.query<BacklogFacts>(
+    `select
+       (select count(*) from journal) as "journalBatches",
+       (select count(*) from (
+          select from realms r join users u on u.realm = r.realm
+          where u.due_at_ms <= $1::bigint + r.clock_offset_ms limit $3::int) due) as "overdueUsers",
+       (select count(*) from (select from history_moves limit $3::int) moves) as "historyMoves",
+       (select count(*) from erasure_jobs where status in ('queued', 'in_progress')) as "openErasures",
+       (select count(*) from erasure_jobs
+          where status in ('queued', 'in_progress') and requested_at_ms <= $2::bigint) as "lateErasures"`,
+    [dueBefore, requestedBefore, limit],
+  );
+  return row as BacklogFacts;
+}
+
+/** A price of a catalog in force that was compared with its source long ago. */
+export interface OldPrice {
+  readonly appId: string;
+  readonly model: string;
+}
+
+/**
+ * Price rows of catalogs in force that were last compared with their source before a time. Rows that say nothing of
+ * it are left out.
+ *
+ * @param checkedBefore in real time
+ * @param limit the most that are read
+ */
+export async function readOldPrices(
+  reader: Reader,
+  checkedBefore: Millis,
+  limit: number,
+): Promise<readonly OldPrice[]> {
+  // Times in documents are UTC texts of one form, which compare as the times do.
+  return await reader.query<OldPrice>(
+    `select c.app_id as "appId", m.model ->> 'id' as model
+     from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)
+     where (m.model ->> 'checkedAt') collate "C" < $1
+     order by c.app_id, m.model ->> 'id' limit $2::int`,
+    [new Date(checkedBefore).toISOString(), limit],
+  );
+}
+
+/** A webhook whose last attempts failed. */
+export interface FailingWebhook {
+  readonly appId: string;
+  readonly webhookId: string;
+  /** Real time. */
+  readonly since: Millis;
+  readonly isDisabled: boolean;
+}
+
+/** How deliveries to webhooks go. */
+export interface WebhookFacts {
+  readonly enabled: number;
+  /** Those that fail for long, and those that were disabled while they failed; up to a bound. */
+  readonly failing: readonly FailingWebhook[];
+  /** The age of the oldest message that an enabled webhook waits for, on its realm's clock; null for none. */
+  readonly oldestMs: number | null;
+}
+
+/**
+ * Reads how deliveries go.
+ *
+ * @param failingBefore what fails since a moment of real time up to here fails for long
+ * @param now real time
+ * @param limit the most that are named
+ */
+export async function readWebhookFacts(
+  reader: Reader,
+  failingBefore: Millis,
+  now: Millis,
+  limit: number,
+): Promise<WebhookFacts> {
+  const failing = await reader.query<FailingWebhook>(
+    `select app_id as "appId", id as "webhookId", failing_since_ms as since, disabled as "isDisabled"
+     from webhooks where not removed and failing_since_ms is not null and (disabled or failing_since_ms <= $1::bigint)
+     order by app_id, id limit $2::int`,
+    [failingBefore, limit],
+  );
+  const [row] = await reader.query<{ enabled: number; oldest: number | null }>(
+    `select count(*) as enabled, max($1::bigint + r.clock_offset_ms - first.created_at_ms) as oldest
+     from webhooks w left join realms r on r.app_id = w.app_id and r.mode = w.mode
+     left join lateral (
+       select created_at_ms from webhook_messages m
+       where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1
+     ) as first on true where not w.removed and not w.disabled`,
+    [now],
+  );
+  return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
+}

@@ -1,0 +1,178 @@
+// The users of an app in one mode, by the beginning of their ids, and whose an id is that was given out or brought along.
+// Callers wait for the drain first. beyond.md, section 8, "One search box" and "New admin lists".
+
+import { Buffer } from "node:buffer";
+import { ownerOf as firstOwnerOf } from "../../domain/values/ids.ts";
+import type { ReservationStatus } from "../../domain/state/reservation.ts";
+import type { Database, Param } from "../database.ts";
+
+/** What a page of users shows. */
+export interface UsersQuery {
+  readonly realm: number;
+  /** How their ids begin; "" for all. Exact, by code points. */
+  readonly startsWith: string;
+  /** The last id of the page before; null for the first page. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** The id that a cursor stands for; undefined for a text that no page gave. */
+export function readUsersCursor(cursor: string): string | undefined {
+  const id = Buffer.from(cursor, "base64url").toString();
+  return id !== "" && cursorOf(id) === cursor ? id : undefined;
+}
+
+function cursorOf(id: string): string {
+  return Buffer.from(id).toString("base64url");
+}
+
+interface UserRecord {
+  readonly id: string;
+  readonly alias_of: string | null;
+  readonly erasing: boolean;
+}
+
+/** A page of users in the order of their ids, aliases among them, with the cursor of the next page. */
+export async function listUsers(database: Database, { realm, startsWith, after, limit }: UsersQuery) {
+  const params: Param[] = [realm, limit + 1, startsWith];
+  const end = endOfRange(startsWith);
+  const isBefore = end === null ? "" : `and u.id < $${params.push(end)}`;
+  const isAfter = after === null ? "" : `and u.id > $${params.push(after)}`;
+  const records = await database.query<UserRecord>(
+    `select u.id, c.id as alias_of, u.erasing or coalesce(c.erasing, false) as erasing
+     from (
+       select u.id, u.merged_into, u.erasing from users u
+       where u.realm = $1::int and u.id >= $3 ${isBefore} ${isAfter} order by u.id limit $2::int
+     ) u left join users c on c.key = u.merged_into order by u.id`,
+    params,
+  );
+  const shown = records.slice(0, limit);
+  const last = shown.at(-1);
+  return {
+    users: shown.map(({ id, alias_of, erasing }) => ({
+      userId: id,
+      aliasOf: alias_of,
+      deletionPending: erasing,
+    })),
+    nextCursor: records.length > limit && last !== undefined ? cursorOf(last.id) : null,
+  };
+}
+
+const LAST_CODE_POINT = 0x10FFFF;
+const BEFORE_SURROGATES = 0xD7FF;
+const AFTER_SURROGATES = 0xE000;
+
+/** The first text, by code points, after all those that begin with a prefix; null where none comes after. */
+export function endOfRange(prefix: string): string | null {
+  const points = [...prefix].map((character) => character.codePointAt(0) as number);
+  while (points.at(-1) === LAST_CODE_POINT) points.pop();
+  const last = points.pop();
+  if (last === undefined) return null;
+  return String.fromCodePoint(...points, last === BEFORE_SURROGATES ? AFTER_SURROGATES : last + 1);
+}
+
+/** What an id that was looked up is the id of. */
+export type ThingKind = "event" | "reservation" | "balance" | "subscription" | "merge";
+
+/** Something with the user that it belongs to. */
+export interface FoundThing {
+  readonly kind: ThingKind;
+  readonly id: string;
+  /** The canonical user's id. */
+  readonly userId: string;
+  /** Of a merge: the id that became an alias. */
+  readonly alias: string | null;
+  /** Of a reservation: what became of it. */
+  readonly status: ReservationStatus | null;
+}
+
+interface FoundRecord {
+  readonly kind: ThingKind;
+  readonly id: string;
+  readonly user_id: string;
+  readonly alias: string | null;
+  readonly status: ReservationStatus | null;
+}
+
+/**
+ * The reservation $1: a settled one by its id, an open one among those of the user whom its first owner, $3, is now. These
+ * are asked for as a range, as `openHoldsOf` does.
+ */
+const RESERVATION = `(
+    select id, user_key, status from reservations where id = $1 and status <> 'held'
+    union all
+    select found.* from (select coalesce(merged_into, key) as key from users where key = $3::bigint) as owner
+    cross join lateral (
+      select id, user_key, status from open_reservations
+      where user_key >= owner.key and user_key <= owner.key and id = $1 offset 0
+    ) as found
+  )`;
+
+const THINGS: Readonly<Record<string, { readonly kind: ThingKind; readonly table: string }>> = {
+  evt_: { kind: "event", table: "events" },
+  rsv_: { kind: "reservation", table: RESERVATION },
+  crb_: { kind: "balance", table: "credit_balances" },
+  sub_: { kind: "subscription", table: "subscriptions" },
+};
+
+/** What an id or a reference stands for: one of ours by its form, else those with this reference of the caller's. */
+export async function lookUp(
+  database: Database,
+  realm: number,
+  id: string,
+  limit: number,
+): Promise<FoundThing[]> {
+  const found = id.startsWith("mrg_")
+    ? await mergeOf(database, realm, id)
+    : await ownerOf(database, realm, id);
+  const records = found.length > 0 ? found : await referredBy(database, realm, id, limit);
+  return records.map(({ kind, id, user_id, alias, status }) => ({
+    kind,
+    id,
+    userId: user_id,
+    alias,
+    status,
+  }));
+}
+
+/** The canonical user of a row. */
+const OF_CANONICAL =
+  "join users u on u.key = t.user_key join users c on c.key = coalesce(u.merged_into, u.key)";
+
+function ownerOf(database: Database, realm: number, id: string): Promise<FoundRecord[]> {
+  const thing = THINGS[id.slice(0, 4)];
+  if (thing === undefined) return Promise.resolve([]);
+  const isReservation = thing.kind === "reservation";
+  return database.query<FoundRecord>(
+    `select '${thing.kind}' as kind, t.id, c.id as user_id, null as alias, ${
+      isReservation ? "t.status" : "null"
+    } as status from ${thing.table} t ${OF_CANONICAL}
+     where t.id = $1 and u.realm = $2::int`,
+    isReservation ? [id, realm, firstOwnerOf("reservation", id)] : [id, realm],
+  );
+}
+
+function mergeOf(database: Database, realm: number, id: string): Promise<FoundRecord[]> {
+  return database.query<FoundRecord>(
+    `select 'merge' as kind, m.id, c.id as user_id, f.id as alias, null as status
+     from merges m join users f on f.key = m.from_key join users c on c.key = coalesce(f.merged_into, f.key)
+     where m.id = $1 and m.realm = $2::int`,
+    [id, realm],
+  );
+}
+
+function referredBy(
+  database: Database,
+  realm: number,
+  reference: string,
+  limit: number,
+): Promise<FoundRecord[]> {
+  return database.query<FoundRecord>(
+    `(select 'balance' as kind, t.id, c.id as user_id, null as alias, null as status from credit_balances t ${OF_CANONICAL}
+      where t.realm = $1::int and t.external_ref = $2 limit $3::int)
+     union all
+     (select 'subscription', t.id, c.id, null, null from subscriptions t ${OF_CANONICAL}
+      where t.external_id = $2 and u.realm = $1::int limit $3::int)`,
+    [realm, reference, limit],
+  );
+}

@@ -1,0 +1,26 @@
+// The public listing of an app's plans: oldest first, archived ones hidden, without prices and change policies.
+// Specification, "Plan (PublicPlan)".
+
+import type { App } from "./registry.ts";
+
+/** The plans on offer. Both modes share them. */
+export function listPlans(app: App) {
+  const order = app.applied?.planOrder ?? [];
+  const documents = app.applied?.document.plans ?? [];
+  return [...documents]
+    .filter((plan) => plan.archived !== true)
+    .sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id))
+    .map((plan) => ({
+      id: plan.id,
+      name: plan.name,
+      period: { type: plan.period.type, anchor: plan.period.anchor },
+      limits: plan.limits.map((limit) => ({
+        id: limit.id,
+        label: limit.label,
+        unit: limit.unit,
+        quota: limit.quota,
+        event: limit.matches[0]?.event ?? "",
+        matches: limit.matches,
+      })),
+    }));
+}

@@ -1,0 +1,98 @@
+// How deliveries to webhooks go, as the administrator sees them: what waits, what became of each message, a ping, and one
+// more attempt. Everything that was recorded before a call is in its answer. It runs at the owner of the app's cell, where
+// the sender of its messages is. beyond.md, section 3, "Admin API".
+
+import type { Term } from "../../actors/term.ts";
+import type { IdSource } from "../domain/values/ids.ts";
+import { addressed, type WebhookMessage } from "../domain/state/message.ts";
+import { refusal } from "../domain/values/refusal.ts";
+import { answered, refused, type Result } from "../domain/state/result.ts";
+import type { Database } from "../storage/database.ts";
+import type { InCell } from "../storage/members/cell_store.ts";
+import { insertMessages } from "../storage/stores/message_store.ts";
+import {
+  type DeliveryStanding,
+  findMessage,
+  listMessages,
+  type MessagePage,
+  type MessageRecord,
+  readStandings,
+} from "../storage/stores/webhook_store.ts";
+import type { App } from "../tenant/registry.ts";
+import type { Webhook } from "../storage/rows/registry_rows.ts";
+
+/** What these calls work on. */
+export interface DeliveriesWorld {
+  readonly term: Pick<Term, "flush">;
+  readonly database: Pick<Database, "query">;
+  readonly inCell: InCell;
+  readonly ids: IdSource;
+  readonly sender: {
+    /** One attempt at once, outside of the user's order; resolves when its outcome is in the table. */
+    attemptNow(messageId: string): Promise<void>;
+    /** Takes messages that may be in the table by now. */
+    note(messages: readonly WebhookMessage[]): void;
+  };
+}
+
+/** A webhook with how its deliveries stand. */
+export type WebhookStanding = Webhook & DeliveryStanding;
+
+/** Webhooks with how their deliveries stand, in the same order. */
+export async function withStandings(
+  { term, database }: Pick<DeliveriesWorld, "term" | "database">,
+  webhooks: readonly Webhook[],
+): Promise<WebhookStanding[]> {
+  await term.flush();
+  const rows = await readStandings(database, webhooks.map(({ webhookId }) => webhookId));
+  const byId = new Map(rows.map((row) => [row.webhookId, row]));
+  return webhooks.map((webhook) => ({ ...webhook, ...byId.get(webhook.webhookId) as DeliveryStanding }));
+}
+
+/** A page of a webhook's messages, newest first. */
+export async function readMessages(
+  { term, database }: Pick<DeliveriesWorld, "term" | "database">,
+  page: MessagePage,
+): Promise<MessageRecord[]> {
+  await term.flush();
+  return await listMessages(database, page);
+}
+
+/** Records a ping and sends it at once; answers its id without waiting for the webhook. */
+export async function ping(world: DeliveriesWorld, app: App, webhook: Webhook): Promise<Result<string>> {
+  if (webhook.disabled) {
+    return refused(refusal("invalid_request", "The webhook is disabled: enable it before a ping"));
+  }
+  const message = pingFor(app, webhook, world.ids);
+  try {
+    await world.inCell(app.cell, (session) => insertMessages(session, [message]));
+  } catch (error) {
+    // Where the answer of the commit was lost it is there, and nobody else would send it.
+    world.sender.note([message]);
+    throw error;
+  }
+  // Its outcome is in the message, whoever asks for it.
+  void world.sender.attemptNow(message.id).catch(() => {});
+  return answered(message.id);
+}
+
+/** Attempts a message once more, whatever became of it before; null where the webhook has no such message. */
+export async function redeliver(
+  { term, database, sender }: Pick<DeliveriesWorld, "term" | "database" | "sender">,
+  { webhookId }: Webhook,
+  messageId: string,
+): Promise<MessageRecord | null> {
+  await term.flush();
+  if (await findMessage(database, webhookId, messageId) === null) return null;
+  await sender.attemptNow(messageId);
+  return await findMessage(database, webhookId, messageId);
+}
+
+/** A ping is of no user, and goes to this webhook whatever types it wants. */
+function pingFor({ record, realms }: App, { webhookId, mode }: Webhook, ids: IdSource): WebhookMessage {
+  const { realm } = realms[mode];
+  const now = realms[mode].now();
+  const outbox = { appId: record.appId, mode, listeners: [{ webhookId, events: ["ping"] }] };
+  const told = [{ type: "ping" as const, at: now, data: {} }];
+  return addressed(told, outbox, { userKey: null, realm, now }, ids)[0] as WebhookMessage;
+}

@@ -1,0 +1,117 @@
+// The administrator's work on webhooks: making, changing and removing them, and new secrets. Each is a change of the
+// registry, as those of keys are: whatever is decided after its answer goes by it. beyond.md, section 3, "Admin API".
+
+import type { IdSource } from "../domain/values/ids.ts";
+import { invalidField, refusal } from "../domain/values/refusal.ts";
+import { answered, refused, type Result } from "../domain/state/result.ts";
+import type { Clock } from "../process/clock.ts";
+import type { Features } from "../process/features.ts";
+import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { randomBase64 } from "../process/secrets/random.ts";
+import { urlFault } from "../process/address.ts";
+import type { App } from "../tenant/registry.ts";
+import type { Webhook, WebhookSecret } from "../storage/rows/registry_rows.ts";
+import type { RegistryChanges } from "../tenant/registry_changes.ts";
+
+/** What changes of webhooks work on. */
+export interface WebhooksWorld {
+  readonly changes: Pick<RegistryChanges, "change">;
+  readonly features: Pick<Features, "allowsPrivateWebhooks">;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+}
+
+/** A webhook as a caller describes it. */
+export type WebhookInput = Pick<Webhook, "url" | "mode" | "events" | "description">;
+
+/** Members of a webhook that may change; absent ones stay. */
+export type WebhookPatch = Partial<Pick<Webhook, "url" | "events" | "description" | "disabled">>;
+
+/** Makes a webhook of an app; the first of its secrets is in force. */
+export async function createWebhook(
+  world: WebhooksWorld,
+  app: App,
+  input: WebhookInput,
+): Promise<Result<Webhook>> {
+  const fault = urlFault(input.url, world.features.allowsPrivateWebhooks);
+  if (fault !== null) return refused(invalidField("url", fault));
+  const webhook: Webhook = {
+    webhookId: world.ids.next("webhook"),
+    appId: app.record.appId,
+    ...input,
+    disabled: false,
+    secrets: [newSecret()],
+    createdAt: app.realms[input.mode].now(),
+    removed: false,
+  };
+  return await world.changes.change(app.cell, () => {
+    // Within the change: of two calls at the same time one may be the last that there is room for.
+    if (app.webhooks.size >= WEBHOOK_LIMITS.ofAppMax) {
+      const message = `The app has ${WEBHOOK_LIMITS.ofAppMax} webhooks already, which is the most`;
+      return { rows: {}, answer: refused(refusal("invalid_request", message)) };
+    }
+    return { rows: { webhooks: [webhook] }, answer: answered(webhook) };
+  });
+}
+
+/** Changes a webhook. Messages that wait go to the address as it is when they leave. */
+export async function changeWebhook(
+  world: WebhooksWorld,
+  app: App,
+  webhookId: string,
+  patch: WebhookPatch,
+): Promise<Result<Webhook>> {
+  const fault = patch.url === undefined ? null : urlFault(patch.url, world.features.allowsPrivateWebhooks);
+  if (fault !== null) return refused(invalidField("url", fault));
+  return await change(world, app, webhookId, (webhook) => ({ ...webhook, ...patch }));
+}
+
+/** Removes a webhook. Only its row is left, by which every member reads that it is gone. */
+export async function removeWebhook(
+  world: WebhooksWorld,
+  app: App,
+  webhookId: string,
+): Promise<Result<Webhook>> {
+  return await change(world, app, webhookId, (webhook) => ({
+    ...webhook,
+    url: "",
+    events: [],
+    description: null,
+    disabled: true,
+    secrets: [],
+    removed: true,
+  }));
+}
+
+/** Gives a webhook a new secret. The one before it goes on signing for a day beside it, in real time. */
+export async function rotateWebhookSecret(
+  world: WebhooksWorld,
+  app: App,
+  webhookId: string,
+): Promise<Result<Webhook>> {
+  return await change(world, app, webhookId, (webhook) => {
+    const validUntil = world.clock.now() + WEBHOOK_LIMITS.oldSecretMs;
+    const old = webhook.secrets.map((row) => row.validUntil === null ? { ...row, validUntil } : row);
+    return { ...webhook, secrets: [newSecret(), ...old].slice(0, WEBHOOK_LIMITS.secretsMax) };
+  });
+}
+
+async function change(
+  { changes }: WebhooksWorld,
+  app: App,
+  webhookId: string,
+  next: (webhook: Webhook) => Webhook,
+): Promise<Result<Webhook>> {
+  const unknown = refused(refusal("not_found", "No such webhook"));
+  if (!app.webhooks.has(webhookId)) return unknown;
+  return await changes.change(app.cell, () => {
+    const webhook = app.webhooks.get(webhookId);
+    if (webhook === undefined) return { rows: {}, answer: unknown };
+    const changed = next(webhook);
+    return { rows: { webhooks: [changed] }, answer: answered(changed) };
+  });
+}
+
+function newSecret(): WebhookSecret {
+  return { secret: `whsec_${randomBase64(WEBHOOK_LIMITS.secretBytes)}`, validUntil: null };
+}
