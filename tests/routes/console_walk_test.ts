@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { SURFACE } from "../../routes/app.ts";
-import { ACTIONS, PAGES } from "../../routes/console/places.ts";
+import { ACTIONS, PAGES } from "../../routes/console/routes.ts";
 import { consoleOf, formOf, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
 import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";

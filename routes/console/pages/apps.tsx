@@ -1,8 +1,10 @@
-// The apps of the service, by workspace, with what each workspace used of its caps this month.
+// The apps of the service by workspace, with the usage of each workspace this month.
 
-import type { PageAt } from "../parts/page_context.ts";
-import { ActsHead, AmountText } from "../parts/format.tsx";
+import type { PageRoute } from "../parts/page_context.ts";
+import { Figure } from "../parts/figure.tsx";
+import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
 
 interface Workspace {
   readonly workspaceId: string;
@@ -20,7 +22,7 @@ interface AppRow {
 }
 
 /** `/console/apps` */
-export const appsPage: PageAt = {
+export const appsPage: PageRoute = {
   path: "/console/apps",
   async show({ ask }) {
     const [workspaces, apps] = await Promise.all([
@@ -38,12 +40,12 @@ export const appsPage: PageAt = {
           {apps.data.length === 0
             ? (
               <p class="empty">
-                There is no app yet. Make one with <code>deno task admin app create --name "My app"</code>.
+                No apps yet. Create one with <code>deno task admin app create --name "My app"</code>.
               </p>
             )
             : null}
           {workspaces.data.map((workspace) => (
-            <WorkspaceSheet
+            <WorkspaceCard
               workspace={workspace}
               apps={apps.data.filter(({ workspaceId }) => workspaceId === workspace.workspaceId)}
             />
@@ -54,56 +56,41 @@ export const appsPage: PageAt = {
   },
 };
 
-function WorkspaceSheet({ workspace, apps }: { workspace: Workspace; apps: readonly AppRow[] }) {
+function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly AppRow[] }) {
   const { name, workspaceId, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;
   return (
-    <section class="sheet">
+    <section class="card">
       <div class="head">
         <h2>{name}</h2>
         <code class="soft">{workspaceId}</code>
       </div>
       <div class="figures">
-        <div class="figure">
-          <b>
-            <AmountText value={operationsUsed} />
-          </b>
-          <span>
-            operations this month{operationCap === null ? "" : ` of ${operationCap.toLocaleString("en-US")}`}
-          </span>
-        </div>
-        <div class="figure">
-          <b>
-            <AmountText value={aiSpentCents} unit="cents" />
-          </b>
-          <span>
-            spent on models{aiBudgetCents === null ? "" : ` of $${(aiBudgetCents / 100).toFixed(2)}`}
-          </span>
-        </div>
+        <Figure
+          value={operationsUsed}
+          text={`operations this month${operationCap === null ? "" : ` of ${amountText(operationCap)}`}`}
+        />
+        <Figure
+          value={aiSpentCents}
+          unit="cents"
+          text={`gateway spend${aiBudgetCents === null ? "" : ` of ${amountText(aiBudgetCents, "cents")}`}`}
+        />
       </div>
-      <table>
-        <thead>
-          <tr>
-            <th>App</th>
-            <th>Id</th>
-            <ActsHead />
-          </tr>
-        </thead>
-        <tbody>
-          {apps.map(({ appId, name }) => (
-            <tr>
-              <td>
-                <a class="row" href={appPath({ appId, mode: "live" })}>{name}</a>
-              </td>
-              <td>
-                <code>{appId}</code>
-              </td>
-              <td>
-                <a href={appPath({ appId, mode: "test" })}>Test mode</a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isWide
+        rows={apps}
+        columns={[
+          {
+            head: "App",
+            cell: ({ appId, name }) => <a class="row" href={appPath({ appId, mode: "live" })}>{name}</a>,
+          },
+          { head: "ID", cell: ({ appId }) => <code>{appId}</code> },
+          {
+            head: "Actions",
+            hidesHead: true,
+            cell: ({ appId }) => <a href={appPath({ appId, mode: "test" })}>Test mode</a>,
+          },
+        ]}
+      />
     </section>
   );
 }

@@ -1,11 +1,11 @@
-// What is done to an app's keys: make one, revoke one.
+// Actions on API keys: create and revoke.
 
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { NewSecret } from "../parts/new_secret.tsx";
-import { appPath } from "../parts/page.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
 
 /** A key as the admin API lists it. */
 export interface ShownKey {
@@ -21,26 +21,26 @@ interface OfApp {
   readonly app: AppMode & { readonly name: string };
 }
 
-/** The path of an app's keys. */
+/** The path of an app's API keys. */
 export function keysPath(app: AppMode): string {
   return `${appPath(app)}/keys`;
 }
 
-function placeOfKeys(_: PageRequest, { app }: OfApp) {
+function keysLocation({ app }: OfApp) {
   const back = keysPath(app);
-  return { crumbs: [{ title: app.name, href: appPath(app) }, { title: "Keys", href: back }], back };
+  return { crumbs: crumbsOf(app, { title: "API keys", href: back }), back };
 }
 
 const CLASSES = [
-  { value: "secret", text: "secret: for your backend, may do everything in this mode" },
-  { value: "public", text: "public: may stand in a page, reads plans and one user's own usage" },
+  { value: "secret", text: "secret: for your server, full access in this mode" },
+  { value: "public", text: "public: for browsers, reads plans and one user's own usage" },
 ];
 
-const make: Act<OfApp> = {
+const create: Action<OfApp> = {
   path: "/console/apps/:appId/:mode/keys/new",
-  title: "Make a key",
-  about: (request) => ({ app: appOf(request) }),
-  place: placeOfKeys,
+  title: "Create API key",
+  load: (request) => ({ app: appOf(request) }),
+  location: keysLocation,
   fields: () => [{ name: "class", label: "Kind", kind: "select", value: "secret", options: CLASSES }],
   call: ({ app }, values) => ({
     id: "createKey",
@@ -49,22 +49,22 @@ const make: Act<OfApp> = {
   }),
   preview: (_, { app }, values) => ({
     sentences: [
-      `${app.name} gets a new ${values["class"]} key of ${app.mode} mode, which works at once.`,
-      "It shows once, on the page after this one. Keep it before you leave that page.",
+      `${app.name} gets a new ${values["class"]} key for ${app.mode} mode. It is valid at once.`,
+      "The next page shows the key once. Copy it before you leave that page.",
     ],
     changes: [],
-    verb: "Make it",
+    verb: "Create API key",
   }),
   done: ({ app }, _, answer) => {
     const { key } = answer as { readonly key: string };
     return {
-      title: "A new key",
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Keys", href: keysPath(app) }],
+      title: "New API key",
+      crumbs: keysLocation({ app }).crumbs,
       content: (
         <NewSecret
-          title="A new key"
+          title="New API key"
           secret={key}
-          text="It is kept as a hash, so nobody can show it again. Whoever loses it makes another one."
+          text="Only a hash of it is stored. If you lose it, create a new key."
           back={keysPath(app)}
         />
       ),
@@ -76,11 +76,11 @@ interface KeySubject extends OfApp {
   readonly key: ShownKey;
 }
 
-const revoke: Act<KeySubject> = {
+const revoke: Action<KeySubject> = {
   path: "/console/apps/:appId/:mode/keys/:keyId/revoke",
-  title: "Revoke a key",
-  about: async (request) => await aboutKey(request),
-  place: placeOfKeys,
+  title: "Revoke API key",
+  load: async (request) => await loadKey(request),
+  location: keysLocation,
   fields: () => [],
   call: ({ app, key }) => ({
     id: "revokeKey",
@@ -88,31 +88,30 @@ const revoke: Act<KeySubject> = {
     isAdmin: true,
   }),
   preview: (_, { key }) => ({
-    sentences: [`The ${key.class} key ${key.prefix}… of ${key.mode} mode ends at once, everywhere.`],
-    changes: [{ what: `Key ${key.prefix}…`, before: "works", after: "revoked" }],
+    sentences: [`The ${key.class} key ${key.prefix}… of ${key.mode} mode becomes invalid at once.`],
+    changes: [{ what: `Key ${key.prefix}…`, before: "active", after: "revoked" }],
     danger: {
-      consequence:
-        "Whatever still calls with it is refused from then on. To undo it you would make a new key.",
+      consequence: "Every call with this key is refused. If you still need access, create a new key.",
       typed: key.prefix,
     },
     verb: "Revoke",
   }),
-  done: ({ key }) => `The key ${key.prefix}… is revoked.`,
+  done: ({ key }) => `The API key ${key.prefix}… is revoked.`,
 };
 
-async function aboutKey(request: PageRequest): Promise<KeySubject | Shown> {
+async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> {
   const app = appOf(request);
   const keys = await request.ask.admin<ShownKey[]>("listKeys", { appId: app.appId });
-  if (!keys.ok) return refusedPage(keys.error);
+  if (!keys.ok) return errorPage(keys.error);
   const key = keys.data.find(({ keyId, mode }) => keyId === request.params["keyId"] && mode === app.mode);
   if (key === undefined) {
-    return { ...refusedPage({ code: "not_found", message: "The app has no such key." }), status: 404 };
+    return { ...errorPage({ code: "not_found", message: "API key not found." }), status: 404 };
   }
   if (key.revokedAt !== null) {
-    return refusedPage({ code: "not_found", message: "This key is revoked already." }, "Nothing to do");
+    return errorPage({ code: "not_found", message: "This API key is already revoked." }, "Nothing to do");
   }
   return { app, key };
 }
 
-/** The acts on keys. */
-export const KEY_ACTS = [actAt(make), actAt(revoke)];
+/** The actions on API keys. */
+export const KEY_ACTIONS = [actionRoutes(create), actionRoutes(revoke)];

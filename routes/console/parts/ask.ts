@@ -1,5 +1,5 @@
-// How pages read and write: by the same endpoints as the API, called from within the process. An operator acts for an app
-// and mode without one of its keys; everything else about a call is as from outside, its way to the owner of the cell too.
+// How pages read and write: through the endpoints of the API, called from within the process. An operator acts for an app
+// and mode without an API key; otherwise a call is like one from outside, and also runs at the owner of the cell.
 
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
@@ -18,16 +18,16 @@ import { refusalOf, requestId } from "../../http/respond.ts";
 import { runAnywhere } from "../../http/run_anywhere.ts";
 import { mayChange, type Session } from "./session.ts";
 
-/** The whole of a running term: operators may ask any endpoint. */
+/** Everything that endpoints work on: operators may call any of them. */
 export type World = Serving;
 
-/** An app in one mode, as addresses of pages name it. */
+/** An app in one mode, as in the paths of pages. */
 export interface AppMode {
   readonly appId: string;
   readonly mode: "live" | "test";
 }
 
-/** What an endpoint answered. */
+/** The answer of an endpoint. */
 export type Asked<T> = { readonly ok: true; readonly data: T } | {
   readonly ok: false;
   readonly error: Refusal;
@@ -49,36 +49,36 @@ export function endpointsOf(
   return { keyed: byId(keyed), keyless: byId(keyless) };
 }
 
-/** On whose behalf endpoints are asked, and in answer to what. */
+/** The operator and the request that a call is made for. */
 export interface Asker {
   readonly session: Session;
-  /** Whether this person may read what end users asked models, and were answered. */
+  /** Whether the operator may read prompts and responses. */
   readonly seesPrompts: boolean;
-  /** The user that the page is about; null for none. */
+  /** The user of the page; null for none. */
   readonly userId: string | null;
-  /** The key of the form that was sent; null for a page that is looked at, which writes nothing. */
+  /** The key of the form that was sent; null for a GET, which writes nothing. */
   readonly once: string | null;
 }
 
-/** What the audit log is told of a write, beside what was sent and the ids that were answered. */
+/** Values for the audit log, beside the input of a write and the ids in its answer. */
 export interface Telling {
-  /** By default the user that the page is about. */
+  /** By default the user of the page. */
   readonly userId?: string | null;
   readonly before?: Values;
   readonly after?: Values;
 }
 
-/** Endpoints that are asked with POST and write nothing. */
+/** Endpoints with the method POST that write nothing. */
 const READS: ReadonlySet<string> = new Set(["explain", "canUse"]);
 /** Endpoints that write nothing where `dryRun` is true. */
 const MAY_RUN_DRY: ReadonlySet<string> = new Set(["aliasCustomer", "aliasCustomers"]);
-/** Members of answers that hold what end users wrote. */
+/** Members of answers with prompts and responses. */
 const PROMPTS: ReadonlySet<string> = new Set(["prompt", "promptPreview", "response"]);
 
-/** Asks endpoints on behalf of one request to the console. */
+/** Calls endpoints for one request to the console. */
 export class Asking {
   readonly serving: World;
-  /** Whether answers hold null in place of prompts and responses, whatever is logged. */
+  /** Whether answers have null instead of prompts and responses. */
   readonly hidesPrompts: boolean;
   readonly #endpoints: Endpoints;
   readonly #request: Request;
@@ -136,7 +136,7 @@ export class Asking {
     });
   }
 
-  /** Calls an endpoint of the admin API. A write happens once for each form that was sent: a second one is refused. */
+  /** Calls an endpoint of the admin API. A form that was sent writes once: a second write is refused. */
   async admin<T>(id: string, members: Members = {}): Promise<Asked<T>> {
     const endpoint = this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
@@ -151,7 +151,7 @@ export class Asking {
     });
   }
 
-  /** Runs a write of the admin API, whose endpoints know no idempotency keys, unless the form was sent before. */
+  /** Runs a write of the admin API, which has no idempotency keys, unless the form was sent before. */
   async #spending(
     id: string,
     run: () => Promise<WrittenAnswer | Response>,
@@ -162,11 +162,11 @@ export class Asking {
     const { session } = this.#asker;
     const key = `${session.id}.${once}.${id}`;
     if (!await spendId(serving, key, session.until)) {
-      throw new Refused("idempotency_conflict", "This form was sent before, and what it says happens once");
+      throw new Refused("idempotency_conflict", "This form was already sent");
     }
     try {
       const answer = await run();
-      // A form that was refused may be sent again. One whose end nobody saw may not: it may have been done.
+      // After a refusal the form may be sent again, but not after an uncertain end: the write may have been made.
       if (!(answer instanceof Response) && answer.code !== "ok" && !UNCERTAIN.has(answer.code)) {
         await takeBackId(serving, key);
       }
@@ -181,21 +181,21 @@ export class Asking {
     return { who: this.#asker.session.operator.name, via: "console" };
   }
 
-  /** The key of the form that was sent; a page that is looked at has none, and writes nothing whatever it asks. */
+  /** The key of the form that was sent. A GET has none, and can't write whatever a page calls. */
   #requireOnce(id: string): string {
     const { once } = this.#asker;
     if (once === null) throw new Error(`The endpoint "${id}" writes, and no form was sent`);
     return once;
   }
 
-  /** Keeps a role that only looks from writing, whatever a page forgets. */
+  /** Refuses writes of the read-only role, whatever a page checks. */
   #requireRole(): void {
     if (!mayChange(this.#asker.session)) {
-      throw new Refused("forbidden", "Your role looks at everything and changes nothing");
+      throw new Refused("forbidden", "You have read-only access");
     }
   }
 
-  /** What is wrong with the input of an endpoint before it is called; null for nothing. */
+  /** The error in the input of an endpoint, before a call; null for valid input. */
   misfitOf(id: string, members: Members): Refusal | null {
     const endpoint = this.#endpoints.keyed.get(id) ?? this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
@@ -234,7 +234,7 @@ function refusedAs(error: unknown, request: Request): { readonly ok: false; read
   return answer;
 }
 
-/** The same data with null for every text that an end user or a model wrote. */
+/** The same data with null for every prompt and response. */
 function withoutPrompts(data: unknown): unknown {
   if (Array.isArray(data)) return data.map(withoutPrompts);
   if (typeof data !== "object" || data === null) return data;
@@ -245,13 +245,13 @@ function withoutPrompts(data: unknown): unknown {
   );
 }
 
-/** What the audit log keeps of what was sent, where nothing else is told: whom it was about stands elsewhere. */
+/** The input for the audit log, without prompts and without the user, which the log has apart. */
 function plainValues(members: Members): Values {
   const { userId: _user, distinctId: _distinct, ...rest } = members;
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !PROMPTS.has(name)));
 }
 
-/** The ids that an answer gives out. */
+/** The ids in an answer, without users. */
 function idsOf(data: Values): Values {
   return Object.fromEntries(
     Object.entries(data).filter(([name, value]) =>

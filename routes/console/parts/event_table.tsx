@@ -1,10 +1,11 @@
-// Events as a table, newest first, wherever a page lists some.
+// The table of events.
 
 import type { AppMode } from "./ask.ts";
 import { AmountText, Time } from "./format.tsx";
 import { appPath, userPath } from "./page.tsx";
+import { Table } from "./table.tsx";
 
-/** An event as the feed shows it. */
+/** An event as the API lists it. */
 export interface FeedEvent {
   readonly id: string;
   readonly endUserId: string;
@@ -13,32 +14,32 @@ export interface FeedEvent {
   readonly costCents: number;
   readonly matchStatus: string;
   readonly createdAt: string;
-  /** The beginning of its prompt; null where none is kept or may be seen. */
+  /** The beginning of the prompt; null where none is stored or this role may not see it. */
   readonly promptPreview: string | null;
 }
 
-/** What became of an event, in plain words. */
+/** The statuses of events. */
 const STATUSES: Readonly<Record<string, { readonly text: string; readonly kind: string }>> = {
   matched: { text: "counted", kind: "good" },
-  matched_credits_only: { text: "paid by credits", kind: "good" },
-  unmatched: { text: "no limit covers it", kind: "" },
+  matched_credits_only: { text: "credits used", kind: "good" },
+  unmatched: { text: "unmetered", kind: "" },
   no_subscription: { text: "no plan", kind: "warn" },
   blocked: { text: "blocked", kind: "bad" },
   released: { text: "released", kind: "" },
 };
 
-/** What became of an event. */
+/** The status of an event. */
 export function StatusTag({ status }: { status: string }) {
   const { text, kind } = STATUSES[status] ?? { text: status, kind: "" };
   return <span class={`tag ${kind}`} title={status}>{text}</span>;
 }
 
-/** The address of an event's page. */
+/** The path of an event's page. */
 function eventPath(app: AppMode, eventId: string): string {
   return `${appPath(app)}/events/${encodeURIComponent(eventId)}`;
 }
 
-/** Events as a table, with whose they are, with what was asked, or with both. */
+/** Events, newest first. */
 export function EventTable({ app, events, showsUsers = true, showsPrompts = false }: {
   app: AppMode;
   events: readonly FeedEvent[];
@@ -46,53 +47,36 @@ export function EventTable({ app, events, showsUsers = true, showsPrompts = fals
   showsPrompts?: boolean;
 }) {
   return (
-    <table class="stack">
-      <thead>
-        <tr>
-          <th>When</th>
-          {showsUsers ? <th>User</th> : null}
-          <th>Event</th>
-          <th class="number">Quantity</th>
-          <th class="number">Cost</th>
-          <th>What became of it</th>
-          {showsPrompts ? <th>Prompt</th> : null}
-        </tr>
-      </thead>
-      <tbody>
-        {events.map((event) => (
-          <tr>
-            <td data-label="When">
-              <a class="row" id={`row-${event.id}`} href={eventPath(app, event.id)}>
-                <Time at={event.createdAt} />
-              </a>
-            </td>
-            {showsUsers
-              ? (
-                <td data-label="User">
-                  <a href={userPath(app, event.endUserId)}>{event.endUserId}</a>
-                </td>
-              )
-              : null}
-            <td data-label="Event">{event.eventType}</td>
-            <td data-label="Quantity" class="number">
-              <AmountText value={event.quantity} />
-            </td>
-            <td data-label="Cost" class="number">
-              <AmountText value={event.costCents} unit="cents" />
-            </td>
-            <td data-label="What became of it">
-              <StatusTag status={event.matchStatus} />
-            </td>
-            {showsPrompts
-              ? (
-                <td data-label="Prompt" class="prompt">
-                  {event.promptPreview ?? <span class="soft">none</span>}
-                </td>
-              )
-              : null}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={events}
+      columns={[
+        {
+          head: "Time",
+          cell: ({ id, createdAt }) => (
+            <a class="row" id={`row-${id}`} href={eventPath(app, id)}>
+              <Time at={createdAt} />
+            </a>
+          ),
+        },
+        showsUsers
+          ? { head: "User", cell: ({ endUserId }) => <a href={userPath(app, endUserId)}>{endUserId}</a> }
+          : null,
+        { head: "Event type", cell: ({ eventType }) => eventType },
+        { head: "Quantity", kind: "number", cell: ({ quantity }) => <AmountText value={quantity} /> },
+        {
+          head: "Cost",
+          kind: "number",
+          cell: ({ costCents }) => <AmountText value={costCents} unit="cents" />,
+        },
+        { head: "Status", cell: ({ matchStatus }) => <StatusTag status={matchStatus} /> },
+        showsPrompts
+          ? {
+            head: "Prompt",
+            kind: "prompt",
+            cell: ({ promptPreview }) => promptPreview ?? <span class="soft">none</span>,
+          }
+          : null,
+      ]}
+    />
   );
 }

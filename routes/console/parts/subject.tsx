@@ -1,4 +1,4 @@
-// The user that an act is done to, as its form and preview need to know them.
+// The user of a page or an action, and the error page for a call that failed.
 
 import type {
   CreditBalance,
@@ -8,10 +8,11 @@ import type {
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import type { AppMode } from "./ask.ts";
 import { STATUS } from "../../http/errors.ts";
-import { appPath, userPath } from "./page.tsx";
-import type { PageRequest, Shown } from "./page_context.ts";
+import { crumbsOf, userPath } from "./page.tsx";
+import { Message } from "./message.tsx";
+import type { PageContent, PageRequest } from "./page_context.ts";
 
-/** A subscription as the API shows it. */
+/** A subscription as the API returns it. */
 export interface ShownSubscription {
   readonly subscriptionId: string;
   readonly planId: string;
@@ -23,14 +24,14 @@ export interface ShownSubscription {
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
 }
 
-/** A user as `GET /v1/users/{userId}` shows them. */
+/** A user as `GET /v1/users/{userId}` returns it. */
 export interface ShownUser {
   /** The canonical id. */
   readonly userId: string;
   readonly aliases: readonly string[];
-  /** The one whose plan is in force. */
+  /** The subscription in force. */
   readonly subscription: ShownSubscription | null;
-  /** Other active ones. */
+  /** Other active subscriptions. */
   readonly duplicates: readonly SubscriptionRef[];
   /** Newest first, at most 50. */
   readonly history: readonly SubscriptionChange[];
@@ -53,45 +54,40 @@ type AnsweredUser = Omit<ShownUser, "duplicates"> & {
   readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
 };
 
-/** What acts on a user know. */
+/** A user and its app. */
 export interface UserSubject {
   readonly app: AppMode & { readonly name: string };
   readonly user: ShownUser;
 }
 
-/** The app of a page whose path names one. */
+/** The app of a request whose path names one. */
 export function appOf({ app }: PageRequest): AppMode & { readonly name: string } {
   if (app === null) throw new Error("The path names an app");
   return app;
 }
 
-/** The page of an endpoint that was refused. */
-export function refusedPage({ code, message }: Refusal, title = "Not shown"): Shown {
+/** The page for a call that failed. */
+export function errorPage({ code, message }: Refusal, title = "This page could not be loaded"): PageContent {
   return {
     title,
-    content: (
-      <section class="message">
-        <h1>{title}</h1>
-        <p>{message}</p>
-      </section>
-    ),
+    content: <Message title={title} text={message} />,
     status: STATUS[code],
   };
 }
 
-/** Reads the user that the path names. */
-export async function aboutUser(request: PageRequest): Promise<UserSubject | Shown> {
+/** Reads the user that the path names, or returns the error page. */
+export async function loadUser(request: PageRequest): Promise<UserSubject | PageContent> {
   const app = appOf(request);
   const answer = await request.ask.app<AnsweredUser>(app, "getUser", {
     userId: request.params["userId"] ?? "",
   });
-  if (!answer.ok) return refusedPage(answer.error);
+  if (!answer.ok) return errorPage(answer.error);
   const { duplicateActiveSubscriptions, ...user } = answer.data;
   return { app, user: { ...user, duplicates: duplicateActiveSubscriptions?.duplicates ?? [] } };
 }
 
-/** Where acts on a user are: on that user's page. */
-export function placeOfUser(_: PageRequest, { app, user }: UserSubject) {
+/** The location of actions on a user: the user's page. */
+export function userLocation({ app, user }: UserSubject) {
   const back = userPath(app, user.userId);
-  return { crumbs: [{ title: app.name, href: appPath(app) }, { title: user.userId, href: back }], back };
+  return { crumbs: crumbsOf(app, { title: user.userId, href: back }), back };
 }

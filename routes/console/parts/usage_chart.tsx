@@ -1,11 +1,12 @@
-// Use by day as a chart: stacked bars by kind of event or by user, with a table of the same numbers for those who do not
-// see it. The numbers stand in an attribute; console.js draws them.
+// Usage by day as a chart: stacked bars by event type or by user, with a table of the same numbers for screen readers.
+// console.js draws the numbers in the attribute `data-chart`.
 
 import type { AppMode, Asked, Asking } from "./ask.ts";
-import { amountText } from "./format.tsx";
+import { amountText, TimeExact } from "./format.tsx";
 import type { PageRequest } from "./page_context.ts";
+import { type Column, Table } from "./table.tsx";
 
-/** A day as the admin API shows it. */
+/** A day as the admin API returns it. */
 export interface ShownDay {
   readonly day: string;
   readonly events: number;
@@ -14,7 +15,7 @@ export interface ShownDay {
   readonly parts: readonly ShownPart[];
 }
 
-/** A kind of event, or a user, on a day. */
+/** An event type, or a user, on a day. */
 export interface ShownPart {
   readonly event: string | null;
   readonly userId: string | null;
@@ -24,8 +25,8 @@ export interface ShownPart {
   readonly quantity: number;
 }
 
-/** What the admin API answers of use by day. */
-export interface DailyUse {
+/** The usage by day as the admin API returns it. */
+export interface DailyUsage {
   readonly by: "event" | "user";
   readonly countedUntil: string;
   readonly days: readonly ShownDay[];
@@ -33,21 +34,21 @@ export interface DailyUse {
 
 const DAY_MS = 86_400_000;
 
-/** The app's clock. */
+/** The current time of the app's mode. */
 export async function nowOf({ ask }: Pick<PageRequest, "ask">, app: AppMode): Promise<number> {
   if (app.mode === "live") return ask.serving.clock.now();
   const clock = await ask.app<{ now: string }>(app, "getTestClock", {});
   return clock.ok ? Date.parse(clock.data.now) : ask.serving.clock.now();
 }
 
-/** Asks for the use of the days up to a moment. */
-export function askDailyUse(
+/** Reads the usage of the days up to a time. */
+export function readDailyUsage(
   ask: Asking,
   { appId, mode }: AppMode,
   { now, days, by, userId }: { now: number; days: number; by: "event" | "user"; userId: string | null },
-): Promise<Asked<DailyUse>> {
+): Promise<Asked<DailyUsage>> {
   const day = (at: number) => new Date(at).toISOString().slice(0, 10);
-  return ask.admin<DailyUse>("listDailyUse", {
+  return ask.admin<DailyUsage>("listDailyUse", {
     appId,
     mode,
     by,
@@ -57,12 +58,12 @@ export function askDailyUse(
   });
 }
 
-/** Events of a day that belong to none of its parts. */
-const OTHERS = "everything else";
-/** Parts with a colour of their own. */
+/** The rest of a day, beside the series with a colour of their own. */
+const OTHERS = "all others";
+/** The most series with a colour of their own. */
 const COLOURS = 7;
 
-/** What is drawn of each part. */
+/** The number that a chart shows. */
 export type Measure = "events" | "cents";
 
 const MEASURES: Readonly<Record<Measure, (use: { events: number; costCents: number }) => number>> = {
@@ -70,12 +71,12 @@ const MEASURES: Readonly<Record<Measure, (use: { events: number; costCents: numb
   cents: ({ costCents }) => costCents,
 };
 
-/** The names of the parts, and their values by day. */
-export function seriesOf({ by, days }: DailyUse, measure: Measure): { name: string; values: number[] }[] {
+/** The series of a chart, the largest first, each with its values by day. */
+export function seriesOf({ by, days }: DailyUsage, measure: Measure): { name: string; values: number[] }[] {
   const valueOf = MEASURES[measure];
   const nameOf = (part: ShownPart) => (by === "event" ? part.event : part.userId) ?? "";
   const names = new Set<string>();
-  // Each day names them in the same order, and leaves out those that it has not.
+  // Each day names its parts in the same order, without those that it doesn't have.
   const longest = days.toSorted((one, other) => other.parts.length - one.parts.length);
   for (const { parts } of longest) for (const part of parts) names.add(nameOf(part));
   const all = [...names].map((name) => ({
@@ -94,16 +95,34 @@ export function seriesOf({ by, days }: DailyUse, measure: Measure): { name: stri
   return sum(rest) > 0 ? [...shown, { name: OTHERS, values: rest }] : shown;
 }
 
-/** Cents have six places; sums of doubles would show more. */
+/** Rounds to the six decimal places of cents. */
 function rounded(value: number): number {
   return Math.round(value * 1e6) / 1e6;
 }
 
-/** The chart with its table. */
-export function UseChart({ use, measure, label }: { use: DailyUse; measure: Measure; label: string }) {
-  const series = seriesOf(use, measure);
-  if (series.length === 0) return <p class="empty">Nothing was used in these days.</p>;
-  const days = use.days.map(({ day }) => day);
+/** How far sums may lag behind before pages show it. */
+const LAG_SHOWN_MS = 60_000;
+
+/** A note where the newest events are not in the sums yet. */
+export function LagNote({ usage: { countedUntil }, now }: { usage: DailyUsage; now: number }) {
+  if (Date.parse(countedUntil) >= now - LAG_SHOWN_MS) return null;
+  return (
+    <div class="note warn">
+      <p>
+        These sums do not include events since <TimeExact at={countedUntil} />{" "}
+        yet. They are updated in the background.
+      </p>
+    </div>
+  );
+}
+
+/** The chart with its legend and table. */
+export function UsageChart(
+  { usage, measure, label }: { usage: DailyUsage; measure: Measure; label: string },
+) {
+  const series = seriesOf(usage, measure);
+  if (series.length === 0) return <p class="empty">No usage in this period</p>;
+  const days = usage.days.map(({ day }) => day);
   const text = (value: number) => measure === "cents" ? amountText(value, "cents") : amountText(value);
   return (
     <>
@@ -114,7 +133,7 @@ export function UseChart({ use, measure, label }: { use: DailyUse; measure: Meas
         data-chart={JSON.stringify({ days, series, measure })}
       >
       </div>
-      <p class="hint reading" aria-hidden="true">Point at a day for its numbers.</p>
+      <p class="hint reading" aria-hidden="true">Hover for details</p>
       <ul class="legend keys">
         {series.map(({ name }, index) => (
           <li>
@@ -124,26 +143,20 @@ export function UseChart({ use, measure, label }: { use: DailyUse; measure: Meas
         ))}
       </ul>
       <details class="more">
-        <summary>The numbers</summary>
-        <div class="scroll" tabindex={0} role="region" aria-label={`${label} in numbers`}>
-          <table>
-            <thead>
-              <tr>
-                <th>Day</th>
-                {series.map(({ name }) => <th class="number">{name}</th>)}
-              </tr>
-            </thead>
-            <tbody>
-              {days.map((day, index) => (
-                <tr>
-                  <th scope="row">{day}</th>
-                  {series.map(({ values }) => (
-                    <td class="number" title={String(values[index])}>{text(values[index] ?? 0)}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+        <summary>View as table</summary>
+        <div class="scroll" tabindex={0} role="region" aria-label={`${label} as a table`}>
+          <Table
+            isWide
+            rows={days}
+            columns={[
+              { head: "Day", kind: "head", cell: (day) => day },
+              ...series.map(({ name, values }): Column<string> => ({
+                head: name,
+                kind: "number",
+                cell: (_, index) => <span title={String(values[index])}>{text(values[index] ?? 0)}</span>,
+              })),
+            ]}
+          />
         </div>
       </details>
     </>
