@@ -29,7 +29,7 @@ const inBrowser = browserOfFile();
 interface Scene {
   readonly stage: Stage;
   readonly app: TestApp;
-  /** The address of the app's pages. */
+  /** The URL of the app's pages. */
   readonly base: string;
 }
 
@@ -56,7 +56,7 @@ function inApp(name: string, work: (scene: Scene) => Promise<void>): void {
 }
 
 inApp(
-  "a catalog is edited into a fault, out of it, checked and applied",
+  "a catalog with an error is corrected, checked and applied",
   async ({ stage, app, base }) => {
     const page = await stage.signedIn();
     await page.goto(`${base}/catalog`);

@@ -5,6 +5,9 @@ import { ENDPOINTS, SURFACE } from "../../routes/app.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { AUDIT_VALUES } from "../../routes/http/audit_values.ts";
 import { Asking, endpointsOf } from "../../routes/console/parts/ask.ts";
+import { createKey } from "../../routes/contract/admin.ts";
+import { grantCredits } from "../../routes/contract/credits.ts";
+import { explain } from "../../routes/contract/metering.ts";
 import { beginDeed, shortened } from "../../src/audit/audit.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
 import { ADMIN_TOKEN, send, type TestApp } from "../support/test_service.ts";
@@ -141,7 +144,7 @@ async function appWithBalance(): Promise<{ app: TestApp; page: string }> {
 Deno.test("an act of the console is logged once, however often and through however many processes it is sent", async () => {
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
-  const preview = await visitor.press(await visitor.get(page), "Show what it will do", {
+  const preview = await visitor.press(await visitor.get(page), "Continue", {
     packId: "cpk_image_topup",
     notes: "for a good friend",
   });
@@ -181,19 +184,19 @@ function asking(once: string | null, role: "admin" | "support" = "admin"): Askin
 
 Deno.test("a write of the admin API happens once for a form, and one that was refused may be sent again", async () => {
   const { appId } = await service.newApp();
-  const key = { appId, class: "secret", mode: "live" };
+  const key = { appId, class: "secret", mode: "live" } as const;
   const once = "0123456789abcdef";
   const entries = await entriesOf(async () => {
-    const both = await Promise.all([1, 2].map(() => asking(once).admin("createKey", key)));
+    const both = await Promise.all([1, 2].map(() => asking(once).admin(createKey, key)));
     assert.deepEqual(both.map(({ ok }) => ok).sort(), [false, true]);
     const [second] = both.filter(({ ok }) => !ok);
     assert.ok(second?.ok === false && second.error.code === "idempotency_conflict");
     const other = "fedcba9876543210";
     for (let at = 0; at < 2; at++) {
-      const refused = await asking(other).admin("createKey", { ...key, appId: "app_unknown" });
+      const refused = await asking(other).admin(createKey, { ...key, appId: "app_unknown" });
       assert.ok(!refused.ok && refused.error.code === "not_found");
     }
-    assert.ok((await asking(other).admin("createKey", key)).ok);
+    assert.ok((await asking(other).admin(createKey, key)).ok);
   });
   assert.deepEqual(entries.map(({ who, via, what }) => [who, via, what]), [
     ["ann", "console", "createKey"],
@@ -210,8 +213,8 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
     for (const ask of [asking(null), asking(once, "support")]) {
       for (
         const asked of [
-          await ask.app(realm, "grantCredits", grant),
-          await ask.admin("createKey", { appId, class: "secret", mode: "live" }),
+          await ask.app(realm, grantCredits, grant),
+          await ask.admin(createKey, { appId, class: "secret", mode: "live" }),
         ]
       ) {
         assert.ok(
@@ -219,7 +222,7 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
           JSON.stringify(asked),
         );
       }
-      assert.ok((await ask.app(realm, "explain", { userId: "u", event: "x" })).ok);
+      assert.ok((await ask.app(realm, explain, { userId: "u", event: "x" })).ok);
     }
   });
   assert.deepEqual(entries, []);
@@ -229,7 +232,7 @@ Deno.test("the log is read newest first, page by page, by app and by user, and n
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
   for (let at = 0; at < 3; at++) {
-    const preview = await visitor.press(await visitor.get(page), "Show what it will do", {
+    const preview = await visitor.press(await visitor.get(page), "Continue", {
       packId: "cpk_image_topup",
     });
     await visitor.press(preview, "Grant");

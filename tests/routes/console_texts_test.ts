@@ -105,12 +105,12 @@ Deno.test("the series of a chart add up to the sums of the days, the largest fir
     costCents: (events + 40) / 10,
     parts: names.map((name, index) => part(name, index + (day === 1 && name === "a" ? 20 : 0))),
   }));
-  const series = seriesOf({ by: "event", countedUntil: "", days }, "events");
+  const series = seriesOf({ by: "event", days }, "events");
   assert.equal(series.length, 8);
   assert.deepEqual([series[0]?.name, series.at(-1)?.name], ["a", "all others"]);
   days.forEach(({ events }, day) => {
     assert.equal(series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0), events);
   });
-  const cents = seriesOf({ by: "event", countedUntil: "", days }, "cents");
+  const cents = seriesOf({ by: "event", days }, "cents");
   assert.ok(cents.every(({ values }) => values.every((value) => String(value).length < 9)));
 });

@@ -1,4 +1,4 @@
-// One user on one page: what shows of them, what is hidden and says so, the part that is live, and the search.
+// The page of a user: its content, hidden data with the reason, the live part, and the search.
 
 import assert from "node:assert/strict";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
@@ -13,7 +13,7 @@ interface World {
   readonly visitor: Visitor;
   readonly base: string;
   readonly user: string;
-  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  // deno-lint-ignore no-explicit-any -- tests read any member
   post(path: string, body: object): Promise<any>;
 }
 
@@ -26,7 +26,7 @@ async function world(token?: string): Promise<World> {
   return { app, visitor, base, user: `${base}/users/ann`, post };
 }
 
-Deno.test("a user's page shows plan, bars, credits with what is held, holds, events, refusals, ledger and ids", async () => {
+Deno.test("the page of a user shows plan, limits, credits, holds, events, refusals, ledger and IDs", async () => {
   const { visitor, user, post, base } = await world();
   await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 5, notes: "Spring sale" });
   await post("/reserve", { userId: "ann", event: "image.x", count: 103 });
@@ -63,7 +63,7 @@ Deno.test("a user's page shows plan, bars, credits with what is held, holds, eve
   assert.equal((await visitor.get(`${user}/merges/ann`)).status, 404);
 });
 
-Deno.test("what is hidden says why: logging off, opted out, an erasure that waits", async () => {
+Deno.test("hidden data has its reason: logging off, opted out, a pending deletion", async () => {
   const { app, visitor, user, post } = await world();
   await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 7, prompt: "A secret wish" });
   await post("/opt-out", { distinctId: "ann", scope: "prompt_logging" });
@@ -89,7 +89,7 @@ Deno.test("what is hidden says why: logging off, opted out, an erasure that wait
   stop.go();
 });
 
-Deno.test("support sees the whole page without prompts and without a way to act", async () => {
+Deno.test("support sees the whole page without prompts and without actions", async () => {
   const { visitor, user, post } = await world(SUPPORT_TOKEN);
   await post("/credits/grant", { userId: "ann", packId: "cpk_creator_bundle" });
   await post("/reserve", { userId: "ann", event: "image.x" });
@@ -102,15 +102,15 @@ Deno.test("support sees the whole page without prompts and without a way to act"
   assert.deepEqual(acts.map((href) => href.split("?")[0]).toSorted(), ["/explain", "/ledger"]);
 });
 
-Deno.test("an unknown user is told as such, with what to do", async () => {
+Deno.test("an unknown user has a page with the next steps", async () => {
   const { visitor, base } = await world();
-  const { text, html } = await visitor.get(`${base}/users/nobody`);
+  const { text, html } = await visitor.get(`${base}/users/unknown`);
   assert.match(text, /No user with this ID in live mode yet/);
-  assert.ok(html.includes(`href="${base}/users/nobody/grant"`));
-  assert.ok(html.includes(`href="${base}/search?q=nobody*"`));
+  assert.ok(html.includes(`href="${base}/users/unknown/grant"`));
+  assert.ok(html.includes(`href="${base}/search?q=unknown*"`));
 });
 
-Deno.test("the live part comes anew when something has changed, marks the bar that did, and is silent otherwise", async () => {
+Deno.test("the live part is replaced when something has changed, with the changed limit highlighted, and is empty otherwise", async () => {
   const { visitor, user, post } = await world();
   const partOf = (html: string) => /hx-get="([^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
   const headers = { "hx-request": "true" };
@@ -129,7 +129,7 @@ Deno.test("the live part comes anew when something has changed, marks the bar th
   assert.equal((await visitor.get(partOf(changed.html), headers)).status, 204);
 });
 
-Deno.test("explain answers one form with its text, every limit and every balance, and its faults stand at their fields", async () => {
+Deno.test("explain answers with a text, every limit and every balance, and shows errors at their fields", async () => {
   const { visitor, user, post } = await world();
   await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 5 });
   await post("/reserve", { userId: "ann", event: "image.render", count: 90 });
@@ -151,7 +151,7 @@ Deno.test("explain answers one form with its text, every limit and every balance
   assert.match(faults.html, /value="image\.\*"/);
 });
 
-Deno.test("a search opens the user or the thing that has the id, lists several, and helps where nothing has it", async () => {
+Deno.test("a search opens the user or record with the ID, lists several, and helps where there are no results", async () => {
   const { visitor, base, post, user } = await world();
   const grant = { userId: "ann", packId: "cpk_wallet", quantity: 1, externalRef: "order-7" };
   const { balanceId } = await post("/credits/grant", grant);
@@ -185,7 +185,7 @@ Deno.test("a search opens the user or the thing that has the id, lists several, 
   assert.doesNotMatch((await visitor.get(`${user}?found=rsv_of_nobody`)).text, /rsv_of_nobody/);
 });
 
-Deno.test("a ledger of many entries is read page by page to its end", async () => {
+Deno.test("a long ledger is read page by page to its end", async () => {
   const { visitor, user, post } = await world();
   for (let at = 0; at < 103; at++) {
     await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 1, notes: `note-${at}-` });

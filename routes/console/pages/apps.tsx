@@ -5,29 +5,19 @@ import { Figure } from "../parts/figure.tsx";
 import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listApps, listWorkspaces } from "../../contract/admin.ts";
 
-interface Workspace {
-  readonly workspaceId: string;
-  readonly name: string;
-  readonly operationCap: number | null;
-  readonly operationsUsed: number;
-  readonly aiBudgetCents: number | null;
-  readonly aiSpentCents: number;
-}
-
-interface AppRow {
-  readonly appId: string;
-  readonly workspaceId: string;
-  readonly name: string;
-}
+type Workspace = AnswerOf<typeof listWorkspaces>[number];
+type App = AnswerOf<typeof listApps>[number];
 
 /** `/console/apps` */
 export const appsPage: PageRoute = {
   path: "/console/apps",
   async show({ ask }) {
     const [workspaces, apps] = await Promise.all([
-      ask.admin<Workspace[]>("listWorkspaces"),
-      ask.admin<AppRow[]>("listApps"),
+      ask.admin(listWorkspaces, {}),
+      ask.admin(listApps, {}),
     ]);
     if (!workspaces.ok || !apps.ok) throw new Error("The lists of workspaces and apps were refused");
     return {
@@ -56,7 +46,7 @@ export const appsPage: PageRoute = {
   },
 };
 
-function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly AppRow[] }) {
+function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly App[] }) {
   const { name, workspaceId, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;
   return (
     <section class="card">

@@ -8,33 +8,12 @@ import { appPath, userPath } from "../parts/page.tsx";
 import { CsvLink, FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listApps } from "../../contract/admin.ts";
+import { listAudit } from "../../contract/service.ts";
 
-/** Short values as the API returns them. */
-type ShownValues = Readonly<Record<string, string | number | boolean | null>> | null;
-
-/** An entry as the API returns it. */
-interface ShownEntry {
-  readonly auditId: string;
-  readonly at: string;
-  readonly who: string;
-  readonly via: "console" | "api";
-  readonly what: string;
-  readonly appId: string | null;
-  readonly mode: "live" | "test" | null;
-  readonly userId: string | null;
-  readonly before: ShownValues;
-  readonly after: ShownValues;
-}
-
-interface ShownLog {
-  readonly entries: readonly ShownEntry[];
-  readonly nextCursor: string | null;
-}
-
-interface AppRow {
-  readonly appId: string;
-  readonly name: string;
-}
+type ShownEntry = AnswerOf<typeof listAudit>["entries"][number];
+type ShownValues = ShownEntry["before"];
 
 const FILE_STEP = 200;
 
@@ -46,7 +25,7 @@ const auditPage: PageRoute = {
     if (wantsCsv(query)) return await fileOf(request);
     const [log, apps] = await Promise.all([
       listOf(request, PAGE_ROWS, query.get("cursor") || undefined),
-      ask.admin<AppRow[]>("listApps"),
+      ask.admin(listApps, {}),
     ]);
     if (!log.ok) return errorPage(log.error);
     const { entries, nextCursor } = log.data;
@@ -88,7 +67,7 @@ const auditPage: PageRoute = {
 export const AUDIT_PAGES: readonly PageRoute[] = [auditPage];
 
 function listOf({ ask, query }: PageRequest, limit: number, cursor: string | undefined) {
-  return ask.admin<ShownLog>("listAudit", {
+  return ask.admin(listAudit, {
     appId: query.get("app") || undefined,
     userId: query.get("user") || undefined,
     limit: String(limit),

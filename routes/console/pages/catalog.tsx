@@ -16,6 +16,7 @@ import {
   type PageResult,
   type PageRoute,
 } from "../parts/page_context.ts";
+import { applyCatalog, getCatalog } from "../../contract/admin.ts";
 
 const PATH = "/console/apps/:appId/:mode/catalog";
 
@@ -62,8 +63,7 @@ async function checkOrApply(
 ): Promise<PageResult> {
   const { ask, form } = request;
   const { appId } = appOf(request);
-  const call = (dryRun: "true" | "false") =>
-    ask.admin<NonNullable<Findings["checked"]>>("applyCatalog", { appId, dryRun, catalog });
+  const call = (dryRun: "true" | "false") => ask.admin(applyCatalog, { appId, dryRun, catalog });
   const fail = (refusal: Refusal) => show(request, inForce, text, findingsOf(refusal, places));
   const checked = await call("true");
   if (!checked.ok) return fail(checked.error);
@@ -97,7 +97,7 @@ function done({ path }: PageRequest, version: number): PageResult {
 
 async function readInForce(request: PageRequest): Promise<InForce | PageContent> {
   const { appId } = appOf(request);
-  const catalog = await request.ask.admin<{ readonly version: number }>("getCatalog", { appId });
+  const catalog = await request.ask.admin(getCatalog, { appId });
   if (!catalog.ok) return errorPage(catalog.error);
   const { version, ...document } = catalog.data;
   return { version, text: JSON.stringify(version === 0 ? FIRST_CATALOG : document, null, 2) };

@@ -4,6 +4,8 @@ import { FormKeys } from "../parts/form.tsx";
 import { placeOf } from "../parts/json_places.ts";
 import { type DiffLine, diffLines } from "../parts/line_diff.ts";
 import type { PageRequest } from "../parts/page_context.ts";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { applyCatalog } from "../../contract/admin.ts";
 
 /** The catalog in force. */
 export interface InForce {
@@ -18,14 +20,7 @@ interface TextFault {
   readonly offset: number;
 }
 
-interface Applied {
-  readonly version: number;
-  readonly changes: readonly {
-    readonly path: string;
-    readonly id: string;
-    readonly change: "added" | "changed" | "removed";
-  }[];
-}
+type Applied = AnswerOf<typeof applyCatalog>;
 
 /** The result of a check. */
 export interface Findings {

@@ -6,6 +6,7 @@ import { numberIn, timeIn, type Values } from "../parts/form.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage, type UserSubject } from "../parts/subject.tsx";
+import { getTestClock, moveTestClock } from "../../contract/test_clock.ts";
 
 interface ClockSubject {
   readonly app: UserSubject["app"];
@@ -20,7 +21,7 @@ async function loadClock(request: PageRequest): Promise<ClockSubject | PageConte
     const message = "Live mode runs on real time. Switch to test mode to move its clock.";
     return errorPage({ code: "forbidden", message }, "No test clock");
   }
-  const clock = await request.ask.app<{ now: string }>(app, "getTestClock", {});
+  const clock = await request.ask.app(app, getTestClock, {});
   return clock.ok ? { app, now: clock.data.now } : errorPage(clock.error);
 }
 
@@ -32,7 +33,7 @@ function membersOf(values: Values) {
   return { advanceSeconds: typeof amount === "number" ? amount * unit : amount };
 }
 
-const clock: Action<ClockSubject> = {
+const clock: Action<ClockSubject, typeof moveTestClock> = {
   path: "/console/apps/:appId/:mode/clock",
   title: "Move test clock",
   load: loadClock,
@@ -50,7 +51,8 @@ const clock: Action<ClockSubject> = {
     },
     { name: "now", label: "Or to this time", kind: "time", hint: "Overrides the fields above." },
   ],
-  call: (_, values) => ({ id: "moveTestClock", members: membersOf(values) }),
+  call: moveTestClock,
+  input: (_, values) => (membersOf(values)),
   preview: (_, { app }, values) => {
     const to = timeIn(values["now"] ?? "");
     const unit = values["unit"] ?? "";
@@ -72,7 +74,7 @@ const clock: Action<ClockSubject> = {
       verb: "Move test clock",
     };
   },
-  done: (_, __, answer) => `The test clock shows ${timeLabel((answer as { now: string }).now)}.`,
+  done: (_, __, { now }) => `The test clock shows ${timeLabel(now)}.`,
 };
 
 /** The action on the test clock. */

@@ -1,6 +1,5 @@
 // Actions on a user's credits: grant, revoke, extend.
 
-import type { CreditBalance } from "../../../src/client/shapes.ts";
 import type { PackDocument } from "../../../src/domain/catalog/catalog.ts";
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type Action, actionRoutes } from "../parts/action.tsx";
@@ -9,12 +8,16 @@ import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Value
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { packOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { extendCredits, grantCredits, listCredits, revokeCredits } from "../../contract/credits.ts";
+
+type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
 
 interface GrantSubject extends UserSubject {
   readonly catalog: ShownCatalog;
 }
 
-const grant: Action<GrantSubject> = {
+const grant: Action<GrantSubject, typeof grantCredits> = {
   path: "/console/apps/:appId/:mode/users/:userId/grant",
   title: "Grant credits",
   load: async (request) => {
@@ -33,17 +36,15 @@ const grant: Action<GrantSubject> = {
   userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}.`,
   fields: grantFields,
-  call: ({ user }, values) => ({
-    id: "grantCredits",
-    members: {
-      userId: user.userId,
-      packId: values["packId"],
-      quantity: numberIn(values["quantity"] ?? ""),
-      expiresAt: expiryOf(values),
-      externalRef: textIn(values["externalRef"] ?? ""),
-      source: values["source"],
-      notes: textIn(values["notes"] ?? ""),
-    },
+  call: grantCredits,
+  input: ({ user }, values) => ({
+    userId: user.userId,
+    packId: values["packId"],
+    quantity: numberIn(values["quantity"] ?? ""),
+    expiresAt: expiryOf(values),
+    externalRef: textIn(values["externalRef"] ?? ""),
+    source: values["source"],
+    notes: textIn(values["notes"] ?? ""),
   }),
   preview: async (request, { app, user, catalog }, values) => {
     const pack = packOf(catalog, values["packId"] ?? "");
@@ -176,7 +177,7 @@ async function leftByPack(
   userId: string,
   packId: string,
 ): Promise<Map<string | null, number>> {
-  const credits = await ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId });
+  const credits = await ask.app(app, listCredits, { userId });
   const left = new Map<string | null, number>();
   for (const balance of credits.ok ? credits.data.credits : []) {
     if (balance.packId !== packId) continue;
@@ -193,7 +194,7 @@ async function loadBalance(request: PageRequest): Promise<BalanceSubject | PageC
   const subject = await loadUser(request);
   if (!("user" in subject)) return subject;
   const { app, user } = subject;
-  const credits = await request.ask.app<{ credits: CreditBalance[] }>(app, "listCredits", {
+  const credits = await request.ask.app(app, listCredits, {
     userId: user.userId,
     includeExpired: "true",
   });
@@ -208,7 +209,7 @@ async function loadBalance(request: PageRequest): Promise<BalanceSubject | PageC
   return { ...subject, balance };
 }
 
-const revoke: Action<BalanceSubject> = {
+const revoke: Action<BalanceSubject, typeof revokeCredits> = {
   path: "/console/apps/:appId/:mode/users/:userId/balances/:balanceId/revoke",
   title: "Revoke credits",
   load: loadBalance,
@@ -217,10 +218,8 @@ const revoke: Action<BalanceSubject> = {
   intro: ({ balance }) =>
     `Removes the remaining credits of ${balance.packName}. Used credits stay in the ledger.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored in the ledger." }],
-  call: ({ balance }, values) => ({
-    id: "revokeCredits",
-    members: { balanceId: balance.balanceId, reason: textIn(values["reason"] ?? "") },
-  }),
+  call: revokeCredits,
+  input: ({ balance }, values) => ({ balanceId: balance.balanceId, reason: textIn(values["reason"] ?? "") }),
   preview: (_, { user, balance }) => {
     if (balance.status === "revoked") {
       return [{ field: null, message: "This balance is already revoked." }];
@@ -245,7 +244,7 @@ const revoke: Action<BalanceSubject> = {
   done: ({ balance }) => `The balance of ${balance.packName} is revoked.`,
 };
 
-const extend: Action<BalanceSubject> = {
+const extend: Action<BalanceSubject, typeof extendCredits> = {
   path: "/console/apps/:appId/:mode/users/:userId/balances/:balanceId/extend",
   title: "Extend credits",
   load: loadBalance,
@@ -264,13 +263,11 @@ const extend: Action<BalanceSubject> = {
     },
     { name: "reason", label: "Reason", kind: "long", hint: "Stored in the ledger." },
   ],
-  call: ({ balance }, values) => ({
-    id: "extendCredits",
-    members: {
-      balanceId: balance.balanceId,
-      expiresAt: newExpiry(balance, values),
-      reason: textIn(values["reason"] ?? ""),
-    },
+  call: extendCredits,
+  input: ({ balance }, values) => ({
+    balanceId: balance.balanceId,
+    expiresAt: newExpiry(balance, values),
+    reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, { balance }, values) => {
     const expiresAt = newExpiry(balance, values);

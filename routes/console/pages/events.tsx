@@ -10,7 +10,8 @@ import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import type { AppMode } from "../parts/ask.ts";
 import { Table } from "../parts/table.tsx";
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { getEvent, listEvents } from "../../contract/events.ts";
 
 /** `/console/apps/{appId}/{mode}/events` */
 const eventsPage: PageRoute = {
@@ -21,7 +22,7 @@ const eventsPage: PageRoute = {
     const userId = query.get("user") || undefined;
     const eventType = query.get("type") || undefined;
     const listed = await listAsAsked(query, {
-      read: (part) => ask.app<{ events: FeedEvent[] }>(app, "listEvents", { userId, eventType, ...part }),
+      read: (part) => ask.app(app, listEvents, { userId, eventType, ...part }),
       rowsOf: ({ events }) => events,
       fileOf: (rows) => eventsFile(app.mode, rows),
     });
@@ -100,30 +101,14 @@ function NoEvents({ isFiltered, userId }: { isFiltered: boolean; userId: string 
   );
 }
 
-/** An event as the API returns it. */
-interface EventDetail extends FeedEvent {
-  readonly metadata: unknown;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-  readonly uncovered: Readonly<Record<string, number>>;
-  readonly hasLog: boolean;
-  readonly prompt: string | null;
-  readonly response: string | null;
-  readonly errorCode: string | null;
-  readonly reservationId: string | null;
-  readonly reason: string | null;
-}
+type EventDetail = AnswerOf<typeof getEvent>;
 
 /** `/console/apps/{appId}/{mode}/events/{eventId}` */
 const eventPage: PageRoute = {
   path: "/console/apps/:appId/:mode/events/:eventId",
   async show(request) {
     const app = appOf(request);
-    const found = await request.ask.app<EventDetail>(app, "getEvent", { eventId: request.params["eventId"] });
+    const found = await request.ask.app(app, getEvent, { eventId: request.params["eventId"] ?? "" });
     if (!found.ok) return { ...errorPage(found.error, "Event not found"), status: 404 };
     const event = found.data;
     return {
@@ -218,11 +203,18 @@ function UsageApplied({ event: { amounts, uncovered } }: { event: EventDetail })
           columns={[
             {
               head: "Source",
-              cell: ({ groupId, balanceId }) => (
-                <>
-                  {groupId === undefined ? "credits" : "limit"} <code>{groupId ?? balanceId}</code>
-                </>
-              ),
+              cell: (from) =>
+                "groupId" in from
+                  ? (
+                    <>
+                      limit <code>{from.groupId}</code>
+                    </>
+                  )
+                  : (
+                    <>
+                      credits <code>{from.balanceId}</code>
+                    </>
+                  ),
             },
             {
               head: "Amount",

@@ -1,56 +1,25 @@
 // "Why was this refused?": a form, and the answer of the call explain. It changes nothing, so the form is a GET.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import type { Refusal } from "../../../src/domain/values/refusal.ts";
-import { loadUser, userLocation } from "../parts/subject.tsx";
+import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import {
   type Fault,
   faultsOf,
   type Field,
   Fields,
   FormFaults,
+  type FormInput,
   numberIn,
   type Values,
   valuesOf,
 } from "../parts/form.tsx";
 import { AmountText, TimeOr } from "../parts/format.tsx";
-import type { PageRoute } from "../parts/page_context.ts";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
+import type { AnswerOf, InputOf } from "../../contract/definition.ts";
+import { explain } from "../../contract/metering.ts";
 
-interface ExplainedGroup {
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  readonly covers: boolean;
-  readonly why: "matched" | "event" | "metadata";
-  readonly metadata?: Readonly<Record<string, { readonly wanted: string; readonly given: string | null }>>;
-  readonly quota: number;
-  readonly isCustom: boolean;
-  readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
-  readonly gate: number | null;
-  readonly current: number;
-  readonly held: number;
-  readonly need: number | null;
-  readonly room: number | null;
-  readonly fits: boolean | null;
-}
-
-interface Explanation {
-  readonly allowed: boolean;
-  readonly reasons: readonly string[];
-  readonly text: string;
-  readonly subscription: { readonly planName: string } | null;
-  readonly groups: readonly ExplainedGroup[];
-  readonly credits: readonly {
-    readonly balanceId: string;
-    readonly packName: string;
-    readonly unit: Unit;
-    readonly remaining: number;
-    readonly expiresAt: string | null;
-    readonly matches: boolean;
-    readonly wouldPay: number;
-  }[];
-}
+type Explanation = AnswerOf<typeof explain>;
+type ExplainedGroup = Explanation["groups"][number];
 
 const FIELDS: readonly Field[] = [
   {
@@ -81,9 +50,9 @@ const FIELDS: readonly Field[] = [
 const AMOUNTS = ["count", "inputTokens", "maxOutputTokens", "quantity", "inputCostCents"];
 
 /** The input of the call; an error where the metadata is not valid JSON. */
-function membersOf(userId: string, values: Values): Record<string, unknown> | Fault {
+function inputOf(userId: string, values: Values): FormInput<InputOf<typeof explain>> | Fault {
   const text = (values["metadata"] ?? "").trim();
-  let metadata: unknown;
+  let metadata: Record<string, unknown> | undefined;
   try {
     metadata = text === "" ? undefined : JSON.parse(text);
   } catch (error) {
@@ -93,8 +62,17 @@ function membersOf(userId: string, values: Values): Record<string, unknown> | Fa
   return { userId, event: values["event"], metadata, ...Object.fromEntries(amounts) };
 }
 
-function isFault(asked: Record<string, unknown> | Fault): asked is Fault {
-  return "field" in asked;
+/** Calls explain with the values of the form. */
+async function explanationOf(
+  { ask }: PageRequest,
+  { app, user }: UserSubject,
+  values: Values,
+): Promise<Explanation | readonly Fault[]> {
+  const input = inputOf(user.userId, values);
+  if ("field" in input) return [input];
+  // The schema of the call checks it.
+  const answer = await ask.app(app, explain, input as InputOf<typeof explain>);
+  return answer.ok ? answer.data : faultsOf(answer.error, FIELDS);
 }
 
 /** `/console/apps/{appId}/{mode}/users/{id}/explain` */
@@ -103,20 +81,10 @@ export const explainPage: PageRoute = {
   async show(request) {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
-    const { ask, query } = request;
-    const { app, user } = subject;
+    const { query } = request;
     const values = valuesOf(FIELDS, query);
-    let explanation: Explanation | null = null;
-    let faults: readonly Fault[] = [];
-    if (query.has("event")) {
-      const asked = membersOf(user.userId, values);
-      if (isFault(asked)) faults = [asked];
-      else {
-        const answer = await ask.app<Explanation>(app, "explain", asked);
-        if (answer.ok) explanation = answer.data;
-        else faults = faultsOf(answer.error as Refusal, FIELDS);
-      }
-    }
+    const result = query.has("event") ? await explanationOf(request, subject, values) : [];
+    const [explanation, faults] = "text" in result ? [result, []] : [null, result];
     const { crumbs } = userLocation(subject);
     const title = "Why was this refused?";
     return {
@@ -127,7 +95,7 @@ export const explainPage: PageRoute = {
         <>
           <h1>{title}</h1>
           <p class="soft">
-            Simulates a request of {user.userId}. Nothing is charged.
+            Simulates a request of {subject.user.userId}. Nothing is charged.
           </p>
           {explanation === null ? null : <Answer explanation={explanation} />}
           <section class="card">

@@ -1,34 +1,27 @@
 // The action that releases an open hold.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText } from "../parts/format.tsx";
 import { textIn } from "../parts/form.tsx";
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listHolds } from "../../contract/admin_users.ts";
+import { release } from "../../contract/metering.ts";
 
-interface Hold {
-  readonly reservationId: string;
-  readonly event: string;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-}
+type Hold = AnswerOf<typeof listHolds>["holds"][number];
 
 interface HoldSubject extends UserSubject {
   readonly hold: Hold;
 }
 
-const release: Action<HoldSubject> = {
+const releaseHold: Action<HoldSubject, typeof release> = {
   path: "/console/apps/:appId/:mode/users/:userId/holds/:reservationId/release",
   title: "Release hold",
   load: async (request) => {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app: { appId, mode }, user: { userId } } = subject;
-    const held = await request.ask.admin<{ holds: Hold[] }>("listHolds", { appId, mode, userId });
+    const held = await request.ask.admin(listHolds, { appId, mode, userId });
     if (!held.ok) return errorPage(held.error);
     const hold = held.data.holds.find(({ reservationId }) =>
       reservationId === request.params["reservationId"]
@@ -41,16 +34,17 @@ const release: Action<HoldSubject> = {
   userId: ({ user }) => user.userId,
   intro: ({ hold }) => `Reservation ${hold.reservationId} for the event type ${hold.event}.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored with the event." }],
-  call: ({ hold }, values) => ({
-    id: "release",
-    members: { reservationId: hold.reservationId, reason: textIn(values["reason"] ?? "") },
+  call: release,
+  input: ({ hold }, values) => ({
+    reservationId: hold.reservationId,
+    reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, { user, hold }) => ({
     sentences: [`The amounts held by reservation ${hold.reservationId} are returned to ${user.userId}.`],
-    changes: hold.amounts.map(({ groupId, balanceId, unit, amount }) => ({
-      what: groupId === undefined ? `Held from balance ${balanceId}` : `Held from ${groupId}`,
-      before: amountText(amount, unit),
-      after: amountText(0, unit),
+    changes: hold.amounts.map((held) => ({
+      what: "groupId" in held ? `Held from ${held.groupId}` : `Held from balance ${held.balanceId}`,
+      before: amountText(held.amount, held.unit),
+      after: amountText(0, held.unit),
     })),
     danger: {
       consequence:
@@ -63,4 +57,4 @@ const release: Action<HoldSubject> = {
 };
 
 /** The actions on holds. */
-export const HOLD_ACTIONS = [actionRoutes(release)];
+export const HOLD_ACTIONS = [actionRoutes(releaseHold)];

@@ -6,13 +6,14 @@ import { Time } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import { listKeys } from "../../contract/admin.ts";
 
 /** `/console/apps/{appId}/{mode}/keys` */
 export const keysPage: PageRoute = {
   path: "/console/apps/:appId/:mode/keys",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin<ShownKey[]>("listKeys", { appId: app.appId });
+    const answer = await request.ask.admin(listKeys, { appId: app.appId });
     if (!answer.ok) return errorPage(answer.error);
     const keys = answer.data.filter(({ mode }) => mode === app.mode)
       .toSorted((one, other) => Number(one.revokedAt !== null) - Number(other.revokedAt !== null));

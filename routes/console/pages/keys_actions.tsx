@@ -6,16 +6,11 @@ import { NewSecret } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { createKey, listKeys, revokeKey } from "../../contract/admin.ts";
 
-/** A key as the admin API lists it. */
-export interface ShownKey {
-  readonly keyId: string;
-  readonly prefix: string;
-  readonly class: "secret" | "public";
-  readonly mode: "live" | "test";
-  readonly createdAt: string;
-  readonly revokedAt: string | null;
-}
+/** An API key as the admin API lists it. */
+export type ShownKey = AnswerOf<typeof listKeys>[number];
 
 interface OfApp {
   readonly app: AppMode & { readonly name: string };
@@ -36,17 +31,14 @@ const CLASSES = [
   { value: "public", text: "public: for browsers, reads plans and one user's own usage" },
 ];
 
-const create: Action<OfApp> = {
+const create: Action<OfApp, typeof createKey> = {
   path: "/console/apps/:appId/:mode/keys/new",
   title: "Create API key",
   load: (request) => ({ app: appOf(request) }),
   location: keysLocation,
   fields: () => [{ name: "class", label: "Kind", kind: "select", value: "secret", options: CLASSES }],
-  call: ({ app }, values) => ({
-    id: "createKey",
-    members: { appId: app.appId, mode: app.mode, class: values["class"] },
-    isAdmin: true,
-  }),
+  call: createKey,
+  input: ({ app }, values) => ({ appId: app.appId, mode: app.mode, class: values["class"] }),
   preview: (_, { app }, values) => ({
     sentences: [
       `${app.name} gets a new ${values["class"]} key for ${app.mode} mode. It is valid at once.`,
@@ -55,38 +47,32 @@ const create: Action<OfApp> = {
     changes: [],
     verb: "Create API key",
   }),
-  done: ({ app }, _, answer) => {
-    const { key } = answer as { readonly key: string };
-    return {
-      title: "New API key",
-      crumbs: keysLocation({ app }).crumbs,
-      content: (
-        <NewSecret
-          title="New API key"
-          secret={key}
-          text="Only a hash of it is stored. If you lose it, create a new key."
-          back={keysPath(app)}
-        />
-      ),
-    };
-  },
+  done: ({ app }, _, { key }) => ({
+    title: "New API key",
+    crumbs: keysLocation({ app }).crumbs,
+    content: (
+      <NewSecret
+        title="New API key"
+        secret={key}
+        text="Only a hash of it is stored. If you lose it, create a new key."
+        back={keysPath(app)}
+      />
+    ),
+  }),
 };
 
 interface KeySubject extends OfApp {
   readonly key: ShownKey;
 }
 
-const revoke: Action<KeySubject> = {
+const revoke: Action<KeySubject, typeof revokeKey> = {
   path: "/console/apps/:appId/:mode/keys/:keyId/revoke",
   title: "Revoke API key",
   load: async (request) => await loadKey(request),
   location: keysLocation,
   fields: () => [],
-  call: ({ app, key }) => ({
-    id: "revokeKey",
-    members: { appId: app.appId, keyId: key.keyId },
-    isAdmin: true,
-  }),
+  call: revokeKey,
+  input: ({ app, key }) => ({ appId: app.appId, keyId: key.keyId }),
   preview: (_, { key }) => ({
     sentences: [`The ${key.class} key ${key.prefix}… of ${key.mode} mode becomes invalid at once.`],
     changes: [{ what: `Key ${key.prefix}…`, before: "active", after: "revoked" }],
@@ -101,7 +87,7 @@ const revoke: Action<KeySubject> = {
 
 async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> {
   const app = appOf(request);
-  const keys = await request.ask.admin<ShownKey[]>("listKeys", { appId: app.appId });
+  const keys = await request.ask.admin(listKeys, { appId: app.appId });
   if (!keys.ok) return errorPage(keys.error);
   const key = keys.data.find(({ keyId, mode }) => keyId === request.params["keyId"] && mode === app.mode);
   if (key === undefined) {

@@ -1,13 +1,13 @@
 // The whole credit ledger of a user, page by page.
 
-import type { LedgerEntry, LedgerPage } from "../../../src/client/credits.ts";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
 import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { CsvLink, FILE_ROWS } from "../parts/pager.tsx";
 import type { Download, PageRequest, PageRoute } from "../parts/page_context.ts";
 import { LedgerTable } from "./user_records.tsx";
+import type { AnswerOf, InputOf } from "../../contract/definition.ts";
+import { listCredits, listLedger } from "../../contract/credits.ts";
 
 const SHOWN = "100";
 const PAGE_MAX = 500;
@@ -16,12 +16,12 @@ const PAGE_MAX = 500;
 async function ledgerFile(
   { ask }: PageRequest,
   app: AppMode,
-  asked: Record<string, string | undefined>,
+  asked: InputOf<typeof listLedger>,
 ): Promise<Download> {
-  const entries: LedgerEntry[] = [];
+  const entries: AnswerOf<typeof listLedger>["entries"] = [];
   let cursor: string | undefined;
   while (entries.length < FILE_ROWS) {
-    const page = await ask.app<LedgerPage>(app, "listLedger", { ...asked, limit: String(PAGE_MAX), cursor });
+    const page = await ask.app(app, listLedger, { ...asked, limit: String(PAGE_MAX), cursor });
     if (!page.ok) break;
     entries.push(...page.data.entries);
     if (page.data.nextCursor === null) break;
@@ -51,8 +51,8 @@ export const ledgerPage: PageRoute = {
     };
     if (wantsCsv(query)) return await ledgerFile(request, app, asked);
     const [page, listed] = await Promise.all([
-      ask.app<LedgerPage>(app, "listLedger", asked),
-      ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
+      ask.app(app, listLedger, asked),
+      ask.app(app, listCredits, { userId, includeExpired: "true" }),
     ]);
     if (!page.ok) return errorPage(page.error);
     const { entries, nextCursor } = page.data;

@@ -1,10 +1,11 @@
 // The stored report of a merge.
 
-import { mergeSentences, movedRows, type ShownMerge } from "./people_actions.tsx";
+import { mergeSentences, movedRows } from "./people_actions.tsx";
 import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
 import { AmountText } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import { aliasCustomer } from "../../contract/customers.ts";
 
 /** `/console/apps/{appId}/{mode}/users/{id}/merges/{alias}` */
 export const mergePage: PageRoute = {
@@ -18,7 +19,7 @@ export const mergePage: PageRoute = {
     if (!user.aliases.includes(alias)) return errorPage(none, "Alias not found");
     // A dry run for a merged pair returns the report of its merge.
     const pair = { from: alias, to: user.userId, dryRun: true };
-    const kept = await request.ask.app<ShownMerge>(app, "aliasCustomer", pair);
+    const kept = await request.ask.app(app, aliasCustomer, pair);
     if (!kept.ok) return errorPage(kept.error);
     const report = kept.data;
     const rows = movedRows(report);

@@ -2,11 +2,12 @@
 
 import type { AppMode } from "../parts/ask.ts";
 import { appOf } from "../parts/subject.tsx";
-import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
+import { EventTable } from "../parts/event_table.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { appPath } from "../parts/page.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { type DailyUsage, LagNote, nowOf, readDailyUsage, UsageChart } from "../parts/usage_chart.tsx";
+import { listEvents } from "../../contract/events.ts";
 
 const SHOWN = 10;
 const DAYS = 30;
@@ -19,7 +20,7 @@ export const overviewPage: PageRoute = {
     const app = appOf(request);
     const now = await nowOf(request, app);
     const [feed, answer] = await Promise.all([
-      ask.app<{ events: FeedEvent[] }>(app, "listEvents", { limit: String(SHOWN) }),
+      ask.app(app, listEvents, { limit: String(SHOWN) }),
       readDailyUsage(ask, app, { now, days: DAYS, by: "event", userId: null }),
     ]);
     const events = feed.ok ? feed.data.events : [];

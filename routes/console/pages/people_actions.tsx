@@ -5,35 +5,17 @@ import { timeLabel } from "../parts/format.tsx";
 import type { Values } from "../parts/form.tsx";
 import { userPath } from "../parts/page.tsx";
 import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { aliasCustomer } from "../../contract/customers.ts";
+import { exportPerson } from "../../contract/export.ts";
+import { deletePerson, isOptedOut, optIn, optOut } from "../../contract/privacy.ts";
 
 /** The scopes of consent. */
 export const SCOPES = ["analytics", "ai_personalization", "prompt_logging"] as const;
 export type Scope = typeof SCOPES[number];
 
 /** The report of a merge as the API returns it. */
-export interface ShownMerge {
-  readonly mergeId: string | null;
-  readonly from: string;
-  readonly to: string;
-  readonly alreadyMerged: boolean;
-  readonly historyPending: boolean;
-  readonly billableOperations: number;
-  readonly moved: Readonly<Record<string, number>>;
-  readonly conflicts: {
-    readonly counters: {
-      readonly summed: number;
-      readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
-      readonly unpaired: readonly string[];
-    };
-    readonly subscriptions: {
-      readonly primary: { readonly planName: string };
-      readonly duplicates: readonly { readonly planName: string }[];
-    } | null;
-    readonly endedSubscriptions: readonly { readonly planName: string }[];
-    readonly credits: readonly { readonly externalRef: string; readonly overage: number }[];
-  };
-  readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
-}
+export type ShownMerge = AnswerOf<typeof aliasCustomer>;
 
 function pairOf({ user }: UserSubject, values: Values) {
   const other = values["other"] ?? "";
@@ -44,7 +26,7 @@ function mergeMembers(subject: UserSubject, values: Values) {
   return { ...pairOf(subject, values), consentGiven: values["consentGiven"] === "yes" ? true : undefined };
 }
 
-const merge: Action<UserSubject> = {
+const merge: Action<UserSubject, typeof aliasCustomer> = {
   path: "/console/apps/:appId/:mode/users/:userId/merge",
   title: "Merge with another ID",
   load: loadUser,
@@ -70,10 +52,11 @@ const merge: Action<UserSubject> = {
       hint: "Only needed for IDs that begin with anon_.",
     },
   ],
-  call: (subject, values) => ({ id: "aliasCustomer", members: mergeMembers(subject, values) }),
+  call: aliasCustomer,
+  input: (subject, values) => (mergeMembers(subject, values)),
   preview: async ({ ask }, subject, values) => {
     const members = mergeMembers(subject, values);
-    const dry = await ask.app<ShownMerge>(subject.app, "aliasCustomer", { ...members, dryRun: true });
+    const dry = await ask.app(subject.app, aliasCustomer, { ...members, dryRun: true });
     if (!dry.ok) return [{ field: "other", message: dry.error.message }];
     const { from, to, alreadyMerged } = dry.data;
     if (alreadyMerged) return [{ field: "other", message: "These two IDs are already one user" }];
@@ -95,8 +78,7 @@ const merge: Action<UserSubject> = {
       verb: "Merge",
     };
   },
-  done: (_, __, answer) => {
-    const { from, to, historyPending } = answer as ShownMerge;
+  done: (_, __, { from, to, historyPending }) => {
     const rest = historyPending
       ? " Older history is moved within minutes; pages show all of it meanwhile."
       : "";
@@ -104,7 +86,7 @@ const merge: Action<UserSubject> = {
   },
 };
 
-const MOVED_WORDS: Readonly<Record<string, string>> = {
+const MOVED_WORDS: Partial<Record<keyof ShownMerge["moved"], string>> = {
   subscriptions: "Subscriptions",
   counters: "Counters",
   reservations: "Reservations",
@@ -119,9 +101,9 @@ const MOVED_WORDS: Readonly<Record<string, string>> = {
 
 /** The kinds of rows that a merge moves, with their counts above 0. */
 export function movedRows({ moved }: ShownMerge): [what: string, count: number][] {
-  return Object.entries(MOVED_WORDS).flatMap(([name, what]) => {
-    const count = moved[name] ?? 0;
-    return count === 0 ? [] : [[what, count] as [string, number]];
+  return Object.entries(MOVED_WORDS).flatMap(([name, what]): [string, number][] => {
+    const count = moved[name as keyof typeof moved];
+    return count === 0 ? [] : [[what, count]];
   });
 }
 
@@ -176,7 +158,7 @@ const OUT_WORDS: Readonly<Record<Scope, string>> = {
   prompt_logging: "New prompts and responses are not stored.",
 };
 
-function consentAction(isOut: boolean): Action<UserSubject> {
+function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | typeof optIn> {
   return {
     path: `/console/apps/:appId/:mode/users/:userId/opt-${isOut ? "out" : "in"}`,
     title: isOut ? "Opt out" : "Opt in",
@@ -185,17 +167,12 @@ function consentAction(isOut: boolean): Action<UserSubject> {
     userId: ({ user }) => user.userId,
     intro: ({ user }) => `For ${user.userId}. Metering continues in any case.`,
     fields: () => [{ name: "scope", label: "Scope", kind: "select", value: "all", options: SCOPE_OPTIONS }],
-    call: ({ user }, values) => ({
-      id: isOut ? "optOut" : "optIn",
-      members: { distinctId: user.userId, scope: values["scope"] },
-    }),
+    call: isOut ? optOut : optIn,
+    input: ({ user }, values) => ({ distinctId: user.userId, scope: values["scope"] }),
     preview: async ({ ask }, { app, user }, values) => {
       const changes = [];
       for (const scope of SCOPES_OF[values["scope"] ?? ""] ?? []) {
-        const answer = await ask.app<{ optedOut: boolean }>(app, "isOptedOut", {
-          distinctId: user.userId,
-          scope,
-        });
+        const answer = await ask.app(app, isOptedOut, { distinctId: user.userId, scope });
         if (!answer.ok) return [{ field: "scope", message: answer.error.message }];
         const before = answer.data.optedOut ? "opted out" : "opted in";
         const after = isOut ? "opted out" : "opted in";
@@ -219,14 +196,15 @@ function consentAction(isOut: boolean): Action<UserSubject> {
   };
 }
 
-const exportAction: Action<UserSubject> = {
+const exportAction: Action<UserSubject, typeof exportPerson> = {
   path: "/console/apps/:appId/:mode/users/:userId/export",
   title: "Export user data",
   load: loadUser,
   location: userLocation,
   userId: ({ user }) => user.userId,
   fields: () => [],
-  call: ({ user }) => ({ id: "exportPerson", members: { distinctId: user.userId } }),
+  call: exportPerson,
+  input: ({ user }) => ({ distinctId: user.userId }),
   preview: (_, { user }) => ({
     sentences: [
       `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
@@ -235,8 +213,7 @@ const exportAction: Action<UserSubject> = {
     changes: [],
     verb: "Create link",
   }),
-  done: ({ app, user }, _, answer) => {
-    const { downloadUrl, expiresAt } = answer as { readonly downloadUrl: string; readonly expiresAt: string };
+  done: ({ app, user }, _, { downloadUrl, expiresAt }) => {
     return {
       title: "Export",
       content: (
@@ -257,14 +234,15 @@ const exportAction: Action<UserSubject> = {
   },
 };
 
-const deleteData: Action<UserSubject> = {
+const deleteData: Action<UserSubject, typeof deletePerson> = {
   path: "/console/apps/:appId/:mode/users/:userId/erase",
   title: "Delete user data",
   load: loadUser,
   location: userLocation,
   userId: ({ user }) => user.userId,
   fields: () => [],
-  call: ({ user }) => ({ id: "deletePerson", members: { distinctId: user.userId } }),
+  call: deletePerson,
+  input: ({ user }) => ({ distinctId: user.userId }),
   preview: (_, { user }) => ({
     sentences: [
       `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,
@@ -285,8 +263,7 @@ const deleteData: Action<UserSubject> = {
     },
     verb: "Delete user data",
   }),
-  done: ({ user }, _, answer) =>
-    `The deletion of ${user.userId} is queued as ${(answer as { jobId: string }).jobId}.`,
+  done: ({ user }, _, { jobId }) => `The deletion of ${user.userId} is queued as ${jobId}.`,
 };
 
 /** The actions on people. */

@@ -9,17 +9,11 @@ import { crumbsOf, userPath } from "../parts/page.tsx";
 import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listRefusals } from "../../contract/refused_calls.ts";
 
-/** Refused calls as the API returns them. */
-export interface ShownRefusals {
-  readonly userId: string;
-  readonly event: string;
-  readonly reasons: readonly string[];
-  readonly groupIds: readonly string[];
-  readonly count: number;
-  readonly firstAt: string;
-  readonly lastAt: string;
-}
+/** Refused calls as the API lists them. */
+export type ShownRefusals = AnswerOf<typeof listRefusals>["refusals"][number];
 
 /** `/console/apps/{appId}/{mode}/refusals` */
 export const refusalsPage: PageRoute = {
@@ -30,7 +24,7 @@ export const refusalsPage: PageRoute = {
     const userId = query.get("user") || undefined;
     const event = query.get("type") || undefined;
     const listed = await listAsAsked(query, {
-      read: (part) => ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", { userId, event, ...part }),
+      read: (part) => ask.app(app, listRefusals, { userId, event, ...part }),
       rowsOf: ({ refusals }) => refusals,
       fileOf: (rows) => refusalsFile(app.mode, rows),
     });
@@ -97,7 +91,7 @@ function Refusals({ app, refusals }: { app: AppMode; refusals: readonly ShownRef
 }
 
 /** The reasons of refusals by their codes. */
-export const REASONS: Readonly<Record<string, string>> = {
+export const REASONS: Readonly<Record<ShownRefusals["reasons"][number], string>> = {
   limit_reached: "limit reached",
   reservation_headroom_exceeded: "headroom limit reached",
   no_subscription: "no plan",
@@ -112,7 +106,7 @@ export const REASONS: Readonly<Record<string, string>> = {
 function Reasons({ row: { reasons, groupIds } }: { row: ShownRefusals }) {
   return (
     <span title={reasons.join(", ")}>
-      {reasons.map((reason) => REASONS[reason] ?? reason).join(", ")}
+      {reasons.map((reason) => REASONS[reason]).join(", ")}
       {groupIds.length === 0 ? null : <>: {groupIds.map((id) => <code class="group-id">{id}</code>)}</>}
     </span>
   );

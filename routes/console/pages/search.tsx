@@ -5,29 +5,12 @@ import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import type { PageRequest, PageResult, PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
 /** The record that has an ID. */
-export interface FoundThing {
-  readonly kind: "event" | "reservation" | "balance" | "subscription" | "merge";
-  readonly id: string;
-  /** The canonical ID of the user. */
-  readonly userId: string;
-  /** Of a merge: the ID that became an alias. */
-  readonly alias: string | null;
-  /** Of a reservation. */
-  readonly status: "held" | "committed" | "released" | "expired" | null;
-}
-
-interface ListedUser {
-  readonly userId: string;
-  readonly aliasOf: string | null;
-  readonly deletionPending: boolean;
-}
-
-interface UserList {
-  readonly users: readonly ListedUser[];
-  readonly nextCursor: string | null;
-}
+export type FoundThing = AnswerOf<typeof lookUpId>["found"][number];
+type ListedUser = AnswerOf<typeof listUsers>["users"][number];
 
 const LISTED = "50";
 
@@ -54,14 +37,14 @@ async function search(
   const isList = text.endsWith("*");
   const startsWith = isList ? text.slice(0, -1) : text;
   const [listed, found] = await Promise.all([
-    request.ask.admin<UserList>("listUsers", {
+    request.ask.admin(listUsers, {
       appId: app.appId,
       mode: app.mode,
       startsWith,
       limit: LISTED,
       cursor: request.query.get("cursor") ?? undefined,
     }),
-    isList || text === "" ? null : request.ask.admin<{ found: FoundThing[] }>("lookUpId", {
+    isList || text === "" ? null : request.ask.admin(lookUpId, {
       appId: app.appId,
       mode: app.mode,
       id: text,

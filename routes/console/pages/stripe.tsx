@@ -7,17 +7,7 @@ import { TimeExact } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
-
-interface Priced {
-  readonly id: string;
-  readonly name: string;
-  readonly stripePrices?: readonly string[];
-}
-
-interface Prices {
-  readonly plans?: readonly Priced[];
-  readonly packs?: readonly Priced[];
-}
+import { getCatalog } from "../../contract/admin.ts";
 
 /** `/console/apps/{appId}/{mode}/stripe` */
 export const stripePage: PageRoute = {
@@ -26,7 +16,7 @@ export const stripePage: PageRoute = {
     const subject = await loadStripe(request);
     if (!("stripe" in subject)) return subject;
     const { app, stripe } = subject;
-    const catalog = await request.ask.admin<Prices>("getCatalog", { appId: app.appId });
+    const catalog = await request.ask.admin(getCatalog, { appId: app.appId });
     if (!catalog.ok) return errorPage(catalog.error);
     const { plans = [], packs = [] } = catalog.data;
     const sold = [...pricesOf("plan", plans), ...pricesOf("pack", packs)];
@@ -103,7 +93,10 @@ function Buttons({ path, stripe: { isSet } }: { path: string; stripe: ShownStrip
   );
 }
 
-function pricesOf(kind: string, parts: readonly Priced[]) {
+function pricesOf(
+  kind: string,
+  parts: readonly { readonly name: string; readonly stripePrices?: readonly string[] | undefined }[],
+) {
   return parts.flatMap(({ name, stripePrices = [] }) => stripePrices.map((price) => ({ price, kind, name })));
 }
 

@@ -5,20 +5,11 @@ import type { AppMode } from "../parts/ask.ts";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { deleteStripe, getStripe, setStripe } from "../../contract/stripe.ts";
 
 /** The connection of a mode as the admin API returns it. */
-export interface ShownStripe {
-  readonly isSet: boolean;
-  readonly setAt: string | null;
-  readonly path: string;
-  readonly lastMessage: {
-    readonly eventId: string;
-    readonly type: string;
-    readonly at: string;
-    readonly handled: boolean;
-    readonly reason: string | null;
-  } | null;
-}
+export type ShownStripe = AnswerOf<typeof getStripe>["live"];
 
 interface StripeSubject {
   readonly app: AppMode & { readonly name: string };
@@ -33,9 +24,7 @@ export function stripePath(app: AppMode): string {
 /** Reads the connection of the app and mode in the path, or returns the error page. */
 export async function loadStripe(request: PageRequest): Promise<StripeSubject | PageContent> {
   const app = appOf(request);
-  const answer = await request.ask.admin<Record<"live" | "test", ShownStripe>>("getStripe", {
-    appId: app.appId,
-  });
+  const answer = await request.ask.admin(getStripe, { appId: app.appId });
   return answer.ok ? { app, stripe: answer.data[app.mode] } : errorPage(answer.error);
 }
 
@@ -44,7 +33,7 @@ function stripeLocation({ app }: StripeSubject) {
   return { crumbs: crumbsOf(app, { title: "Stripe", href: back }), back };
 }
 
-const set: Action<StripeSubject> = {
+const set: Action<StripeSubject, typeof setStripe> = {
   path: "/console/apps/:appId/:mode/stripe/set",
   title: "Set signing secret",
   load: loadStripe,
@@ -60,11 +49,8 @@ const set: Action<StripeSubject> = {
     stripe.isSet
       ? "The new secret replaces the current one. Messages signed with the current secret will be refused."
       : "Create an endpoint in Stripe for the URL on the previous page, then copy its signing secret.",
-  call: ({ app }, { webhookSecret }) => ({
-    id: "setStripe",
-    members: { appId: app.appId, mode: app.mode, webhookSecret },
-    isAdmin: true,
-  }),
+  call: setStripe,
+  input: ({ app }, { webhookSecret }) => ({ appId: app.appId, mode: app.mode, webhookSecret }),
   preview: (_, { app, stripe }) => ({
     sentences: [
       `${app.name} will accept messages from Stripe in ${app.mode} mode that are signed with this secret.`,
@@ -80,7 +66,7 @@ const set: Action<StripeSubject> = {
   done: () => "The signing secret is saved.",
 };
 
-const remove: Action<StripeSubject> = {
+const remove: Action<StripeSubject, typeof deleteStripe> = {
   path: "/console/apps/:appId/:mode/stripe/remove",
   title: "Disconnect Stripe",
   load: async (request) => {
@@ -93,11 +79,8 @@ const remove: Action<StripeSubject> = {
   },
   location: stripeLocation,
   fields: () => [],
-  call: ({ app }) => ({
-    id: "deleteStripe",
-    members: { appId: app.appId, mode: app.mode },
-    isAdmin: true,
-  }),
+  call: deleteStripe,
+  input: ({ app }) => ({ appId: app.appId, mode: app.mode }),
   preview: (_, { app }) => ({
     sentences: ["Messages from Stripe will be refused. Their earlier effects stay."],
     changes: [{ what: `Stripe in ${app.mode} mode`, before: "connected", after: "not connected" }],

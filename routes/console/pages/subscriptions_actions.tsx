@@ -8,6 +8,7 @@ import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Value
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { cancelSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 
 interface PlanSubject extends UserSubject {
   readonly catalog: ShownCatalog;
@@ -27,8 +28,9 @@ interface Row {
 async function loadPlan(request: PageRequest): Promise<PlanSubject | PageContent> {
   const subject = await loadUser(request);
   if (!("user" in subject)) return subject;
-  const { subscription, duplicates } = subject.user;
-  const rows = [...subscription === null ? [] : [subscription], ...duplicates];
+  const { subscription, duplicateActiveSubscriptions } = subject.user;
+  const others = duplicateActiveSubscriptions?.duplicates ?? [];
+  const rows = [...subscription === null ? [] : [subscription], ...others];
   return { ...subject, rows, catalog: await readCatalog(request, subject.app) };
 }
 
@@ -71,7 +73,7 @@ function endText(at: string | null | undefined): string {
   return at === null || at === undefined ? "not set" : timeLabel(at);
 }
 
-const change: Action<PlanSubject> = {
+const change: Action<PlanSubject, typeof upsertSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/plan",
   title: "Change plan",
   load: async (request) => {
@@ -84,14 +86,12 @@ const change: Action<PlanSubject> = {
   userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}.`,
   fields: changeFields,
-  call: (subject, values) => ({
-    id: "upsertSubscription",
-    members: {
-      userId: subject.user.userId,
-      planId: values["planId"],
-      ...idsOf(rowOf(subject, values)),
-      endsAt: timeIn(values["endsAt"] ?? ""),
-    },
+  call: upsertSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    planId: values["planId"],
+    ...idsOf(rowOf(subject, values)),
+    endsAt: timeIn(values["endsAt"] ?? ""),
   }),
   preview: (_, subject, values) => previewChange(subject, values),
   done: ({ user, catalog }, values) => {
@@ -176,7 +176,7 @@ function strongerText(plan: PlanDocument, other: Row, catalog: ShownCatalog): st
     : `The subscription ${name} stays active beside it.`;
 }
 
-const limits: Action<PlanSubject> = {
+const limits: Action<PlanSubject, typeof upsertSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/limits",
   title: "Custom limits",
   load: async (request) => {
@@ -204,16 +204,14 @@ const limits: Action<PlanSubject> = {
         }`,
       };
     }),
-  call: (subject, values) => ({
-    id: "upsertSubscription",
-    members: {
-      userId: subject.user.userId,
-      planId: planIdOf(subject),
-      ...idsOf(subject.rows[0] ?? null),
-      // Leaving it out would remove a scheduled end.
-      endsAt: subject.user.subscription?.endsAt ?? undefined,
-      customLimits: limitsOf(subject, values),
-    },
+  call: upsertSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    planId: planIdOf(subject),
+    ...idsOf(subject.rows[0] ?? null),
+    // Leaving it out would remove a scheduled end.
+    endsAt: subject.user.subscription?.endsAt ?? undefined,
+    customLimits: limitsOf(subject, values),
   }),
   preview: (_, subject, values) => {
     const now = customOf(subject);
@@ -261,7 +259,7 @@ function limitsOf(subject: PlanSubject, values: Values): Record<string, { quota:
   );
 }
 
-const cancel: Action<PlanSubject> = {
+const cancel: Action<PlanSubject, typeof cancelSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/cancel",
   title: "Cancel subscription",
   load: loadActive,
@@ -273,14 +271,12 @@ const cancel: Action<PlanSubject> = {
     { name: "endsAt", label: "Ends", kind: "time", hint: "Leave empty to end it now." },
     { name: "reason", label: "Reason", kind: "long", hint: "Stored in the history." },
   ],
-  call: (subject, values) => ({
-    id: "cancelSubscription",
-    members: {
-      userId: subject.user.userId,
-      ...idsOf(rowOf(subject, values)),
-      endsAt: timeIn(values["endsAt"] ?? ""),
-      reason: textIn(values["reason"] ?? ""),
-    },
+  call: cancelSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    ...idsOf(rowOf(subject, values)),
+    endsAt: timeIn(values["endsAt"] ?? ""),
+    reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, subject, values) => {
     const { user, catalog, rows } = subject;

@@ -5,50 +5,13 @@ import { errorPage } from "../parts/subject.tsx";
 import { AmountText, amountText } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listWorkspaces } from "../../contract/admin.ts";
+import { examine, showCluster } from "../../contract/service.ts";
 
-/** A workspace as the admin API lists it. */
-interface Workspace {
-  readonly workspaceId: string;
-  readonly name: string;
-  readonly operationCap: number | null;
-  readonly testOperationCap: number | null;
-  readonly aiBudgetCents: number | null;
-  readonly operationsUsed: number;
-  readonly testOperationsUsed: number;
-  readonly aiSpentCents: number;
-}
-
-/** The processes that serve, as the admin API returns them. */
-interface Cluster {
-  readonly member: number;
-  readonly registryVersion: number;
-  readonly members: readonly {
-    readonly term: number;
-    readonly address: string | null;
-    readonly share: number;
-    readonly cells: readonly number[];
-    readonly registryVersion: number;
-    readonly livedSeconds: number;
-    readonly silentSeconds: number;
-    readonly hasEnded: boolean;
-    readonly isReached: boolean;
-  }[];
-  readonly cellsWithoutOwner: readonly number[];
-  readonly troubles: readonly { readonly found: string; readonly advice: string }[];
-}
-
-/** The results of the checks as the admin API returns them. */
-interface Health {
-  readonly verdict: Verdict;
-  readonly checks: readonly {
-    readonly name: string;
-    readonly verdict: Verdict;
-    readonly found: string;
-    readonly advice: string | null;
-  }[];
-}
-
-type Verdict = "ok" | "warn" | "fail";
+type Workspace = AnswerOf<typeof listWorkspaces>[number];
+type Cluster = AnswerOf<typeof showCluster>;
+type Health = AnswerOf<typeof examine>;
 
 const CHECKS_PATH = "/console/system/checks";
 
@@ -57,8 +20,8 @@ const systemPage: PageRoute = {
   path: "/console/system",
   async show({ ask }) {
     const [workspaces, cluster] = await Promise.all([
-      ask.admin<Workspace[]>("listWorkspaces"),
-      ask.admin<Cluster>("showCluster"),
+      ask.admin(listWorkspaces, {}),
+      ask.admin(showCluster, {}),
     ]);
     if (!workspaces.ok) return errorPage(workspaces.error);
     if (!cluster.ok) return errorPage(cluster.error);
@@ -105,7 +68,7 @@ const systemPage: PageRoute = {
 const checksPage: PageRoute = {
   path: CHECKS_PATH,
   async show({ ask }) {
-    const health = await ask.admin<Health>("examine");
+    const health = await ask.admin(examine, {});
     if (!health.ok) return errorPage(health.error);
     return {
       title: "Health checks",
@@ -127,7 +90,7 @@ const VERDICTS = {
 } as const;
 
 function Checks({ health: { verdict, checks } }: { health: Health }) {
-  const tag = (of: Verdict) => <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
+  const tag = (of: Health["verdict"]) => <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
   return (
     <section class="card" id="checks">
       <div class="head">

@@ -11,16 +11,13 @@ import { type FoundThing, KINDS } from "./search.tsx";
 import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
 import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
+import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
 /** Reads the entry of an ID in the list of users; null for an unknown ID. An ID is the first of those that begin with it. */
 async function readKnown({ ask, params }: PageRequest, { app }: UserSubject) {
   const userId = params["userId"] ?? "";
-  const listed = await ask.admin<
-    { users: { userId: string; aliasOf: string | null; deletionPending: boolean }[] }
-  >(
-    "listUsers",
-    { appId: app.appId, mode: app.mode, startsWith: userId, limit: "1" },
-  );
+  const { appId, mode } = app;
+  const listed = await ask.admin(listUsers, { appId, mode, startsWith: userId, limit: "1" });
   const first = listed.ok ? listed.data.users[0] : undefined;
   return first?.userId === userId ? first : null;
 }
@@ -32,11 +29,7 @@ async function readFound(
 ): Promise<FoundThing | null> {
   const id = query.get("found");
   if (id === null) return null;
-  const answer = await ask.admin<{ found: FoundThing[] }>("lookUpId", {
-    appId: app.appId,
-    mode: app.mode,
-    id,
-  });
+  const answer = await ask.admin(lookUpId, { appId: app.appId, mode: app.mode, id });
   const thing = answer.ok ? answer.data.found.find((each) => each.id === id) : undefined;
   return thing?.userId === user.userId ? thing : null;
 }

@@ -1,8 +1,7 @@
 // The cards of a user's page about the past: subscriptions with their history, events and refusals.
 
-import type { LedgerEntry } from "../../../src/client/credits.ts";
 import { planName, type ShownCatalog } from "../parts/catalog.ts";
-import type { ShownSubscription, UserSubject } from "../parts/subject.tsx";
+import type { ShownUser, UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../parts/format.tsx";
 import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
@@ -11,13 +10,17 @@ import type { PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
 import type { Consents } from "./user_records.tsx";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listLedger } from "../../contract/credits.ts";
+import { listEvents } from "../../contract/events.ts";
+import { listRefusals } from "../../contract/refused_calls.ts";
 
 /** The newest events, refusals and ledger entries of a user. */
 export interface Recent {
   readonly events: readonly FeedEvent[];
   readonly isLogging: boolean;
   readonly refusals: readonly ShownRefusals[];
-  readonly entries: readonly LedgerEntry[];
+  readonly entries: AnswerOf<typeof listLedger>["entries"];
 }
 
 const SHOWN = "20";
@@ -26,9 +29,9 @@ const SHOWN = "20";
 export async function readRecent({ ask }: PageRequest, { app, user }: UserSubject): Promise<Recent> {
   const asked = { userId: user.userId, limit: SHOWN };
   const [feed, refusals, ledger] = await Promise.all([
-    ask.app<{ events: FeedEvent[]; logPromptsEnabled: boolean }>(app, "listEvents", asked),
-    ask.app<{ refusals: ShownRefusals[] }>(app, "listRefusals", asked),
-    ask.app<{ entries: LedgerEntry[] }>(app, "listLedger", asked),
+    ask.app(app, listEvents, asked),
+    ask.app(app, listRefusals, asked),
+    ask.app(app, listLedger, asked),
   ]);
   return {
     events: feed.ok ? feed.data.events : [],
@@ -38,7 +41,7 @@ export async function readRecent({ ask }: PageRequest, { app, user }: UserSubjec
   };
 }
 
-const HISTORY_WORDS: Readonly<Record<string, string>> = {
+const HISTORY_WORDS = {
   created: "created",
   plan_changed: "plan changed",
   canceled: "canceled",
@@ -46,13 +49,14 @@ const HISTORY_WORDS: Readonly<Record<string, string>> = {
   ended: "ended",
   merged: "merged from another ID",
   promoted: "now in force",
-};
+} as const;
 
 /** The subscription in force, others, and their history. */
 export function SubscriptionsCard(
   { subject: { user }, catalog }: { subject: UserSubject; catalog: ShownCatalog },
 ) {
-  const { subscription, history, period, duplicates } = user;
+  const { subscription, history, period } = user;
+  const duplicates = user.duplicateActiveSubscriptions?.duplicates ?? [];
   return (
     <section class="card" aria-labelledby="plan">
       <h2 id="plan">Plan and history</h2>
@@ -74,7 +78,7 @@ export function SubscriptionsCard(
           rows={history}
           columns={[
             { head: "Time", cell: ({ at }) => <Time at={at} /> },
-            { head: "Change", cell: ({ type }) => HISTORY_WORDS[type] ?? type },
+            { head: "Change", cell: ({ type }) => HISTORY_WORDS[type] },
             {
               head: "Plan",
               cell: ({ planId, previousPlanId }) => (
@@ -95,9 +99,9 @@ export function SubscriptionsCard(
 
 function Facts(
   { subscription, catalog, period }: {
-    subscription: ShownSubscription;
+    subscription: NonNullable<ShownUser["subscription"]>;
     catalog: ShownCatalog;
-    period: UserSubject["user"]["period"];
+    period: ShownUser["period"];
   },
 ) {
   const { planId, provider, externalId, startedAt, endsAt, cycleAnchorAt } = subscription;
@@ -213,7 +217,7 @@ export function RefusalsCard(
             { head: "Event type", cell: ({ event }) => event },
             {
               head: "Reason",
-              cell: ({ reasons }) => reasons.map((reason) => REASONS[reason] ?? reason).join(", "),
+              cell: ({ reasons }) => reasons.map((reason) => REASONS[reason]).join(", "),
             },
             { head: "Limits", cell: ({ groupIds }) => groupIds.map((id) => labels.get(id) ?? id).join(", ") },
             { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },

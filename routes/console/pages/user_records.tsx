@@ -1,7 +1,5 @@
 // The cards of a user's page with records: the credit ledger, the IDs and the consent.
 
-import type { LedgerEntry } from "../../../src/client/credits.ts";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
 import { type Scope, SCOPES } from "./people_actions.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
@@ -9,6 +7,9 @@ import { userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { listLedger } from "../../contract/credits.ts";
+import { isOptedOut } from "../../contract/privacy.ts";
 
 /** Whether a user opted out, by scope. */
 export type Consents = Readonly<Record<Scope, boolean>>;
@@ -17,13 +18,14 @@ export type Consents = Readonly<Record<Scope, boolean>>;
 export async function readConsents({ ask }: PageRequest, { app, user }: UserSubject): Promise<Consents> {
   const entries = await Promise.all(
     SCOPES.map(async (scope) => {
-      const asked = { distinctId: user.userId, scope };
-      const answer = await ask.app<{ optedOut: boolean }>(app, "isOptedOut", asked);
+      const answer = await ask.app(app, isOptedOut, { distinctId: user.userId, scope });
       return [scope, answer.ok && answer.data.optedOut] as const;
     }),
   );
   return Object.fromEntries(entries) as Record<Scope, boolean>;
 }
+
+type LedgerEntry = AnswerOf<typeof listLedger>["entries"][number];
 
 const LEDGER_REASONS: Readonly<Record<LedgerEntry["reason"], string>> = {
   event_committed: "used",
@@ -58,7 +60,7 @@ export function LedgerCard({ subject: { app, user }, entries, usage }: {
 /** Changes of credits, newest first. */
 export function LedgerTable({ entries, balances }: {
   entries: readonly LedgerEntry[];
-  balances: readonly CreditBalance[];
+  balances: CurrentUsage["balances"];
 }) {
   const units = new Map(balances.map(({ balanceId, unit }) => [balanceId, unit]));
   const names = new Map(balances.map(({ packId, packName }) => [packId, packName]));

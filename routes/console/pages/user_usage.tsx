@@ -2,36 +2,27 @@
 // replaces it only when it has changed.
 
 import { createHash } from "node:crypto";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { errorPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
-import { LimitBar, type LimitGroup } from "../parts/limit_bar.tsx";
+import { LimitBar } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
 import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listHolds } from "../../contract/admin_users.ts";
+import { listCredits } from "../../contract/credits.ts";
+import { explain } from "../../contract/metering.ts";
 
-/** A hold as the admin API lists it. */
-export interface ShownHold {
-  readonly reservationId: string;
-  readonly event: string;
-  readonly metadata: Readonly<Record<string, unknown>> | null;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-  readonly createdAt: string;
-  readonly expiresAt: string;
-}
+type Explanation = AnswerOf<typeof explain>;
+type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
+type ShownHold = AnswerOf<typeof listHolds>["holds"][number];
 
 /** The limits, credits and open holds of a user. */
 export interface CurrentUsage {
-  readonly subscription: { readonly planId: string; readonly planName: string } | null;
-  readonly groups: readonly LimitGroup[];
+  readonly subscription: Explanation["subscription"];
+  readonly groups: Explanation["groups"];
   /** Spendable balances in the order of use. */
-  readonly spendable: readonly { readonly balanceId: string }[];
+  readonly spendable: Explanation["credits"];
   readonly balances: readonly CreditBalance[];
   readonly holds: readonly ShownHold[];
   readonly hasMoreHolds: boolean;
@@ -47,17 +38,9 @@ export async function readCurrentUsage(
 ): Promise<CurrentUsage | PageContent> {
   const { userId } = user;
   const [explained, listed, held] = await Promise.all([
-    ask.app<{
-      readonly subscription: CurrentUsage["subscription"];
-      readonly groups: readonly LimitGroup[];
-      readonly credits: CurrentUsage["spendable"];
-    }>(app, "explain", { userId, event: UNMATCHED_EVENT }),
-    ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
-    ask.admin<{ holds: ShownHold[]; hasMore: boolean }>("listHolds", {
-      appId: app.appId,
-      mode: app.mode,
-      userId,
-    }),
+    ask.app(app, explain, { userId, event: UNMATCHED_EVENT }),
+    ask.app(app, listCredits, { userId, includeExpired: "true" }),
+    ask.admin(listHolds, { appId: app.appId, mode: app.mode, userId }),
   ]);
   // A call may fail while the user is being deleted or merged; the page shows the error and polls again.
   if (!explained.ok) return errorPage(explained.error);
@@ -180,7 +163,7 @@ function balanceColumns(
 ): readonly (Column<CreditBalance> | null)[] {
   const order = new Map(spendable.map(({ balanceId }, index) => [balanceId, index + 1]));
   const heldOf = (id: string) =>
-    holds.flatMap(({ amounts }) => amounts).filter(({ balanceId }) => balanceId === id)
+    holds.flatMap(({ amounts }) => amounts).filter((from) => "balanceId" in from && from.balanceId === id)
       .reduce((sum, { amount }) => sum + amount, 0);
   return [
     {
@@ -242,10 +225,10 @@ function Holds(
   }
   const labels = new Map(groups.map(({ groupId, label }) => [groupId, label]));
   const packs = new Map(balances.map(({ balanceId, packName }) => [balanceId, packName]));
-  const nameOf = ({ groupId, balanceId }: ShownHold["amounts"][number]) =>
-    groupId === undefined
-      ? `credits of ${packs.get(balanceId as string) ?? balanceId}`
-      : labels.get(groupId) ?? groupId;
+  const nameOf = (from: ShownHold["amounts"][number]) =>
+    "groupId" in from
+      ? labels.get(from.groupId) ?? from.groupId
+      : `credits of ${packs.get(from.balanceId) ?? from.balanceId}`;
   return (
     <>
       <Table

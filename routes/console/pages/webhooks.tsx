@@ -1,12 +1,6 @@
 // The webhook endpoints of an app in one mode, and the deliveries to one of them.
 
-import {
-  loadWebhook,
-  type ShownMessage,
-  type ShownWebhook,
-  webhookPath,
-  webhooksPath,
-} from "./webhooks_actions.tsx";
+import { loadWebhook, type ShownWebhook, webhookPath, webhooksPath } from "./webhooks_actions.tsx";
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { csvFile } from "../parts/csv.ts";
 import { AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
@@ -14,13 +8,15 @@ import { crumbsOf } from "../parts/page.tsx";
 import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listMessages, listWebhooks } from "../../contract/webhooks.ts";
 
 /** `/console/apps/{appId}/{mode}/webhooks` */
 const webhooksPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin<ShownWebhook[]>("listWebhooks", { appId: app.appId });
+    const answer = await request.ask.admin(listWebhooks, { appId: app.appId });
     if (!answer.ok) return errorPage(answer.error);
     const webhooks = answer.data.filter(({ mode }) => mode === app.mode);
     return {
@@ -81,8 +77,10 @@ function WebhookStatus({ webhook: { disabled, failingSince, lastSuccessAt } }: {
   return <span class="tag good">healthy</span>;
 }
 
+type ShownMessage = AnswerOf<typeof listMessages>["messages"][number];
+
 const STATUSES = ["pending", "delivered", "failed"] as const;
-type Status = typeof STATUSES[number];
+type Status = ShownMessage["status"];
 
 /** `/console/apps/{appId}/{mode}/webhooks/{webhookId}` */
 const webhookPage: PageRoute = {
@@ -96,8 +94,7 @@ const webhookPage: PageRoute = {
     const { appId } = app;
     const { webhookId } = webhook;
     const listed = await listAsAsked(query, {
-      read: (part) =>
-        ask.admin<{ messages: ShownMessage[] }>("listMessages", { appId, webhookId, status, ...part }),
+      read: (part) => ask.admin(listMessages, { appId, webhookId, status, ...part }),
       rowsOf: ({ messages }) => messages,
       fileOf: (rows) => deliveriesFile(app.mode, rows),
     });

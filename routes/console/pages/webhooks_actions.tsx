@@ -1,39 +1,25 @@
 // Actions on webhook endpoints and their deliveries.
 
-import { type Action, actionRoutes, type Call } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { type Field, textIn, type Values } from "../parts/form.tsx";
 import { NewSecret } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  pingWebhook,
+  redeliverMessage,
+  rotateWebhookSecret,
+} from "../../contract/webhooks.ts";
 
-/** A webhook as the admin API lists it. */
-export interface ShownWebhook {
-  readonly webhookId: string;
-  readonly url: string;
-  readonly mode: "live" | "test";
-  readonly events: readonly string[];
-  readonly description: string | null;
-  readonly disabled: boolean;
-  readonly createdAt: string;
-  readonly lastSuccessAt: string | null;
-  readonly failingSince: string | null;
-  readonly pending: number;
-}
-
-/** A message as the admin API lists it. */
-export interface ShownMessage {
-  readonly messageId: string;
-  readonly type: string;
-  readonly status: "pending" | "delivered" | "failed";
-  readonly attempts: number;
-  readonly nextAttemptAt: string | null;
-  readonly lastStatus: number | null;
-  readonly lastError: string | null;
-  readonly createdAt: string;
-  readonly data: unknown;
-}
+/** A webhook endpoint as the admin API lists it. */
+export type ShownWebhook = AnswerOf<typeof listWebhooks>[number];
 
 interface OfApp {
   readonly app: AppMode & { readonly name: string };
@@ -56,7 +42,7 @@ export function webhookPath(app: AppMode, webhookId: string): string {
 /** Reads the endpoint that the path names, or returns the error page. */
 export async function loadWebhook(request: PageRequest): Promise<WebhookSubject | PageContent> {
   const app = appOf(request);
-  const list = await request.ask.admin<ShownWebhook[]>("listWebhooks", { appId: app.appId });
+  const list = await request.ask.admin(listWebhooks, { appId: app.appId });
   if (!list.ok) return errorPage(list.error);
   const { webhookId } = request.params;
   const webhook = list.data.find((each) => each.webhookId === webhookId && each.mode === app.mode);
@@ -72,9 +58,8 @@ function webhookLocation({ app, webhook }: WebhookSubject) {
   };
 }
 
-/** A call about an endpoint. */
-function callOf(id: string, { app, webhook }: WebhookSubject, members: Call["members"] = {}): Call {
-  return { id, members: { appId: app.appId, webhookId: webhook.webhookId, ...members }, isAdmin: true };
+function idsOf({ app, webhook }: WebhookSubject) {
+  return { appId: app.appId, webhookId: webhook.webhookId };
 }
 
 function fieldsOf(webhook: ShownWebhook | null): Field[] {
@@ -107,7 +92,7 @@ function membersOf(values: Values) {
   };
 }
 
-const create: Action<OfApp> = {
+const create: Action<OfApp, typeof createWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/new",
   title: "Add endpoint",
   load: (request) => ({ app: appOf(request) }),
@@ -116,11 +101,8 @@ const create: Action<OfApp> = {
     back: webhooksPath(app),
   }),
   fields: () => fieldsOf(null),
-  call: ({ app }, values) => ({
-    id: "createWebhook",
-    members: { appId: app.appId, mode: app.mode, ...membersOf(values) },
-    isAdmin: true,
-  }),
+  call: createWebhook,
+  input: ({ app }, values) => ({ appId: app.appId, mode: app.mode, ...membersOf(values) }),
   preview: (_, { app }, values) => ({
     sentences: [
       `${values["url"]} will receive ${
@@ -131,10 +113,7 @@ const create: Action<OfApp> = {
     changes: [],
     verb: "Add endpoint",
   }),
-  done: ({ app }, _, answer) => {
-    const { secret, webhookId } = answer as { readonly secret: string; readonly webhookId: string };
-    return secretPage(app, secret, webhookPath(app, webhookId));
-  },
+  done: ({ app }, _, { secret, webhookId }) => secretPage(app, secret, webhookPath(app, webhookId)),
 };
 
 function eventsText(events: readonly string[]): string {
@@ -156,13 +135,14 @@ function secretPage(app: AppMode & { readonly name: string }, secret: string, ba
   };
 }
 
-const change: Action<WebhookSubject> = {
+const change: Action<WebhookSubject, typeof changeWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/change",
   title: "Edit endpoint",
   load: loadWebhook,
   location: webhookLocation,
   fields: ({ webhook }) => fieldsOf(webhook),
-  call: (subject, values) => callOf("changeWebhook", subject, membersOf(values)),
+  call: changeWebhook,
+  input: (subject, values) => ({ ...idsOf(subject), ...membersOf(values) }),
   preview: (_, { webhook }, values) => {
     const { url, events, description } = membersOf(values);
     const changes = [
@@ -184,7 +164,7 @@ const change: Action<WebhookSubject> = {
 };
 
 /** Disabling or enabling: two actions, so that the path says which. */
-function enabling(disabled: boolean): Action<WebhookSubject> {
+function enabling(disabled: boolean): Action<WebhookSubject, typeof changeWebhook> {
   const verb = disabled ? "Disable" : "Enable";
   return {
     path: `/console/apps/:appId/:mode/webhooks/:webhookId/${verb.toLowerCase()}`,
@@ -199,7 +179,8 @@ function enabling(disabled: boolean): Action<WebhookSubject> {
     },
     location: webhookLocation,
     fields: () => [],
-    call: (subject) => callOf("changeWebhook", subject, { disabled }),
+    call: changeWebhook,
+    input: (subject) => ({ ...idsOf(subject), ...{ disabled } }),
     preview: (_, { webhook }) => ({
       sentences: disabled
         ? [
@@ -222,13 +203,14 @@ function enabling(disabled: boolean): Action<WebhookSubject> {
   };
 }
 
-const rotate: Action<WebhookSubject> = {
+const rotate: Action<WebhookSubject, typeof rotateWebhookSecret> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/rotate",
   title: "Rotate secret",
   load: loadWebhook,
   location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("rotateWebhookSecret", subject),
+  call: rotateWebhookSecret,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
     sentences: [
       `${webhook.url} gets a new signing secret. The next page shows it once.`,
@@ -237,17 +219,17 @@ const rotate: Action<WebhookSubject> = {
     changes: [],
     verb: "Rotate secret",
   }),
-  done: ({ app, webhook }, _, answer) =>
-    secretPage(app, (answer as { secret: string }).secret, webhookPath(app, webhook.webhookId)),
+  done: ({ app, webhook }, _, { secret }) => secretPage(app, secret, webhookPath(app, webhook.webhookId)),
 };
 
-const ping: Action<WebhookSubject> = {
+const ping: Action<WebhookSubject, typeof pingWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/ping",
   title: "Send test event",
   load: loadWebhook,
   location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("pingWebhook", subject),
+  call: pingWebhook,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
     sentences: [
       `${webhook.url} receives an event of the type "ping" with a test payload. The delivery is listed on its page.`,
@@ -258,7 +240,7 @@ const ping: Action<WebhookSubject> = {
   done: () => "The test event is being sent. Reload the page to see its status.",
 };
 
-const remove: Action<WebhookSubject> = {
+const remove: Action<WebhookSubject, typeof deleteWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/delete",
   title: "Remove endpoint",
   load: loadWebhook,
@@ -269,7 +251,8 @@ const remove: Action<WebhookSubject> = {
       : location;
   },
   fields: () => [],
-  call: (subject) => callOf("deleteWebhook", subject),
+  call: deleteWebhook,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
     sentences: [`${webhook.url} no longer receives events.`],
     changes: [{ what: webhook.url, before: "receives events", after: "removed" }],
@@ -286,7 +269,7 @@ interface MessageSubject extends WebhookSubject {
   readonly messageId: string;
 }
 
-const redeliver: Action<MessageSubject> = {
+const redeliver: Action<MessageSubject, typeof redeliverMessage> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/messages/:messageId/redeliver",
   title: "Send again",
   load: async (request) => {
@@ -295,7 +278,8 @@ const redeliver: Action<MessageSubject> = {
   },
   location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("redeliverMessage", subject, { messageId: subject.messageId }),
+  call: redeliverMessage,
+  input: (subject) => ({ ...idsOf(subject), ...{ messageId: subject.messageId } }),
   preview: (_, { webhook, messageId }) => ({
     sentences: [
       `Message ${messageId} is sent to ${webhook.url} at once, whatever its status is.`,
@@ -304,8 +288,7 @@ const redeliver: Action<MessageSubject> = {
     changes: [],
     verb: "Send again",
   }),
-  done: (_, __, answer) => {
-    const { status, lastStatus, lastError } = answer as ShownMessage;
+  done: (_, __, { status, lastStatus, lastError }) => {
     if (status === "delivered") return "The message was delivered.";
     return `Delivery failed: ${lastError ?? `the response was ${lastStatus}`}.`;
   },

@@ -6,9 +6,11 @@
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { STATUS } from "../../http/errors.ts";
-import type { Members } from "../../http/body.ts";
+import type { AnswerOf, InputOf, KeyedDefinition, KeylessDefinition } from "../../contract/definition.ts";
+import type { Asked } from "./ask.ts";
+import { appOf } from "./subject.tsx";
 import { ActionForm, ActionPreview, type Preview, TICKED } from "./action_pages.tsx";
-import { type Fault, faultsOf, type Field, type Values, valuesOf } from "./form.tsx";
+import { type Fault, faultsOf, type Field, type FormInput, type Values, valuesOf } from "./form.tsx";
 import type { Crumb } from "./page.tsx";
 import {
   type ActionRoute,
@@ -19,8 +21,8 @@ import {
   type PageRoute,
 } from "./page_context.ts";
 
-/** An action of operators. `Subject` is what it is about, such as a user with the catalog. */
-export interface Action<Subject> {
+/** An action of operators by a call of the API. `Subject` is what it is about, such as a user with the catalog. */
+export interface Action<Subject, Call extends ApiCall> {
   /** The path of the form; its steps are posted to the same path. */
   readonly path: string;
   readonly title: string;
@@ -35,34 +37,28 @@ export interface Action<Subject> {
   readonly fields: (subject: Subject) => readonly Field[];
   /** The sentence above the form. */
   readonly intro?: (subject: Subject) => string;
-  /** The call of the API. Its input is checked before the preview. */
-  readonly call: (subject: Subject, values: Values) => Call;
+  readonly call: Call;
+  /** The input of the call. It is checked before the preview. */
+  readonly input: (subject: Subject, values: Values) => FormInput<InputOf<Call>>;
   readonly preview: (
     request: PageRequest,
     subject: Subject,
     values: Values,
   ) => Promise<Preview | readonly Fault[]> | Preview | readonly Fault[];
   /** The result: a sentence for the page that follows, or a page of its own, such as one with a new secret. */
-  readonly done: (subject: Subject, values: Values, answer: unknown) => string | PageContent;
+  readonly done: (subject: Subject, values: Values, answer: AnswerOf<Call>) => string | PageContent;
   /** The user that it changes, for the audit log. */
   readonly userId?: (subject: Subject) => string;
 }
 
-/** A call of the API. */
-export interface Call {
-  /** The endpoint's id. */
-  readonly id: string;
-  readonly members: Members;
-  /** Whether it is one of the admin API. */
-  readonly isAdmin?: boolean;
-}
+type ApiCall = KeyedDefinition | KeylessDefinition;
 
 /** The step that a form asks for. */
 type Step = "form" | "preview" | "confirm";
 
 /** The routes of an action: its page, and the steps that are posted to it. */
-export function actionRoutes<Subject>(
-  action: Action<Subject>,
+export function actionRoutes<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
 ): { readonly page: PageRoute; readonly action: ActionRoute } {
   return {
     page: { path: action.path, show: (request) => showAction(action, request) },
@@ -75,7 +71,10 @@ type Once = { readonly once: string };
 /** What an operator without the role for it reads. */
 export const READ_ONLY = "You have read-only access.";
 
-async function showAction<Subject>(action: Action<Subject>, request: PageRequest): Promise<PageResult> {
+async function showAction<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
+  request: PageRequest,
+): Promise<PageResult> {
   if (!mayChange(request.session)) {
     return { title: "Not allowed", content: <p class="note warn">{READ_ONLY}</p>, status: 403 };
   }
@@ -88,7 +87,10 @@ async function showAction<Subject>(action: Action<Subject>, request: PageRequest
     : await showPreview(action, request, subject, values);
 }
 
-async function runAction<Subject>(action: Action<Subject>, request: PageRequest & Once): Promise<PageResult> {
+async function runAction<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
+  request: PageRequest & Once,
+): Promise<PageResult> {
   const subject = await action.load(request);
   if (isPageContent(subject)) return subject;
   const values = valuesOf(action.fields(subject), request.form);
@@ -98,8 +100,8 @@ async function runAction<Subject>(action: Action<Subject>, request: PageRequest 
   return await showPreview(action, request, subject, values);
 }
 
-async function confirmAction<Subject>(
-  action: Action<Subject>,
+async function confirmAction<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
   request: PageRequest & Once,
   subject: Subject,
   values: Values,
@@ -114,25 +116,40 @@ async function confirmAction<Subject>(
     const typedFault = danger.typed === null ? "Confirm to continue" : `Type "${danger.typed}"`;
     return showPreview(action, request, subject, values, { preview, typedFault });
   }
-  const { id, members, isAdmin = false } = action.call(subject, values);
-  const { ask, app, once } = request;
-  const answer = isAdmin || app === null
-    ? await ask.admin(id, members)
-    : await ask.app(app, id, members, once, {
-      userId: action.userId?.(subject) ?? null,
-      before: sideOf(preview, "before"),
-      after: sideOf(preview, "after"),
-    });
+  const answer = await callApi(action, request, subject, values, preview);
   if (!answer.ok) return failedAction(action, request, subject, values, answer.error);
-  const result = action.done(subject, values, answer.data);
+  const result = action.done(subject, values, answer.data as AnswerOf<Call>);
   if (typeof result !== "string") return { ...result, isDone: true };
   return { to: action.location(subject, request).back, note: result, isDone: true };
 }
 
+function callApi<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
+  request: PageRequest & Once,
+  subject: Subject,
+  values: Values,
+  preview: Preview,
+): Promise<Asked<unknown>> {
+  const { ask, once } = request;
+  const call: ApiCall = action.call;
+  // The schema of the call checks it.
+  const input = action.input(subject, values) as never;
+  if (isKeyless(call)) return ask.admin(call, input);
+  return ask.app(appOf(request), call, input, once, {
+    userId: action.userId?.(subject) ?? null,
+    before: sideOf(preview, "before"),
+    after: sideOf(preview, "after"),
+  });
+}
+
+function isKeyless(call: ApiCall): call is KeylessDefinition {
+  return call.access === "admin" || call.access === "open";
+}
+
 const CHANGED = "Something changed since this preview, so nothing was done. This is the effect now.";
 
-function failedAction<Subject>(
-  action: Action<Subject>,
+function failedAction<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
   request: PageRequest & Once,
   subject: Subject,
   values: Values,
@@ -148,14 +165,13 @@ function failedAction<Subject>(
   return showForm(action, request, subject, values, faultsOf(refusal, fields), STATUS[refusal.code]);
 }
 
-async function previewOf<Subject>(
-  action: Action<Subject>,
+async function previewOf<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
   request: PageRequest,
   subject: Subject,
   values: Values,
 ): Promise<Preview | readonly Fault[]> {
-  const { id, members } = action.call(subject, values);
-  const misfit = request.ask.misfitOf(id, members);
+  const misfit = request.ask.misfitOf(action.call, action.input(subject, values));
   if (misfit !== null) return faultsOf(misfit, action.fields(subject));
   return await action.preview(request, subject, values);
 }
@@ -170,8 +186,8 @@ function sideOf({ changes }: Preview, side: "before" | "after"): Record<string, 
   return Object.fromEntries(changes.map((change) => [change.what, change[side]]));
 }
 
-function showForm<Subject>(
-  action: Action<Subject>,
+function showForm<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
   request: PageRequest,
   subject: Subject,
   values: Values,
@@ -207,8 +223,8 @@ interface Repeated {
   readonly status?: number;
 }
 
-async function showPreview<Subject>(
-  action: Action<Subject>,
+async function showPreview<Subject, Call extends ApiCall>(
+  action: Action<Subject, Call>,
   request: PageRequest,
   subject: Subject,
   values: Values,

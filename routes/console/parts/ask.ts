@@ -10,7 +10,13 @@ import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, readAnswer, type WrittenAnswer } from "../../http/answer.ts";
 import { audited, isWrite, runKeylessAudited, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/body.ts";
-import type { CallDefinition } from "../../contract/definition.ts";
+import type {
+  AnswerOf,
+  CallDefinition,
+  InputOf,
+  KeyedDefinition,
+  KeylessDefinition,
+} from "../../contract/definition.ts";
 import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
@@ -96,21 +102,21 @@ export class Asking {
    * Calls an endpoint of an app, as with a secret key of its mode. A write happens once for each form that was sent: a
    * second one gets the answer of the first.
    *
-   * @param members those of path, query and body in one object; undefined ones are left out
+   * @param input members of path, query and body in one object; undefined members are left out
    * @param once the key of the form; null for a read
    */
-  async app<T>(
+  async app<Call extends KeyedDefinition>(
     { appId, mode }: AppMode,
-    id: string,
-    members: Members,
+    { id }: Call,
+    input: InputOf<Call>,
     once: string | null = null,
     telling: Telling = {},
-  ): Promise<Asked<T>> {
+  ): Promise<Asked<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyed.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     const caller = this.serving.registry.operatorOf(appId, mode);
     if (caller === null) return refusedAs(new Refused("not_found", "No app has this appId"), this.#request);
-    const sent = withoutUndefined(members);
+    const sent = withoutUndefined(input);
     const isRead = endpoint.method === "GET" || READS.has(id) ||
       MAY_RUN_DRY.has(id) && sent["dryRun"] === true;
     return await this.#answer(async () => {
@@ -137,13 +143,16 @@ export class Asking {
   }
 
   /** Calls an endpoint of the admin API. A form that was sent writes once: a second write is refused. */
-  async admin<T>(id: string, members: Members = {}): Promise<Asked<T>> {
+  async admin<Call extends KeylessDefinition>(
+    { id }: Call,
+    input: InputOf<Call>,
+  ): Promise<Asked<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
       const call = endpoint.input === null
         ? { endpoint, members: {}, input: null }
-        : this.#checked(endpoint, withoutUndefined(members));
+        : this.#checked(endpoint, withoutUndefined(input));
       const run = () => runKeylessAudited(this.serving, call, this.#request, this.#actor);
       const answer = isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
       if (answer instanceof Response) throw new Error(`The endpoint "${id}" answers no JSON`);
@@ -196,11 +205,11 @@ export class Asking {
   }
 
   /** The error in the input of an endpoint, before a call; null for valid input. */
-  misfitOf(id: string, members: Members): Refusal | null {
+  misfitOf({ id }: CallDefinition, input: unknown): Refusal | null {
     const endpoint = this.#endpoints.keyed.get(id) ?? this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     try {
-      if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(members));
+      if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(input));
       return null;
     } catch (error) {
       return refusalOf(requestId(this.#request), error);
@@ -264,6 +273,6 @@ function textOr(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function withoutUndefined(members: Members): Members {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+function withoutUndefined(input: unknown): Members {
+  return Object.fromEntries(Object.entries(input as Members).filter(([, value]) => value !== undefined));
 }

@@ -4,33 +4,25 @@ import type { AppMode } from "./ask.ts";
 import { AmountText, Time } from "./format.tsx";
 import { appPath, userPath } from "./page.tsx";
 import { Table } from "./table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { listEvents } from "../../contract/events.ts";
 
 /** An event as the API lists it. */
-export interface FeedEvent {
-  readonly id: string;
-  readonly endUserId: string;
-  readonly eventType: string;
-  readonly quantity: number;
-  readonly costCents: number;
-  readonly matchStatus: string;
-  readonly createdAt: string;
-  /** The beginning of the prompt; null where none is stored or this role may not see it. */
-  readonly promptPreview: string | null;
-}
+export type FeedEvent = AnswerOf<typeof listEvents>["events"][number];
 
 /** The statuses of events. */
-const STATUSES: Readonly<Record<string, { readonly text: string; readonly kind: string }>> = {
+const STATUSES = {
   matched: { text: "counted", kind: "good" },
   matched_credits_only: { text: "credits used", kind: "good" },
   unmatched: { text: "unmetered", kind: "" },
   no_subscription: { text: "no plan", kind: "warn" },
   blocked: { text: "blocked", kind: "bad" },
   released: { text: "released", kind: "" },
-};
+} as const;
 
 /** The status of an event. */
-export function StatusTag({ status }: { status: string }) {
-  const { text, kind } = STATUSES[status] ?? { text: status, kind: "" };
+export function StatusTag({ status }: { status: FeedEvent["matchStatus"] }) {
+  const { text, kind } = STATUSES[status];
   return <span class={`tag ${kind}`} title={status}>{text}</span>;
 }
 

@@ -21,6 +21,11 @@ export interface Field {
 /** The values of a form by the names of its fields; a checkbox is "yes" or "". */
 export type Values = Readonly<Record<string, string>>;
 
+/** The input of a call from a form: any value may be text or a number that the call's schema refuses. */
+export type FormInput<Input> = Input extends object
+  ? { readonly [Name in keyof Input]: FormInput<Input[Name]> }
+  : Input | string | number | undefined;
+
 /** An error in a form. */
 export interface Fault {
   /** The name of the field; null for the form as a whole. */

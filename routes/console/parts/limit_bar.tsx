@@ -1,21 +1,12 @@
 // The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, and the
 // quota. Position, shade and words tell them apart.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { AmountText, amountText } from "./format.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { explain } from "../../contract/metering.ts";
 
 /** A limit as the call explain returns it. */
-export interface LimitGroup {
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  readonly quota: number;
-  readonly isCustom: boolean;
-  /** The effective limit of reserves under headroom; null without one. */
-  readonly gate: number | null;
-  readonly current: number;
-  readonly held: number;
-}
+export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 
 /** A limit with its bar and its numbers, highlighted for a moment where it has just changed. */
 export function LimitBar({ group, isChanged = false }: { group: LimitGroup; isChanged?: boolean }) {

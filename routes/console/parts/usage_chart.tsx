@@ -5,39 +5,19 @@ import type { AppMode, Asked, Asking } from "./ask.ts";
 import { amountText, TimeExact } from "./format.tsx";
 import type { PageRequest } from "./page_context.ts";
 import { type Column, Table } from "./table.tsx";
-
-/** A day as the admin API returns it. */
-export interface ShownDay {
-  readonly day: string;
-  readonly events: number;
-  readonly blocked: number;
-  readonly costCents: number;
-  readonly parts: readonly ShownPart[];
-}
-
-/** An event type, or a user, on a day. */
-export interface ShownPart {
-  readonly event: string | null;
-  readonly userId: string | null;
-  readonly events: number;
-  readonly blocked: number;
-  readonly costCents: number;
-  readonly quantity: number;
-}
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listDailyUse } from "../../contract/service.ts";
+import { getTestClock } from "../../contract/test_clock.ts";
 
 /** The usage by day as the admin API returns it. */
-export interface DailyUsage {
-  readonly by: "event" | "user";
-  readonly countedUntil: string;
-  readonly days: readonly ShownDay[];
-}
+export type DailyUsage = AnswerOf<typeof listDailyUse>;
 
 const DAY_MS = 86_400_000;
 
 /** The current time of the app's mode. */
 export async function nowOf({ ask }: Pick<PageRequest, "ask">, app: AppMode): Promise<number> {
   if (app.mode === "live") return ask.serving.clock.now();
-  const clock = await ask.app<{ now: string }>(app, "getTestClock", {});
+  const clock = await ask.app(app, getTestClock, {});
   return clock.ok ? Date.parse(clock.data.now) : ask.serving.clock.now();
 }
 
@@ -48,7 +28,7 @@ export function readDailyUsage(
   { now, days, by, userId }: { now: number; days: number; by: "event" | "user"; userId: string | null },
 ): Promise<Asked<DailyUsage>> {
   const day = (at: number) => new Date(at).toISOString().slice(0, 10);
-  return ask.admin<DailyUsage>("listDailyUse", {
+  return ask.admin(listDailyUse, {
     appId,
     mode,
     by,
@@ -72,9 +52,13 @@ const MEASURES: Readonly<Record<Measure, (use: { events: number; costCents: numb
 };
 
 /** The series of a chart, the largest first, each with its values by day. */
-export function seriesOf({ by, days }: DailyUsage, measure: Measure): { name: string; values: number[] }[] {
+export function seriesOf(
+  { by, days }: Pick<DailyUsage, "by" | "days">,
+  measure: Measure,
+): { name: string; values: number[] }[] {
   const valueOf = MEASURES[measure];
-  const nameOf = (part: ShownPart) => (by === "event" ? part.event : part.userId) ?? "";
+  const nameOf = (part: DailyUsage["days"][number]["parts"][number]) =>
+    (by === "event" ? part.event : part.userId) ?? "";
   const names = new Set<string>();
   // Each day names its parts in the same order, without those that it doesn't have.
   const longest = days.toSorted((one, other) => other.parts.length - one.parts.length);

@@ -1,5 +1,4 @@
-// Everything that is done to a user through the console: what each act previews, does, and says when it cannot. How acts go
-// step by step is in console_acts_test.ts.
+// The actions on a user: the preview, effect and errors of each. The steps of all actions are in console_actions_test.ts.
 
 import assert from "node:assert/strict";
 import { consoleOf, Visitor } from "./console_support.ts";
@@ -25,23 +24,27 @@ class Desk {
     return new Desk(await at.newApp(), await Visitor.signedIn(consoleOf(at)), mode);
   }
 
-  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  // deno-lint-ignore no-explicit-any -- tests read any member
   post(path: string, body: object): Promise<any> {
     return dataOf(this.app.call("POST", path, body));
   }
 
-  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  // deno-lint-ignore no-explicit-any -- tests read any member
   get(path: string): Promise<any> {
     return dataOf(this.app.call("GET", path));
   }
 
-  /** Opens the form of an act on user "u", and asks what it will do. */
-  async preview(act: string, filled: Record<string, string>) {
-    return await this.visitor.press(await this.visitor.get(`${this.base}/users/u/${act}`), PREVIEW, filled);
+  /** Opens the form of an action on user "u" and continues to its preview. */
+  async preview(action: string, filled: Record<string, string>) {
+    return await this.visitor.press(
+      await this.visitor.get(`${this.base}/users/u/${action}`),
+      PREVIEW,
+      filled,
+    );
   }
 }
 
-Deno.test("another plan: the policy is told, and custom limits that go; an end that is set can be kept", async () => {
+Deno.test("a plan change shows its policy and removes custom limits; a scheduled end can be kept", async () => {
   const desk = await Desk.open();
   const endsAt = new Date(service.clock.now() + 9 * DAY_MS).toISOString();
   const customLimits = { lg_free_images: { quota: 44 } };
@@ -61,7 +64,7 @@ Deno.test("another plan: the policy is told, and custom limits that go; an end t
   assert.equal(subscription.customLimits, null);
 });
 
-Deno.test("somebody without a plan gets one, and a paid row that ranks higher goes on deciding", async () => {
+Deno.test("a user without a plan gets one, and a paid subscription that ranks higher stays in force", async () => {
   const desk = await Desk.open();
   const first = await desk.preview("plan", { planId: "plan_pro" });
   assert.match(first.text, /Usage starts at 0/);
@@ -83,7 +86,7 @@ Deno.test("somebody without a plan gets one, and a paid row that ranks higher go
   assert.equal(duplicateActiveSubscriptions.duplicates[0].planId, "plan_free");
 });
 
-Deno.test("custom limits keep the end of the subscription, clear what is left empty, and name a bad quota", async () => {
+Deno.test("custom limits keep the end of the subscription, clear empty fields, and show an invalid quota", async () => {
   const desk = await Desk.open();
   const endsAt = new Date(service.clock.now() + 9 * DAY_MS).toISOString();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro", endsAt });
@@ -105,7 +108,7 @@ Deno.test("custom limits keep the end of the subscription, clear what is left em
   assert.equal((await desk.get("/users/u")).subscription.customLimits, null);
 });
 
-Deno.test("a cancel now or later says what is left, and a subscription that ended meanwhile is told", async () => {
+Deno.test("a cancellation now or later shows what stays active, and detects a subscription that ended meanwhile", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   const past = await desk.preview("cancel", { endsAt: "2020-01-01T00:00" });
@@ -126,7 +129,7 @@ Deno.test("a cancel now or later says what is left, and a subscription that ende
   assert.equal((await desk.visitor.get(`${desk.base}/users/u/cancel`)).status, 404);
 });
 
-Deno.test("a hold is released after its consequence was understood, and one that is settled is none", async () => {
+Deno.test("a hold is released after a confirmation, and a settled hold has nothing to release", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   const { reservationId } = await desk.post("/reserve", { userId: "u", event: "image.x", count: 7 });
@@ -139,7 +142,7 @@ Deno.test("a hold is released after its consequence was understood, and one that
   assert.equal((await desk.visitor.get(`${desk.base}/users/u/holds/${reservationId}/release`)).status, 409);
 });
 
-Deno.test("an expiry is extended to later or to never, and an earlier one is refused at its field", async () => {
+Deno.test("an expiry is extended to later or to never, and an earlier expiry is refused at its field", async () => {
   const desk = await Desk.open();
   const at = (days: number) => new Date(service.clock.now() + days * DAY_MS + 123).toISOString();
   const grant = { userId: "u", packId: "cpk_wallet", quantity: 5, expiresAt: at(5) };
@@ -162,7 +165,7 @@ Deno.test("an expiry is extended to later or to never, and an earlier one is ref
   assert.equal(await expiry(), null);
 });
 
-Deno.test("a merge previews its dry run, is stopped when either user changed since, and leads to both ids", async () => {
+Deno.test("a merge previews its dry run, stops when either user changed since, and leads to both IDs", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   await desk.post("/credits/grant", { userId: "v", packId: "cpk_wallet", quantity: 5 });
@@ -182,7 +185,7 @@ Deno.test("a merge previews its dry run, is stopped when either user changed sin
   assert.match((await desk.preview("merge", { other: "v" })).text, /These two IDs are already one user/);
 });
 
-Deno.test("consent is taken and given by scope, and what stands already is told", async () => {
+Deno.test("consent is withdrawn and given by scope, and an unchanged scope is refused", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   const preview = await desk.preview("opt-out", { scope: "all" });
@@ -195,7 +198,7 @@ Deno.test("consent is taken and given by scope, and what stands already is told"
   assert.deepEqual([await isOut("analytics"), await isOut("ai_personalization")], [false, true]);
 });
 
-Deno.test("an export is a link that opens the person's document, and shows once", async () => {
+Deno.test("an export is a link to the person's document, shown once", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   await desk.post("/track", { userId: "u", event: "image.x" });
@@ -208,7 +211,7 @@ Deno.test("an export is a link that opens the person's document, and shows once"
   assert.equal((await download.json()).events.metering.length, 1);
 });
 
-Deno.test("an erasure names every id that goes, and waits for the id to be typed", async () => {
+Deno.test("a deletion names every ID that is deleted, and requires the typed ID", async () => {
   const desk = await Desk.open();
   await desk.post("/subscriptions", { userId: "u", planId: "plan_pro" });
   await desk.post("/subscriptions", { userId: "v", planId: "plan_free" });
@@ -222,7 +225,7 @@ Deno.test("an erasure names every id that goes, and waits for the id to be typed
   assert.match((await desk.visitor.get(`${desk.base}/users/u`)).text, /No user with this ID/);
 });
 
-Deno.test("without their secrets export and erasure say that they are off", async () => {
+Deno.test("without their secrets, export and deletion show that they are off", async () => {
   const bare = await startTestService(undefined, { privacySecret: null, exportSecret: null });
   try {
     const desk = await Desk.open(bare);
@@ -232,7 +235,7 @@ Deno.test("without their secrets export and erasure say that they are off", asyn
         ["erase", "Delete user data", "u", "HOLDFAST_PRIVACY_SECRET"],
       ] as const
     ) {
-      const preview = await desk.visitor.get(`${desk.base}/users/u/${act}`);
+      const preview = await desk.visitor.get(`${desk.base}/users/u/${action}`);
       const refused = await desk.visitor.press(preview, button, { typed });
       assert.equal(refused.status, 501);
       assert.match(refused.text, new RegExp(`${setting} is not set`));
@@ -242,7 +245,7 @@ Deno.test("without their secrets export and erasure say that they are off", asyn
   }
 });
 
-Deno.test("the test clock moves test mode forward, never back, and live mode has none", async () => {
+Deno.test("the test clock moves forward, never back, and live mode has none", async () => {
   const desk = await Desk.open(service, "test");
   const path = `${desk.base}/clock`;
   const preview = await desk.visitor.press(await desk.visitor.get(path), PREVIEW, {
