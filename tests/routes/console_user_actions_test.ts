@@ -230,7 +230,7 @@ Deno.test("without their secrets, export and deletion show that they are off", a
   try {
     const desk = await Desk.open(bare);
     for (
-      const [act, button, typed, setting] of [
+      const [action, button, typed, setting] of [
         ["export", "Create link", "", "ANALYTICS_EXPORT_SECRET"],
         ["erase", "Delete user data", "u", "HOLDFAST_PRIVACY_SECRET"],
       ] as const

@@ -176,7 +176,7 @@ function Facts({ webhook }: { webhook: ShownWebhook }) {
       )}
       <dt>Pending</dt>
       <dd>
-        <AmountText value={pending} /> deliveries
+        <AmountText value={pending} />
       </dd>
     </dl>
   );
