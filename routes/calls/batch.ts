@@ -7,7 +7,7 @@ import type { Directory } from "../../actors/directory.ts";
 import { allDurable, type Batch } from "../../actors/gate.ts";
 import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
-import { write, writeHandled, type WrittenAnswer } from "../http/answer.ts";
+import { write, type WrittenAnswer } from "../http/answer.ts";
 import { type Members, refuseForbiddenText } from "../http/body.ts";
 import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -133,7 +133,7 @@ function trackNow(
   if (actor !== null && !isBehind && !waiting.has(user)) {
     const keeping = flight === null ? null : keepingOf(flight.call, showTrack);
     const outcome = actor.runNow({ realm, ...trackCommand(input), keeping }, awaited);
-    if (outcome !== null) return writeHandled(handledOf(outcome, showTrack)).body;
+    if (outcome !== null) return write(handledOf(outcome, showTrack)).body;
   }
   waiting.add(user);
   return null;
@@ -187,7 +187,7 @@ async function trackOne(
     const call = { ...request, idempotent: flight?.call ?? null };
     const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrack);
     begins();
-    return writeHandled(await handled);
+    return write(await handled);
   };
   try {
     if (flight === null) return await first();

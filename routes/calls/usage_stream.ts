@@ -1,42 +1,35 @@
-// The stream of a user's usage: what `GET /v1/usage` answers, and again whenever that changes. Section 4 of beyond.md.
+// The stream of a user's usage: what `GET /v1/usage` answers, and again whenever that changes.
 //
-// The process that took the request holds the stream, and asks the owner of the user's cell for each state. So a cell
-// that moves, or an owner that dies, is no more to a stream than to any other call: the next question goes to the new
-// owner. No question stays inside a cell, so that a stream never holds up a hand-over.
+// The process that took the request holds the stream, and asks the owner of the user's cell for each state. So when a cell
+// moves, or its owner dies, the next question goes to the new owner. No question stays inside a cell, so that a stream never
+// delays a hand-over.
 
 import type { Context } from "hono";
 import type { Directory } from "../../actors/directory.ts";
-import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
-import type { Term } from "../../actors/term.ts";
+import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { Mark, Next, Reading, Watches } from "../../actors/watches.ts";
-import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import type { StreamEnd, StreamNext, Streams, StreamSource } from "../../src/process/streams.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
-import type { WrittenAnswer } from "../http/answer.ts";
-import { endOfToken, type EndUser, requireSameUser } from "../http/auth.ts";
-import type { Members } from "../http/body.ts";
-import { admit, endpointsOn, type Source } from "../http/endpoint.ts";
-import type { Endpoint } from "../http/endpoint_types.ts";
-import type { DataOf } from "../contract/definition.ts";
+import { admit, type Admitted, refuseInput } from "../http/admission.ts";
+import { success, write } from "../http/answer.ts";
+import { askOwner } from "../http/ask_owner.ts";
+import { endOfToken, requireSameUser, type Source } from "../http/auth.ts";
+import type { DispatchWorld, InternalCall } from "../http/call.ts";
+import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import type { getUsage } from "../contract/usage.ts";
-import { EVENT_STREAM, nextUsage, streamUsage } from "../contract/usage_stream.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput, readInput } from "../http/input.ts";
-import { countCall } from "../http/rate_limit.ts";
 import { headersOf, requestId } from "../http/respond.ts";
-import { countAnywhere, type KeyedWorld, runNamed } from "../http/run_anywhere.ts";
-import type { RouteWatch } from "../http/request_metrics.ts";
+import type { RouteMetrics } from "../http/request_metrics.ts";
 import { showUsage } from "./shown_records.ts";
 
-interface StreamWorld extends KeyedWorld {
-  readonly term:
-    & KeyedWorld["term"]
-    & Pick<Term, "isServing" | "doors">
-    & {
-      readonly directory: Pick<Directory, "runById" | "isSameUser">;
-      readonly watches: Pick<Watches, "next">;
-    };
+interface StreamWorld extends DispatchWorld {
+  readonly term: DispatchWorld["term"] & {
+    readonly directory: Pick<Directory, "runById" | "isSameUser">;
+    readonly watches: Pick<Watches, "next">;
+  };
 }
 
 /** A process that holds streams. */
@@ -45,40 +38,46 @@ interface StreamHolder extends Source<StreamWorld> {
   readonly streams: Streams;
 }
 
-const endpoint = endpointsOn<StreamWorld>();
+/** What a stream shows: counters of a user, all or those that cover an event. */
+interface Shown {
+  readonly userId: string;
+  readonly event: string | null;
+}
 
-/** What runs at the owner is the first reading; the rest comes by `next`. */
-export const usageStream = endpoint(streamUsage, async ({ world, caller, input, endUser }) => {
-  const userId = input.userId ?? endUser?.userId;
-  if (userId === undefined) throw invalidMember("userId", "is required");
-  await requireSameUser(world.term.directory, caller.realm, endUser, userId);
-  const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
-  return written({ kind: "state", reading });
-});
+/** The first state of a stream. */
+export const readUsage: InternalCall<StreamWorld, Shown, Reading> = {
+  id: "readUsage",
+  handle: async ({ world, caller, input, endUser }) => {
+    await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
+    return success(await read(world, caller, input, endUser === null));
+  },
+};
 
-/** What a process asks the owner for a stream: the first state after the one that was sent last. */
-const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
-  const { id, event, withDuplicates } = input;
-  const next = await world.term.watches.next({
-    realm: caller.realm,
-    id,
-    variant: `${withDuplicates} ${event ?? ""}`,
-    read: () => read(world, caller, id, event, withDuplicates),
-  }, input);
-  return written(next);
-});
-
-export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [usageStream];
-
-/** What members ask each other for streams. */
-export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextState];
+/** The next state of a stream. */
+export const nextUsage: InternalCall<
+  StreamWorld,
+  Mark & { readonly event: string | null; readonly withDuplicates: boolean },
+  Next
+> = {
+  id: "nextUsage",
+  waitsOutside: true,
+  handle: async ({ world, caller, input }) => {
+    const { id, event, withDuplicates } = input;
+    const watched = {
+      realm: caller.realm,
+      id,
+      variant: `${withDuplicates} ${event ?? ""}`,
+      read: () => read(world, caller, { userId: id, event }, withDuplicates),
+    };
+    return success(await world.term.watches.next(watched, input));
+  },
+};
 
 /** Reads what `GET /v1/usage` answers, when it is durable. */
 async function read(
   { term }: StreamWorld,
   { realm }: Caller,
-  userId: string,
-  event: string | null,
+  { userId, event }: Shown,
   withDuplicates: boolean,
 ): Promise<Reading> {
   const result = await term.directory.runById(userId, { realm, name: "usage", input: { event } });
@@ -95,96 +94,51 @@ async function read(
   };
 }
 
-/** How an owner answers: one line of JSON, and the text of a state after it. */
-function written(next: Next): WrittenAnswer<string> {
-  if (next.kind !== "state") return { code: "ok", status: 200, body: JSON.stringify([next.kind]) };
-  const { id, key, digest, text } = next.reading;
-  return { code: "ok", status: 200, body: `${JSON.stringify(["state", id, key, digest])}\n${text}` };
-}
-
-type Told =
-  | { readonly kind: "state"; readonly mark: Mark; readonly text: string }
-  | { readonly kind: Exclude<Next["kind"], "state"> };
-
-function told({ body }: WrittenAnswer): Told {
-  const at = body.indexOf("\n");
-  if (at < 0) return { kind: JSON.parse(body)[0] };
-  const [, id, key, digest] = JSON.parse(body.slice(0, at));
-  return { kind: "state", mark: { id, key, digest }, text: body.slice(at + 1) };
-}
-
 /** Answers a request with a stream, or refuses it as any other call. */
 export async function handleStream(
   context: Context,
   holder: StreamHolder,
-  watch: RouteWatch,
+  metrics: RouteMetrics,
 ): Promise<Response> {
   const request = context.req.raw;
-  const startedAt = watch.starts();
+  const startedAt = metrics.starts();
   try {
-    const { world, caller, endUser } = admit(request, usageStream, holder);
-    const isCounted = world.term.doors.isOpen(caller.app.cell);
-    if (isCounted) countCall(world, caller);
-    let members: Members;
-    let input: unknown;
-    try {
-      ({ members } = await readInput(context, streamUsage));
-      input = checkInput(streamUsage, members);
-    } catch (error) {
-      if (!isCounted) await countAnywhere(world, caller);
-      throw error;
-    }
+    const admitted = admit(request, holder, streamUsage.access);
+    const shown = await shownOf(context, admitted);
     const id = requestId(request);
     const { streams } = holder;
     if (streams.isEnding) throw new Stopping("The service is stopping");
     if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
-    const call = {
-      endpoint: usageStream,
-      caller,
-      endUser,
-      members,
-      input,
-      url: "",
-      idempotent: null,
-      isCounted,
-    };
-    const answer = await runNamed(world, call, id);
-    if (answer.code !== "ok") return watch.answered(startedAt, request, answer);
-    const { event } = input as { event?: string };
-    const body = request.method === "HEAD"
-      ? null
-      : streamOf(holder, { caller, endUser, event: event ?? null, request, id, answer });
+    const { world, ...askedBy } = admitted;
+    const first = await askOwner(world, readUsage, askedBy, shown, id);
+    if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
+    const source = new UsageSource(holder, admitted, shown.event, request, id, first.data);
+    const body = request.method === "HEAD" ? null : streams.open("usage", first.data.text, source);
     // Compressed, or gathered by a proxy, a state would come late.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
       "cache-control": "no-store, no-transform",
       "x-accel-buffering": "no",
     };
-    return watch.ended(startedAt, "ok", new Response(body, { headers }));
+    return metrics.ended(startedAt, "ok", new Response(body, { headers }));
   } catch (error) {
-    return watch.threw(startedAt, request, error);
+    return metrics.threw(startedAt, request, error);
   }
 }
 
-interface Opened {
-  readonly caller: Caller;
-  readonly endUser: EndUser | null;
-  readonly event: string | null;
-  readonly request: Request;
-  readonly id: string;
-  readonly answer: WrittenAnswer;
+async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promise<Shown> {
+  try {
+    const { members } = await readInput(context, streamUsage);
+    const { userId, event } = checkInput(streamUsage, members) as CheckedOf<typeof streamUsage>;
+    const shown = userId ?? admitted.endUser?.userId;
+    if (shown === undefined) throw invalidMember("userId", "is required");
+    return { userId: shown, event: event ?? null };
+  } catch (error) {
+    return await refuseInput(admitted, context.req.raw, error);
+  }
 }
 
-function streamOf(holder: StreamHolder, opened: Opened): ReadableStream<Uint8Array> {
-  const { caller, endUser, event, request, id, answer } = opened;
-  const first = told(answer);
-  if (first.kind !== "state") throw new MayNotAnswer();
-  const token = endUser === null ? null : request.headers.get("x-end-user-token");
-  const source = new UsageSource(holder, caller, { event, token, requestId: id, seen: first.mark });
-  return holder.streams.open("usage", first.text, source);
-}
-
-/** Where a stream has its states from: whoever owns the user's cell at the moment. */
+/** Where a stream gets its states from: the owner of the user's cell, which may change. */
 class UsageSource implements StreamSource {
   readonly #holder: StreamHolder;
   readonly #keyId: string;
@@ -199,20 +153,18 @@ class UsageSource implements StreamSource {
 
   constructor(
     holder: StreamHolder,
-    { key }: Caller,
-    { event, token, requestId, seen }: {
-      readonly event: string | null;
-      readonly token: string | null;
-      readonly requestId: string;
-      readonly seen: Mark;
-    },
+    { caller, endUser }: Admitted<StreamWorld>,
+    event: string | null,
+    { headers }: Request,
+    requestId: string,
+    { id, key, digest }: Mark,
   ) {
     this.#holder = holder;
-    this.#keyId = key.keyId;
+    this.#keyId = caller.key.keyId;
     this.#event = event;
-    this.#token = token;
+    this.#token = endUser === null ? null : headers.get("x-end-user-token");
     this.#requestId = requestId;
-    this.#seen = seen;
+    this.#seen = { id, key, digest };
   }
 
   /** Every other refusal than that of the key is a fault, which may pass. */
@@ -220,31 +172,19 @@ class UsageSource implements StreamSource {
     const world = this.#holder.requireServing();
     const caller = world.registry.callerById(this.#keyId);
     if (caller === null) return { kind: "end", reason: "key_revoked" };
-    const members = {
-      ...this.#seen,
-      event: this.#event,
-      withDuplicates: this.#token === null,
-    };
-    const call = {
-      endpoint: nextState,
-      caller,
-      endUser: null,
-      members,
-      input: members,
-      url: "",
-      idempotent: null,
-      isCounted: true,
-    };
-    const answer = await runNamed(world, call, this.#requestId);
-    if (answer.code === "invalid_key") return { kind: "end", reason: "key_revoked" };
-    if (answer.code !== "ok") {
-      throw new Unavailable(`The owner answered ${answer.code satisfies RefusalCode}`);
+    const input = { ...this.#seen, event: this.#event, withDuplicates: this.#token === null };
+    const answer = await askOwner(world, nextUsage, { caller }, input, this.#requestId);
+    if (!answer.ok) {
+      const { code } = answer.error;
+      if (code === "invalid_key") return { kind: "end", reason: "key_revoked" };
+      throw new Unavailable(`The owner answered ${code}`);
     }
-    const next = told(answer);
+    const next = answer.data;
     if (next.kind === "same") return { kind: "same" };
     if (next.kind !== "state") return { kind: "end", reason: next.kind };
-    this.#seen = next.mark;
-    return { kind: "state", text: next.text };
+    const { id, key, digest, text } = next.reading;
+    this.#seen = { id, key, digest };
+    return { kind: "state", text };
   }
 
   endsNow(): StreamEnd | null {
