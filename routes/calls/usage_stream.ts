@@ -109,11 +109,13 @@ export async function handleStream(
     const { streams } = holder;
     if (streams.isEnding) throw new Stopping("The service is stopping");
     if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
-    const { world, ...askedBy } = admitted;
-    const first = await askOwner(world, readUsage, askedBy, shown, id);
+    const first = await askOwner(admitted.world, readUsage, admitted, shown, id);
     if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
-    const source = new UsageSource(holder, admitted, shown.event, request, id, first.data);
-    const body = request.method === "HEAD" ? null : streams.open("usage", first.data.text, source);
+    const { text, ...seen } = first.data;
+    const token = admitted.endUser === null ? null : request.headers.get("x-end-user-token");
+    const opened = { caller: admitted.caller, event: shown.event, requestId: id, token };
+    const source = new UsageSource(holder, opened, seen);
+    const body = request.method === "HEAD" ? null : streams.open("usage", text, source);
     // Compressed, or gathered by a proxy, a state would come late.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
@@ -138,42 +140,38 @@ async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promi
   }
 }
 
+/** What a stream is opened with. */
+interface Opened extends Pick<Admitted<StreamWorld>, "caller"> {
+  readonly event: string | null;
+  readonly requestId: string;
+  /** Null with a secret key. */
+  readonly token: string | null;
+}
+
 /** Where a stream gets its states from: the owner of the user's cell, which may change. */
 class UsageSource implements StreamSource {
   readonly #holder: StreamHolder;
-  readonly #keyId: string;
-  readonly #event: string | null;
-  readonly #requestId: string;
-  /** Null with a secret key. */
-  readonly #token: string | null;
+  readonly #opened: Opened;
+  #seen: Mark;
   /** The app's record that the end of the token was read from. */
   #record: unknown = null;
   #tokenEndsAt = 0;
-  #seen: Mark;
 
-  constructor(
-    holder: StreamHolder,
-    { caller, endUser }: Admitted<StreamWorld>,
-    event: string | null,
-    { headers }: Request,
-    requestId: string,
-    { id, key, digest }: Mark,
-  ) {
+  constructor(holder: StreamHolder, opened: Opened, seen: Mark) {
     this.#holder = holder;
-    this.#keyId = caller.key.keyId;
-    this.#event = event;
-    this.#token = endUser === null ? null : headers.get("x-end-user-token");
-    this.#requestId = requestId;
-    this.#seen = { id, key, digest };
+    this.#opened = opened;
+    this.#seen = seen;
   }
 
   /** Every other refusal than that of the key is a fault, which may pass. */
   async next(): Promise<StreamNext> {
     const world = this.#holder.requireServing();
-    const caller = world.registry.callerById(this.#keyId);
+    const caller = this.#callerIn(world);
     if (caller === null) return { kind: "end", reason: "key_revoked" };
-    const input = { ...this.#seen, event: this.#event, withDuplicates: this.#token === null };
-    const answer = await askOwner(world, nextUsage, { caller }, input, this.#requestId);
+    const { event, token, requestId } = this.#opened;
+    const { id, key, digest } = this.#seen;
+    const input = { id, key, digest, event, withDuplicates: token === null };
+    const answer = await askOwner(world, nextUsage, { caller }, input, requestId);
     if (!answer.ok) {
       const { code } = answer.error;
       if (code === "invalid_key") return { kind: "end", reason: "key_revoked" };
@@ -182,23 +180,28 @@ class UsageSource implements StreamSource {
     const next = answer.data;
     if (next.kind === "same") return { kind: "same" };
     if (next.kind !== "state") return { kind: "end", reason: next.kind };
-    const { id, key, digest, text } = next.reading;
-    this.#seen = { id, key, digest };
+    const { text, ...seen } = next.reading;
+    this.#seen = seen;
     return { kind: "state", text };
   }
 
   endsNow(): StreamEnd | null {
     const { serving } = this.#holder;
     if (serving === null) return null;
-    const caller = serving.registry.callerById(this.#keyId);
+    const caller = this.#callerIn(serving);
     if (caller === null) return "key_revoked";
-    if (this.#token === null) return null;
+    const { token } = this.#opened;
+    if (token === null) return null;
     const now = serving.clock.now();
     // A rotated identity secret shortens the life of the tokens that it signed.
     if (this.#record !== caller.app.record) {
       this.#record = caller.app.record;
-      this.#tokenEndsAt = endOfToken(this.#token, caller.app, now) ?? 0;
+      this.#tokenEndsAt = endOfToken(token, caller.app, now) ?? 0;
     }
     return now >= this.#tokenEndsAt ? "token_expired" : null;
+  }
+
+  #callerIn({ registry }: StreamWorld): Caller | null {
+    return registry.callerById(this.#opened.caller.key.keyId);
   }
 }

@@ -8,14 +8,12 @@ import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { admit, refuseInput } from "../http/admission.ts";
 import { askOwner, countAtOwner } from "../http/ask_owner.ts";
 import type { Source } from "../http/auth.ts";
-import type { DispatchWorld } from "../http/call.ts";
 import { Refused, refusedWith } from "../http/errors.ts";
 import { requestId } from "../http/respond.ts";
-import type { TurnWorld } from "../http/turn.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
 import { QuotaRefused, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
-import { type HoldWorld, reserveHold } from "./holds.ts";
+import { type HoldSource, reserveHold } from "./holds.ts";
 import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.ts";
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
@@ -23,7 +21,7 @@ import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
 import { bytesOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
 
 /** What the gateway works on. */
-export type GatewayWorld = DispatchWorld & TurnWorld & HoldWorld & {
+export type GatewayWorld = ReturnType<HoldSource["world"]> & {
   readonly features: { readonly modelServer: ModelServer | null };
 };
 

@@ -3,19 +3,17 @@
 // A hold that is not settled lapses.
 
 import { z } from "zod";
-import type { Directory } from "../../actors/directory.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
-import { ownerOf } from "../../src/domain/values/ids.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
 import { NO_USAGE } from "../../src/domain/pricing/usage.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import { unknownReservation } from "../../src/domain/state/reservation.ts";
-import type { Result } from "../../src/domain/state/result.ts";
 import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
-import type { AppRealm, Registry } from "../../src/tenant/registry.ts";
-import { answerOf, failure, statusOf } from "../http/answer.ts";
-import { askOwnerOfApp } from "../http/ask_owner.ts";
-import type { DispatchWorld, InternalCall, InternalKeylessCall } from "../http/call.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+import { type Answer, failure, statusOf } from "../http/answer.ts";
+import { askOwner } from "../http/ask_owner.ts";
+import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import {
   amount,
   amountOrNull,
@@ -26,12 +24,6 @@ import {
   nameOf,
 } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
-
-/** Where holds are kept. */
-export interface HoldWorld {
-  readonly registry: Pick<Registry, "apps">;
-  readonly term: { readonly directory: Pick<Directory, "runByKey"> };
-}
 
 /** What is held for whom. */
 export const holdInput = z.object({
@@ -71,6 +63,40 @@ export const reserveHold: InternalCall<TurnWorld, z.output<typeof holdInput>, Re
   },
 };
 
+/** How a hold is settled. */
+export type Settlement =
+  | {
+    readonly by: "commit";
+    /** Amounts by their names in a usage. */
+    readonly usage: Readonly<Record<string, number>>;
+    readonly isEstimate: boolean;
+    readonly response: string | null;
+  }
+  | { readonly by: "release"; readonly reason: string; readonly errorCode: string | null };
+
+interface HoldChange {
+  readonly reservationId: string;
+  readonly change: Settlement | { readonly by: "prolong"; readonly ttlMs: number };
+}
+
+/** Settles or prolongs a hold. */
+export const changeHold: InternalCall<TurnWorld, HoldChange, null> = {
+  id: "gatewayChangeHold",
+  handle: (request) => {
+    const { reservationId, change: { by: name, ...change } } = request.input;
+    const command = "usage" in change
+      ? { ...change, extra: {}, actual: {}, costCents: null, usage: usageOf(change.usage) }
+      : change;
+    const call = { name, input: { reservationId, ...command } } as Parameters<typeof runTurn>[2];
+    return runTurn(request, { reservationId }, call, () => null);
+  },
+};
+
+function usageOf(amounts: Readonly<Record<string, number>>) {
+  const entries = Object.entries(amounts).map(([name, number]) => [name, amountOf(number)]);
+  return { ...NO_USAGE, ...Object.fromEntries(entries) };
+}
+
 /** A hold and its app. */
 export interface Hold {
   readonly appId: string;
@@ -78,77 +104,14 @@ export interface Hold {
   readonly reservationId: string;
 }
 
-/** Tokens that a call used, by their names in a usage. */
-export type UsedTokens = Readonly<
-  Partial<
-    Record<
-      "inputTokens" | "cachedInputTokens" | "cacheWriteTokens" | "outputTokens" | "reasoningTokens",
-      number
-    >
-  >
->;
-
-/** How a hold is settled. */
-export type Settlement =
-  | {
-    readonly by: "commit";
-    readonly usage: UsedTokens;
-    readonly isEstimate: boolean;
-    readonly response: string | null;
-  }
-  | { readonly by: "release"; readonly reason: string; readonly errorCode: string | null };
-
-type HoldChange = Settlement | { readonly by: "prolong"; readonly ttlMs: number };
-
-type ChangedHold = Hold & { readonly change: HoldChange };
-
-/** Settles or prolongs a hold. A key that was revoked since the model began to work changes nothing. */
-export const changeHold: InternalKeylessCall<HoldWorld, ChangedHold, null> = {
-  id: "gatewayChangeHold",
-  about: ({ input: { appId } }) => ({ appId }),
-  handle: async ({ world, input }) => {
-    const realm = world.registry.apps.get(input.appId)?.realms[input.mode];
-    const result = realm === undefined ? null : await runChange(world.term.directory, realm, input);
-    return result === null ? failure(unknownReservation()) : answerOf(result, () => null);
-  },
-};
-
-async function runChange(
-  directory: HoldWorld["term"]["directory"],
-  realm: AppRealm,
-  { reservationId, change }: ChangedHold,
-): Promise<Result<unknown> | null> {
-  const owner = ownerOf("reservation", reservationId);
-  if (owner === null) return null;
-  const needs = { reservationId };
-  switch (change.by) {
-    case "commit": {
-      const { isEstimate, response } = change;
-      const used = Object.entries(change.usage).map(([name, tokens]) => [name, amountOrNull(tokens)]);
-      const usage = { ...NO_USAGE, ...Object.fromEntries(used) };
-      const settled = { reservationId, extra: {}, actual: {}, costCents: null, usage, isEstimate, response };
-      return await directory.runByKey(owner, { realm, needs, name: "commit", input: settled });
-    }
-    case "release": {
-      const { reason, errorCode } = change;
-      const input = { reservationId, reason, errorCode };
-      return await directory.runByKey(owner, { realm, needs, name: "release", input });
-    }
-    case "prolong": {
-      const input = { reservationId, ttlMs: change.ttlMs };
-      return await directory.runByKey(owner, { realm, needs, name: "prolong", input });
-    }
-  }
-}
-
 /** Where holds are settled: in the running term, or, while this process stops, in the term that is about to end. */
 export interface HoldSource {
-  world(): DispatchWorld & HoldWorld;
+  world(): DispatchWorld & TurnWorld & { readonly registry: Pick<Registry, "operatorOf"> };
 }
 
 /** Prolongs a hold. A failure changes nothing: the next time comes soon. */
 export async function prolongAnywhere(source: HoldSource, hold: Hold, ttlMs: number): Promise<void> {
-  await change(source, hold, { by: "prolong", ttlMs }).catch(() => {});
+  await ask(source, hold, { by: "prolong", ttlMs }).catch(() => {});
 }
 
 /** Settles a hold, retrying for a bounded time; returns whether it is settled. */
@@ -162,7 +125,7 @@ export async function settleAnywhere(
   let fault = "";
   while (performance.now() < until) {
     try {
-      const answer = await change(source, hold, settlement);
+      const answer = await ask(source, hold, settlement);
       const status = statusOf(answer);
       // Any other refusal is final: the hold is settled already, has lapsed, or was erased with its user.
       if (status !== 503) return status === 200 || status === 409 || status === 404;
@@ -178,7 +141,15 @@ export async function settleAnywhere(
   return false;
 }
 
-async function change(source: HoldSource, hold: Hold, change: HoldChange) {
-  // What is done for a hold may go on after its request has ended, so logs name the hold.
-  return await askOwnerOfApp(source.world(), changeHold, { ...hold, change }, hold.reservationId);
+/** The service asks in its own name: a key that was revoked since the model began to work changes nothing. */
+async function ask(
+  source: HoldSource,
+  { appId, mode, reservationId }: Hold,
+  change: HoldChange["change"],
+): Promise<Answer<null>> {
+  const world = source.world();
+  const caller = world.registry.operatorOf(appId, mode);
+  if (caller === null) return failure(unknownReservation());
+  // Logs name the hold, since its request may have ended.
+  return await askOwner(world, changeHold, { caller }, { reservationId, change }, reservationId);
 }

@@ -3,19 +3,13 @@
 
 import { tokensOfBytes } from "../../src/domain/pricing/model_call.ts";
 import { readReport } from "../../src/domain/pricing/provider_usage.ts";
+import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { Stopping } from "../../actors/port.ts";
 import type { Source } from "../http/auth.ts";
-import {
-  type Hold,
-  type HoldSource,
-  prolongAnywhere,
-  settleAnywhere,
-  type Settlement,
-  type UsedTokens,
-} from "./holds.ts";
+import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
 /** What is known of an answer so far. */
 export interface Progress {
@@ -209,7 +203,7 @@ class Call implements OpenCall {
     const isEstimate = reported === null;
     return this.#settleBy(isEstimate && outcome === "committed" ? "estimated" : outcome, () => ({
       by: "commit",
-      usage: usedTokensOf(usage),
+      usage: numbersOf(usage),
       isEstimate,
       response: text === "" ? null : loggable(text),
     }));
@@ -222,20 +216,11 @@ class Call implements OpenCall {
   }
 }
 
-const TOKENS = [
-  "inputTokens",
-  "cachedInputTokens",
-  "cacheWriteTokens",
-  "outputTokens",
-  "reasoningTokens",
-] as const satisfies readonly (keyof UsedTokens)[];
-
-/** The tokens of a usage as numbers, for the channel between processes. */
-function usedTokensOf(usage: Readonly<Partial<Record<keyof UsedTokens, Amount | null>>>): UsedTokens {
-  return Object.fromEntries(TOKENS.flatMap((name) => {
-    const amount = usage[name] ?? null;
-    return amount === null ? [] : [[name, numberOf(amount)]];
-  }));
+/** The amounts of a usage as numbers, which pass the channel between processes. */
+function numbersOf(usage: Readonly<Partial<Record<keyof Usage, Amount | null>>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(usage).flatMap(([name, amount]) => amount === null ? [] : [[name, numberOf(amount)]]),
+  );
 }
 
 /** Replaces the characters that no column of the database takes. */

@@ -5,7 +5,7 @@ import type { Caller } from "../../src/tenant/registry.ts";
 import { type Answer, type Handled, success, valueOf } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
-import type { DispatchWorld, InternalCall, InternalKeylessCall, Origin } from "./call.ts";
+import type { DispatchWorld, InternalCall, Origin } from "./call.ts";
 import { dispatch } from "./dispatch.ts";
 
 /** On whose behalf an internal call is made. */
@@ -27,17 +27,6 @@ export async function askOwner<World extends DispatchWorld, Input extends object
   const members = input as unknown as Members;
   const call = { target, caller, endUser, members, input, url: "", idempotent: null, isCounted };
   return valueOf(await dispatch(world, call, origin) as Handled<Data>);
-}
-
-/** Runs an internal call where the app that its input names is. */
-export async function askOwnerOfApp<World extends DispatchWorld, Input extends object, Data>(
-  world: World,
-  target: InternalKeylessCall<NoInfer<World>, Input, Data>,
-  input: Input,
-  origin: Origin,
-): Promise<Answer<Data>> {
-  const members = input as unknown as Members;
-  return valueOf(await dispatch(world, { target, caller: null, members, input }, origin) as Handled<Data>);
 }
 
 /** Counts a call and does nothing else: `isCounted` of the internal call is false. */

@@ -62,7 +62,7 @@ export function isWrite({ id, method, access }: KeylessEndpoint<never>, input: u
 /** Runs a call of the admin API where it belongs, and logs it if it writes. */
 export async function dispatchAudited<World extends DispatchWorld & AuditWorld & AuditedWorld>(
   world: World,
-  call: KeylessCall<World> & { readonly target: KeylessEndpoint<World> },
+  call: KeylessCall<World>,
   origin: Origin,
   actor: Actor,
 ): Promise<Outcome> {

@@ -9,7 +9,7 @@ import type { CallDefinition } from "../contract/definition.ts";
 import type { Handled } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
-import type { About, Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
+import type { Endpoint, EndpointRequest, KeylessEndpoint } from "./endpoint_types.ts";
 import type { CountingWorld } from "./rate_limit.ts";
 import { requestId } from "./respond.ts";
 
@@ -33,20 +33,11 @@ export interface InternalCall<World, Input, Data> extends Traits {
   handle(request: EndpointRequest<World, Input>): Promise<Handled<Data>> | Handled<Data>;
 }
 
-/** The same on behalf of no caller: it runs even when the key that began the work was revoked meanwhile. */
-export interface InternalKeylessCall<World, Input, Data> extends Traits {
-  about(request: { readonly input: Input }): About;
-  handle(request: KeylessRequest<World, Input>): Promise<Handled<Data>> | Handled<Data>;
-}
-
 /** What runs for a call on behalf of a caller. */
 export type KeyedTarget<World> = Endpoint<World> | InternalCall<World, unknown, unknown>;
 
-/** What runs for a call on behalf of no caller. */
-export type KeylessTarget<World> = KeylessEndpoint<World> | InternalKeylessCall<World, unknown, unknown>;
-
 /** What runs for a call. */
-export type CallTarget<World> = KeyedTarget<World> | KeylessTarget<World>;
+export type CallTarget<World> = KeyedTarget<World> | KeylessEndpoint<World>;
 
 /** A call on behalf of a caller with an API key. */
 export interface KeyedCall<World> {
@@ -65,7 +56,7 @@ export interface KeyedCall<World> {
 
 /** A call on behalf of no caller. */
 export interface KeylessCall<World> {
-  readonly target: KeylessTarget<World>;
+  readonly target: KeylessEndpoint<World>;
   readonly caller: null;
   readonly members: Members;
   readonly input: unknown;

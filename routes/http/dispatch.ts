@@ -28,15 +28,15 @@ export function dispatch<World extends DispatchWorld>(
   call: CheckedCall<World>,
   origin: Origin,
 ): Promise<Outcome> {
-  if (call.caller === null && "gather" in call.target && call.target.gather !== undefined) {
+  if (call.caller === null && call.target.gather !== undefined) {
     return gathered(world, call, call.target.gather, idOf(origin));
   }
   const cell = cellOfCall(world, call);
   if (cell === null) return runOutside(world, call, origin);
-  const isRetried = call.target.waitsOutside === true;
-  return !isRetried && world.term.doors.tryEnter(cell)
+  const mayMove = call.target.waitsOutside === true;
+  return !mayMove && world.term.doors.tryEnter(cell)
     ? runInside(world, call, cell, origin)
-    : runOrPass(world, call, cell, idOf(origin), typeof origin === "string" ? null : origin.signal);
+    : runOrPass(world, call, cell, origin);
 }
 
 /** The cell of the workspace that a call is about; null for a call about none. */
@@ -56,11 +56,11 @@ async function runOrPass<World extends DispatchWorld>(
   world: World,
   call: CheckedCall<World>,
   cell: number,
-  id: string,
-  signal: AbortSignal | null,
+  origin: Origin,
 ): Promise<Outcome> {
   const { member, term } = world;
   const { mediaType, waitsOutside } = call.target;
+  const id = idOf(origin);
   while (true) {
     if (await term.doors.enter(cell)) {
       try {
@@ -72,13 +72,10 @@ async function runOrPass<World extends DispatchWorld>(
       }
     }
     const message = messageOf(world, call, id);
-    const reply = await passOn<Reply | StreamedReply>(
-      member,
-      cell,
-      mediaType === undefined
-        ? callSender(member, message)
-        : streamSender(member, message, signal ?? new AbortController().signal),
-    );
+    const send = mediaType === undefined || typeof origin === "string"
+      ? callSender(member, message)
+      : streamSender(member, message, origin.signal);
+    const reply = await passOn<Reply | StreamedReply>(member, cell, send);
     if (reply !== null) return await outcomeOf(reply, id);
   }
 }

@@ -1,11 +1,12 @@
-// The form of calls and replies between two processes, the same for every kind of call.
+// The form of calls and replies between processes, the same for every kind of call.
 
 import { RateLimited, Refused } from "./errors.ts";
 import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
 import { checkInput } from "./input.ts";
 import { write, type WrittenAnswer } from "./answer.ts";
 import type { Members } from "./body.ts";
-import type { CallTarget, CheckedCall, DispatchWorld, KeyedTarget, KeylessTarget, Outcome } from "./call.ts";
+import type { CallTarget, CheckedCall, DispatchWorld, KeyedCall, KeyedTarget, Outcome } from "./call.ts";
+import type { KeylessEndpoint } from "./endpoint_types.ts";
 import { refusalOf } from "./respond.ts";
 
 /** A call on the channel. */
@@ -49,22 +50,12 @@ export function messageOf<World extends DispatchWorld>(
   requestId: string,
   isPart = false,
 ): Message {
-  const { target, members } = call;
-  return [
-    target.id,
-    registry.version,
-    requestId,
-    members,
-    call.caller === null ? null : senderOf(call),
-    isPart,
-  ];
+  const sender = call.caller === null ? null : senderOf(call);
+  return [call.target.id, registry.version, requestId, call.members, sender, isPart];
 }
 
-function senderOf<World>(
-  { target, caller, endUser, isCounted, idempotent, url }: Exclude<
-    CheckedCall<World>,
-    { readonly caller: null }
-  >,
+function senderOf(
+  { target, caller, endUser, isCounted, idempotent, url }: KeyedCall<never>,
 ): Sender {
   return [
     caller.key.keyId,
@@ -88,26 +79,15 @@ export function callOf<World extends DispatchWorld>(
 ): CheckedCall<World> {
   const target = targets.get(id);
   if (target === undefined) throw new Error(`No call has the id "${id}"`);
-  if (sender === null) {
-    const keyless = target as KeylessTarget<World>;
-    return { target: keyless, caller: null, members, input: inputOf(keyless, members) };
-  }
+  const input = inputOf(target, members);
+  if (sender === null) return { target: target as KeylessEndpoint<World>, caller: null, members, input };
   const [keyId, endUserId, isCounted, kept, url] = sender;
   const caller = registry.callerById(keyId);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
   const idempotent = kept === null ? null : { realm: caller.realm.realm, key: kept[0], requestHash: kept[1] };
   const endUser = endUserId === null ? null : { userId: endUserId };
-  const input = inputOf(target, members);
-  return {
-    target: target as KeyedTarget<World>,
-    caller,
-    endUser,
-    members,
-    input,
-    url,
-    idempotent,
-    isCounted,
-  };
+  const by = { caller, endUser, url, idempotent, isCounted };
+  return { target: target as KeyedTarget<World>, members, input, ...by };
 }
 
 function inputOf(target: CallTarget<never>, members: Members): unknown {
@@ -115,20 +95,19 @@ function inputOf(target: CallTarget<never>, members: Members): unknown {
   return target.input === null ? null : checkInput(target, members);
 }
 
-/** The reply with an outcome. */
-export function replyOf(outcome: Outcome): Reply | StreamedReply {
+/**
+ * The reply with an outcome.
+ *
+ * @param cells those that the answer covers, where it is a part
+ */
+export function replyOf(outcome: Outcome, cells?: readonly number[]): Reply | StreamedReply {
   if (outcome instanceof Response) {
     const headers = Object.fromEntries(outcome.headers);
     return { head: [outcome.status, "ok", false, 0, [], headers] satisfies ReplyHead, body: outcome.body };
   }
   const { status, code, body, isReplayed = false } = write(outcome);
-  return { head: [status, code, isReplayed, 0] satisfies ReplyHead, body };
-}
-
-/** The reply with an answer that covers some cells. */
-export function partReplyOf(outcome: Outcome, cells: readonly number[]): Reply {
-  const { head, body } = replyOf(outcome) as Reply;
-  return { head: [...head as ReplyHead, cells], body };
+  const head: ReplyHead = [status, code, isReplayed, 0];
+  return { head: cells === undefined ? head : [...head, cells], body };
 }
 
 /** The reply with the refusal of what a call threw. */

@@ -4,9 +4,9 @@
 import { CellGone } from "../../actors/port.ts";
 import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
 import { notRun } from "../../src/cluster/passing.ts";
-import type { CallTarget, CheckedCall, DispatchWorld, Outcome } from "./call.ts";
+import type { CallTarget, CheckedCall, DispatchWorld } from "./call.ts";
 import { cellOfCall, runPart } from "./dispatch.ts";
-import { callOf, type Message, partReplyOf, refusalReply, replyOf } from "./messages.ts";
+import { callOf, type Message, refusalReply, replyOf } from "./messages.ts";
 import { runInside, runOutside } from "./run_inside.ts";
 
 /** Answers a call of another process. Promises are chained by hand where the call need not wait, as nearly all. */
@@ -43,7 +43,7 @@ async function receiveLater<World extends DispatchWorld>(
     if (isPart) {
       counts.taken += 1;
       const { answer, cells } = await runPart(world, call, id);
-      return partReplyOf(answer, cells);
+      return replyOf(answer, cells);
     }
     const cell = cellOfCall(world, call);
     if (cell === null) {
@@ -63,23 +63,12 @@ function replyTo<World extends DispatchWorld>(
   cell: number,
   id: string,
 ): Promise<Reply | StreamedReply> {
-  world.member.parts.counts.taken += 1;
-  const reply = (outcome: Outcome) => {
-    try {
-      return replyOf(outcome);
-    } catch (error) {
-      return refusalReply(id, error);
-    }
-  };
-  const refuse = (error: unknown) => {
-    const mayRunElsewhere = call.target.waitsOutside === true && error instanceof CellGone;
-    return mayRunElsewhere ? notRunHere(world, cell) : refusalReply(id, error);
-  };
-  return runInside(world, call, cell, id).then(reply, refuse);
-}
-
-/** The reply to a call whose cell went while it waited outside: it only reads, and may run at the new owner. */
-function notRunHere({ member }: DispatchWorld, cell: number): Reply {
-  const owner = member.parts.owners.of(cell);
-  return notRun(owner === member.term ? null : owner);
+  const { parts, term } = world.member;
+  parts.counts.taken += 1;
+  return runInside(world, call, cell, id).then((outcome) => replyOf(outcome)).catch((error) => {
+    if (call.target.waitsOutside !== true || !(error instanceof CellGone)) return refusalReply(id, error);
+    // It only read, and may read at the new owner.
+    const owner = parts.owners.of(cell);
+    return notRun(owner === term ? null : owner);
+  });
 }
