@@ -2,7 +2,6 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
-import { AUDIT } from "./calls/audit.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
 import { authenticate, authorizeAdmin } from "./http/auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
@@ -14,7 +13,6 @@ import type { KeyedDefinition } from "./contract/definition.ts";
 import { streamUsage } from "./contract/usage_stream.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
-import { DAILY_USE } from "./calls/daily_use.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
 import { GATEWAY_PAGES } from "./gateway/docs.ts";
@@ -40,11 +38,12 @@ import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
+import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
 import { handleStream, nextUsage, readUsage } from "./calls/usage_stream.ts";
-import { USERS } from "./calls/users.ts";
+import { USERS } from "./calls/usage.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
 import type { Reply } from "../src/channel/hub.ts";
@@ -73,11 +72,10 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...SERVICE,
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...STRIPE,
-  ...AUDIT,
-  ...DAILY_USE,
 ];
 
 /** Everything that the reference shows. */

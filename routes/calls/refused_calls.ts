@@ -1,4 +1,4 @@
-// Who met a limit. Section 1 of beyond.md, "Refusals".
+// Calls that were refused at a limit.
 
 import type { Refusals } from "../../actors/refusals.ts";
 import type { Term } from "../../actors/term.ts";

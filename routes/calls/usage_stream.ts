@@ -1,4 +1,4 @@
-// The stream of a user's usage: what `GET /v1/usage` answers, and again whenever that changes.
+// The stream of a user's usage: the answer of `GET /v1/usage`, and again after every change.
 //
 // The process that took the request holds the stream, and asks the owner of the user's cell for each state. So when a cell
 // moves, or its owner dies, the next question goes to the new owner. No question stays inside a cell, so that a stream never
@@ -17,8 +17,7 @@ import { askOwner } from "../http/ask_owner.ts";
 import { endOfToken, requireSameUser, type Source } from "../http/auth.ts";
 import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
-import type { CheckedOf, DataOf } from "../contract/definition.ts";
-import type { getUsage } from "../contract/usage.ts";
+import type { CheckedOf } from "../contract/definition.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { headersOf, requestId } from "../http/respond.ts";
@@ -32,7 +31,7 @@ interface StreamWorld extends DispatchWorld {
   };
 }
 
-/** A process that holds streams. */
+/** The process that holds the streams. */
 interface StreamHolder extends Source<StreamWorld> {
   readonly serving: StreamWorld | null;
   readonly streams: Streams;
@@ -73,7 +72,7 @@ export const nextUsage: InternalCall<
   },
 };
 
-/** Reads what `GET /v1/usage` answers, when it is durable. */
+/** Reads the answer of `GET /v1/usage` once it is durable. */
 async function read(
   { term }: StreamWorld,
   { realm }: Caller,
@@ -83,8 +82,7 @@ async function read(
   const result = await term.directory.runById(userId, { realm, name: "usage", input: { event } });
   if (!result.ok) throw new Refused(result.refusal.code, result.refusal.message);
   const { answer } = result;
-  const shown: DataOf<typeof getUsage> = showUsage(answer, withDuplicates);
-  const text = JSON.stringify(shown);
+  const text = JSON.stringify(showUsage(answer, withDuplicates));
   return {
     id: answer.userId,
     key: answer.isRecorded ? answer.userKey : null,
@@ -94,7 +92,7 @@ async function read(
   };
 }
 
-/** Answers a request with a stream, or refuses it as any other call. */
+/** Answers a request with a stream, or refuses it like any other call. */
 export async function handleStream(
   context: Context,
   holder: StreamHolder,
@@ -116,7 +114,7 @@ export async function handleStream(
     const opened = { caller: admitted.caller, event: shown.event, requestId: id, token };
     const source = new UsageSource(holder, opened, seen);
     const body = request.method === "HEAD" ? null : streams.open("usage", text, source);
-    // Compressed, or gathered by a proxy, a state would come late.
+    // Compression and buffering proxies would delay a state.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
       "cache-control": "no-store, no-transform",
@@ -148,12 +146,12 @@ interface Opened extends Pick<Admitted<StreamWorld>, "caller"> {
   readonly token: string | null;
 }
 
-/** Where a stream gets its states from: the owner of the user's cell, which may change. */
+/** Reads the states of a stream from the current owner of the user's cell. */
 class UsageSource implements StreamSource {
   readonly #holder: StreamHolder;
   readonly #opened: Opened;
   #seen: Mark;
-  /** The app's record that the end of the token was read from. */
+  /** The app's record at the time when the end of the token was read. */
   #record: unknown = null;
   #tokenEndsAt = 0;
 
@@ -163,7 +161,7 @@ class UsageSource implements StreamSource {
     this.#seen = seen;
   }
 
-  /** Every other refusal than that of the key is a fault, which may pass. */
+  /** A refused key ends the stream. Any other refusal is a fault that may pass. */
   async next(): Promise<StreamNext> {
     const world = this.#holder.requireServing();
     const caller = this.#callerIn(world);

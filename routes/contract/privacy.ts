@@ -1,9 +1,9 @@
-// Consent, erasure and export of a person.
+// Consent, and the erasure of a person.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, mode, nameOf } from "./fields.ts";
-import { event, nothing, time } from "./records.ts";
+import { endUserId, nameOf } from "./fields.ts";
+import { nothing, time } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]);
@@ -85,70 +85,4 @@ export const getDeletionStatus = defineCall({
     errorMessage: z.string().nullable(),
   }),
   errors: ["not_found"],
-});
-
-const properties = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
-
-/** `POST /v1/export-person` */
-export const exportPerson = defineCall({
-  id: "exportPerson",
-  method: "POST",
-  path: "/v1/export-person",
-  access: "secret",
-  input: z.object({ distinctId: endUserId }),
-  answersToken: true,
-  tag: "Privacy",
-  summary: "A link to everything of a person",
-  description: "The link works for 24 hours and needs no key.",
-  answer: z.strictObject({
-    downloadUrl: z.url(),
-    expiresAt: time.describe("24 hours from now"),
-    format: z.literal("json"),
-  }),
-  errors: ["not_implemented"],
-});
-
-/** `GET /v1/export-download` */
-export const downloadExport = defineCall({
-  id: "downloadExport",
-  method: "GET",
-  path: "/v1/export-download",
-  access: "open",
-  input: z.object({ token: z.string().optional() }),
-  isLong: true,
-  mediaType: "application/json",
-  tag: "Privacy",
-  summary: "The export document of a person",
-  description: "The token of the link is the authorisation. The document is made while it is sent.",
-  answer: z.strictObject({
-    format: z.literal("json"),
-    exportedAt: time,
-    appId: z.string(),
-    mode,
-    distinctId: z.string(),
-    person: z.strictObject({
-      personId: z.string(),
-      distinctIds: z.array(z.string()),
-      properties,
-      identifiedAt: time.nullable(),
-      createdAt: time,
-    }).nullable(),
-    events: z.strictObject({
-      analytics: z.array(z.strictObject({
-        id: z.string(),
-        event: z.string(),
-        properties,
-        timestamp: time,
-      })),
-      metering: z.array(event),
-    }),
-    consentLog: z.array(z.strictObject({
-      id: z.string(),
-      action: z.enum(["opt_out", "opt_in"]),
-      scope: z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]),
-      consentGiven: z.boolean(),
-      createdAt: time,
-    })),
-  }),
-  errors: ["invalid_or_expired_token", "not_implemented"],
 });

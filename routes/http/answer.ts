@@ -27,6 +27,9 @@ export interface WrittenAnswer<Data = unknown> extends WireAnswer {
   readonly requestId?: string;
 }
 
+/** A response of its own, for an answer without the envelope; `Data` is the type of the JSON in its body. */
+export type RawAnswer<Data> = Response & { readonly [DATA]?: Data };
+
 /** What a handler returns: a value, or a text where the answer was kept under an idempotency key already. */
 export type Handled<Data = unknown> = Answer<Data> | WrittenAnswer<Data>;
 

@@ -1,7 +1,7 @@
 // Binds calls of the contract to their handlers.
 
 import type { CheckedOf, DataOf, KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
-import type { Answer, Handled } from "./answer.ts";
+import type { Answer, Handled, RawAnswer } from "./answer.ts";
 import type { About, Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
 
 /** Binds calls to handlers that work on `World`: a handler gets the call's input and returns the call's answer. */
@@ -15,7 +15,8 @@ export function endpointsOn<World>() {
 }
 
 /** What a handler of a call without an API key returns: a response of its own where the answer has no envelope. */
-type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string } ? Response
+type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string }
+  ? RawAnswer<DataOf<Call>>
   : Answer<DataOf<Call>>;
 
 /** What running a call without an API key needs beside its handler. */

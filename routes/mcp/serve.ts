@@ -1,5 +1,5 @@
-// The tool server over HTTP: `POST /mcp` with a secret key. A tool's call is a call of its endpoint with the same key,
-// within this process.
+// The tool server over HTTP: `POST /mcp` with a secret key. A call of a tool runs the endpoint of its call in this process,
+// with the same key.
 
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
@@ -7,14 +7,17 @@ import { authenticate, authorize, type Source } from "../http/auth.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { callEndpoint } from "../http/handle.ts";
-import type { FeedWorld } from "../calls/events.ts";
+import type { KeyedDefinition } from "../contract/definition.ts";
+import { EVENTS, type FeedWorld } from "../calls/events.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
 import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-/** Where the tool server is. */
+/** The path of the tool server. */
 export const TOOL_SERVER_PATH = "/mcp";
+
+const ENDPOINTS = new Map(EVENTS.map((endpoint) => [endpoint.id, endpoint]));
 
 type ToolSource = Source<DispatchWorld & FeedWorld> & MetricsSource;
 
@@ -31,7 +34,8 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     const { world, caller } = authenticate(request, source);
     authorize(request, "secret", caller, world.clock.now());
     const id = requestId(request);
-    const call = async (endpoint: Endpoint<FeedWorld>, members: ToolMembers) => {
+    const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
+      const endpoint = ENDPOINTS.get(id) as Endpoint<FeedWorld>;
       const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`);
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
@@ -39,7 +43,7 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     const response = await answerPost(
       request,
       TOOLS,
-      (name, input) => callTool(call, name, input),
+      (name, input) => callTool(make, name, input),
       REQUEST_LIMITS.bodyBytesMax,
     );
     const type = response.headers.get("content-type");

@@ -1,0 +1,44 @@
+// Many events in one call.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { track } from "./metering.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** `POST /v1/track/batch`: many events in one call. Each is checked by itself, so that a wrong one refuses itself alone. */
+export const trackBatch = defineCall({
+  id: "trackBatch",
+  method: "POST",
+  path: "/v1/track/batch",
+  access: "secret",
+  input: z.object({
+    events: z.array(
+      z.unknown().meta({
+        type: "object",
+        additionalProperties: true,
+        description:
+          "A body of `POST /v1/track`, with an `idempotencyKey` of 1 to 200 characters if you like.",
+      }),
+    ).min(1).max(REQUEST_LIMITS.batchEventsMax).describe("1 to 500 events."),
+  }),
+  isBatch: true,
+  tag: "Metering",
+  summary: "Count many events in one call",
+  description:
+    "Each event is a body of track, with an idempotencyKey of its own where it may be sent again: alone or " +
+    "in another batch, it then gets its first result. Events are independent of each other; those of one " +
+    "user are counted in the order in which they stand. Each takes one call of the rate limit.",
+  answer: z.strictObject({
+    results: z.array(
+      z.union([
+        z.strictObject({ ok: z.literal(true), data: track.answer }).meta({ id: "TrackedEvent" }),
+        z.strictObject({
+          ok: z.literal(false),
+          error: z.strictObject({ code: z.string(), message: z.string(), details: z.unknown().optional() })
+            .describe("What the event alone would have been refused with"),
+        }).meta({ id: "RefusedEvent" }),
+      ]),
+    ).describe("In the order of the events: what `POST /v1/track` would have answered to each"),
+  }),
+  errors: [],
+});
