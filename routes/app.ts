@@ -9,7 +9,6 @@ import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
 import { CONTRACT } from "./contract/contract.ts";
-import type { KeyedDefinition } from "./contract/definition.ts";
 import { streamUsage } from "./contract/usage_stream.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
@@ -42,7 +41,7 @@ import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
-import { handleStream, nextUsage, readUsage } from "./calls/usage_stream.ts";
+import { handleStream, nextUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
 import { USERS } from "./calls/usage.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
@@ -56,6 +55,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
   ...CUSTOMERS,
@@ -104,11 +104,10 @@ export function makeApp(
     getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE,
   });
   for (const endpoint of ENDPOINTS) {
-    mount(app, service, endpoint, (context, metrics) => handle(context, endpoint, service, metrics));
+    app.on(endpoint.method, `/api${endpoint.path}`, handlerOf(endpoint, service));
   }
-  mount(app, service, streamUsage, (context, metrics) => handleStream(context, service, metrics));
-  for (const [path, calls = []] of Map.groupBy([...ENDPOINTS, streamUsage], ({ path }) => path)) {
-    const methods = calls.filter(({ access }) => isForBrowsers(access)).map(({ method }) => method);
+  for (const [path, endpoints = []] of Map.groupBy(ENDPOINTS, ({ path }) => path)) {
+    const methods = endpoints.filter(({ access }) => isForBrowsers(access)).map(({ method }) => method);
     if (methods.length === 0) continue;
     app.options(`/api${path}`, (context) => preflight(context, service, methods));
   }
@@ -134,7 +133,7 @@ export function makeApp(
 }
 
 /** Calls that processes make only to each other. */
-const INTERNAL = [COUNT, readUsage, nextUsage, reserveHold, changeHold] as readonly CallTarget<Serving>[];
+const INTERNAL = [COUNT, nextUsage, reserveHold, changeHold] as readonly CallTarget<Serving>[];
 
 /** Answers calls of other processes. */
 function passedHandlers(service: Service): PassedHandlers {
@@ -153,18 +152,14 @@ function passedHandlers(service: Service): PassedHandlers {
   };
 }
 
-/** Mounts a call with an API key. Only calls for browsers check the origin of a request. */
-function mount(
-  app: Hono,
-  service: Service,
-  { method, path, access }: KeyedDefinition,
-  handler: (context: Context, metrics: RouteMetrics) => Promise<Response>,
-): void {
-  const metrics = new RouteMetrics(service, method, `/api${path}`);
-  const answer = (context: Context) => handler(context, metrics);
-  const forBrowsers = async (context: Context) =>
-    allowOrigin(context.req.raw, await answer(context), service);
-  app.on(method, `/api${path}`, isForBrowsers(access) ? forBrowsers : answer);
+/** Handles the requests of an endpoint. Only calls for browsers check the origin of a request. */
+function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
+  const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
+  const answer = endpoint.id === streamUsage.id
+    ? (context: Context) => handleStream(context, service, metrics)
+    : (context: Context) => handle(context, endpoint, service, metrics);
+  if (!isForBrowsers(endpoint.access)) return answer;
+  return async (context: Context) => allowOrigin(context.req.raw, await answer(context), service);
 }
 
 /**

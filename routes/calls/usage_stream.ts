@@ -12,9 +12,10 @@ import type { StreamEnd, StreamNext, Streams, StreamSource } from "../../src/pro
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { admit, type Admitted, refuseInput } from "../http/admission.ts";
-import { success, write } from "../http/answer.ts";
+import { type Answer, success, write } from "../http/answer.ts";
 import { askOwner } from "../http/ask_owner.ts";
 import { endOfToken, requireSameUser, type Source } from "../http/auth.ts";
+import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
 import type { CheckedOf } from "../contract/definition.ts";
@@ -37,22 +38,24 @@ interface StreamHolder extends Source<StreamWorld> {
   readonly streams: Streams;
 }
 
-/** What a stream shows: counters of a user, all or those that cover an event. */
-interface Shown {
-  readonly userId: string;
-  readonly event: string | null;
-}
+type Shown = CheckedOf<typeof streamUsage>;
 
-/** The first state of a stream. */
-export const readUsage: InternalCall<StreamWorld, Shown, Reading> = {
-  id: "readUsage",
-  handle: async ({ world, caller, input, endUser }) => {
-    await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
-    return success(await read(world, caller, input, endUser === null));
+/** Reads the first state of a stream at the owner. The others come by `nextUsage`. */
+const usageStream = {
+  ...streamUsage,
+  handle: async (
+    { world, caller, input, endUser }: EndpointRequest<StreamWorld, Shown>,
+  ): Promise<Answer<Reading>> => {
+    const userId = input.userId ?? endUser?.userId;
+    if (userId === undefined) throw invalidMember("userId", "is required");
+    await requireSameUser(world.term.directory, caller.realm, endUser, userId);
+    return success(await read(world, caller, userId, input.event ?? null, endUser === null));
   },
 };
 
-/** The next state of a stream. */
+export const USAGE_STREAM = [usageStream as unknown as Endpoint<StreamWorld>];
+
+/** Waits at the owner for a state that differs from the last one that was sent. */
 export const nextUsage: InternalCall<
   StreamWorld,
   Mark & { readonly event: string | null; readonly withDuplicates: boolean },
@@ -66,7 +69,7 @@ export const nextUsage: InternalCall<
       realm: caller.realm,
       id,
       variant: `${withDuplicates} ${event ?? ""}`,
-      read: () => read(world, caller, { userId: id, event }, withDuplicates),
+      read: () => read(world, caller, id, event, withDuplicates),
     };
     return success(await world.term.watches.next(watched, input));
   },
@@ -76,7 +79,8 @@ export const nextUsage: InternalCall<
 async function read(
   { term }: StreamWorld,
   { realm }: Caller,
-  { userId, event }: Shown,
+  userId: string,
+  event: string | null,
   withDuplicates: boolean,
 ): Promise<Reading> {
   const result = await term.directory.runById(userId, { realm, name: "usage", input: { event } });
@@ -107,11 +111,11 @@ export async function handleStream(
     const { streams } = holder;
     if (streams.isEnding) throw new Stopping("The service is stopping");
     if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
-    const first = await askOwner(admitted.world, readUsage, admitted, shown, id);
+    const first = await askOwner(admitted.world, usageStream, admitted, shown, id);
     if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
     const { text, ...seen } = first.data;
     const token = admitted.endUser === null ? null : request.headers.get("x-end-user-token");
-    const opened = { caller: admitted.caller, event: shown.event, requestId: id, token };
+    const opened = { caller: admitted.caller, event: shown.event ?? null, requestId: id, token };
     const source = new UsageSource(holder, opened, seen);
     const body = request.method === "HEAD" ? null : streams.open("usage", text, source);
     // Compression and buffering proxies would delay a state.
@@ -129,10 +133,7 @@ export async function handleStream(
 async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promise<Shown> {
   try {
     const { members } = await readInput(context, streamUsage);
-    const { userId, event } = checkInput(streamUsage, members) as CheckedOf<typeof streamUsage>;
-    const shown = userId ?? admitted.endUser?.userId;
-    if (shown === undefined) throw invalidMember("userId", "is required");
-    return { userId: shown, event: event ?? null };
+    return checkInput(streamUsage, members) as Shown;
   } catch (error) {
     return await refuseInput(admitted, context.req.raw, error);
   }
