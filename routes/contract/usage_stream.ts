@@ -29,23 +29,3 @@ export const streamUsage = defineCall({
   answer: answer,
   errors: [],
 });
-
-/** The next state of a stream, which one process asks another for. It has no route. */
-export const nextUsage = defineCall({
-  id: "nextUsage",
-  method: "GET",
-  path: "/v1/usage/stream/next",
-  access: "end_user",
-  input: z.object({
-    id: z.string(),
-    key: z.number().nullable(),
-    digest: z.string(),
-    event: z.string().nullable(),
-    withDuplicates: z.boolean(),
-  }),
-  waitsOutside: true,
-  tag: "Usage",
-  summary: "The next state of a stream, between members",
-  answer: answer,
-  errors: [],
-});

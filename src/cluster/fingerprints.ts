@@ -9,7 +9,7 @@ import { ConfigError } from "../process/settings.ts";
 import type { MemberRow } from "../storage/members/member_store.ts";
 
 /** The version of what members say to each other. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** Few bits: enough to see a difference, too few to try secrets against a copy of the table. */
 const HASH_LENGTH = 5;

@@ -171,8 +171,8 @@ async function previewOf<Subject, Call extends ApiCall>(
   subject: Subject,
   values: Values,
 ): Promise<Preview | readonly Fault[]> {
-  const misfit = request.ask.misfitOf(action.call, action.input(subject, values));
-  if (misfit !== null) return faultsOf(misfit, action.fields(subject));
+  const fault = request.ask.inputFault(action.call, action.input(subject, values));
+  if (fault !== null) return faultsOf(fault, action.fields(subject));
   return await action.preview(request, subject, values);
 }
 

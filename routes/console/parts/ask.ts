@@ -7,9 +7,11 @@ import type { Serving } from "../../../src/cluster/service.ts";
 import type { Caller } from "../../../src/tenant/registry.ts";
 import type { Actor, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
-import { type Answer, readAnswer, type WrittenAnswer } from "../../http/answer.ts";
-import { audited, isWrite, runKeylessAudited, UNCERTAIN } from "../../http/audited.ts";
+import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
+import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/body.ts";
+import type { Outcome } from "../../http/call.ts";
+import { dispatch } from "../../http/dispatch.ts";
 import type {
   AnswerOf,
   CallDefinition,
@@ -21,7 +23,6 @@ import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
 import { refusalOf, requestId } from "../../http/respond.ts";
-import { runAnywhere } from "../../http/run_anywhere.ts";
 import { mayChange, type Session } from "./session.ts";
 
 /** Everything that endpoints work on: operators may call any of them. */
@@ -67,7 +68,7 @@ export interface Asker {
 }
 
 /** Values for the audit log, beside the input of a write and the ids in its answer. */
-export interface Telling {
+export interface AuditDetails {
   /** By default the user of the page. */
   readonly userId?: string | null;
   readonly before?: Values;
@@ -110,7 +111,7 @@ export class Asking {
     { id }: Call,
     input: InputOf<Call>,
     once: string | null = null,
-    telling: Telling = {},
+    details: AuditDetails = {},
   ): Promise<Asked<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyed.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
@@ -129,14 +130,14 @@ export class Asking {
         url: this.#request.url,
         isCounted: true,
       };
-      const run = () => runAnywhere(this.serving, call, this.#request);
+      const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
       this.#requireRole();
-      const userId = telling.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
+      const userId = details.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
       const told = {
-        before: telling.before ?? null,
-        after: (data: Values) => ({ ...plainValues(sent), ...telling.after, ...idsOf(data) }),
+        before: details.before ?? null,
+        after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
       return await audited(this.serving, { ...this.#actor, what: id, appId, mode, userId }, told, run);
     });
@@ -151,20 +152,15 @@ export class Asking {
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
       const call = endpoint.input === null
-        ? { endpoint, members: {}, input: null }
+        ? { target: endpoint, members: {}, input: null }
         : this.#checked(endpoint, withoutUndefined(input));
-      const run = () => runKeylessAudited(this.serving, call, this.#request, this.#actor);
-      const answer = isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
-      if (answer instanceof Response) throw new Error(`The endpoint "${id}" answers no JSON`);
-      return answer;
+      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#actor);
+      return isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
     });
   }
 
   /** Runs a write of the admin API, which has no idempotency keys, unless the form was sent before. */
-  async #spending(
-    id: string,
-    run: () => Promise<WrittenAnswer | Response>,
-  ): Promise<WrittenAnswer | Response> {
+  async #spending(id: string, run: () => Promise<Outcome>): Promise<Answer> {
     const once = this.#requireOnce(id);
     this.#requireRole();
     const { serving } = this;
@@ -174,11 +170,9 @@ export class Asking {
       throw new Refused("idempotency_conflict", "This form was already sent");
     }
     try {
-      const answer = await run();
-      // After a refusal the form may be sent again, but not after an uncertain end: the write may have been made.
-      if (!(answer instanceof Response) && answer.code !== "ok" && !UNCERTAIN.has(answer.code)) {
-        await takeBackId(serving, key);
-      }
+      const answer = valueOf(await run());
+      // A refused form may be sent again. A form with an unknown result may not: the write may have been made.
+      if (!answer.ok && !UNCERTAIN.has(codeOf(answer))) await takeBackId(serving, key);
       return answer;
     } catch (error) {
       if (error instanceof Refused) await takeBackId(serving, key);
@@ -205,7 +199,7 @@ export class Asking {
   }
 
   /** The error in the input of an endpoint, before a call; null for valid input. */
-  misfitOf({ id }: CallDefinition, input: unknown): Refusal | null {
+  inputFault({ id }: CallDefinition, input: unknown): Refusal | null {
     const endpoint = this.#endpoints.keyed.get(id) ?? this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     try {
@@ -218,7 +212,7 @@ export class Asking {
 
   #checked<Each extends CallDefinition>(endpoint: Each, members: Members) {
     refuseForbiddenText(members);
-    return { endpoint, members, input: checkInput(endpoint, members) };
+    return { target: endpoint, members, input: checkInput(endpoint, members) };
   }
 
   #onceOf({ realm }: Caller, id: string, members: Members, once: string | null) {
@@ -227,9 +221,9 @@ export class Asking {
     return { idempotent: { realm: realm.realm, key: `console-${id}-${once}`, requestHash } };
   }
 
-  async #answer<T>(run: () => Promise<Parameters<typeof readAnswer>[0]>): Promise<Asked<T>> {
+  async #answer<T>(run: () => Promise<Outcome>): Promise<Asked<T>> {
     try {
-      const answer = readAnswer(await run());
+      const answer = valueOf(await run());
       if (answer.ok && this.hidesPrompts) return { ok: true, data: withoutPrompts(answer.data) as T };
       return answer as Asked<T>;
     } catch (error) {
@@ -239,8 +233,7 @@ export class Asking {
 }
 
 function refusedAs(error: unknown, request: Request): { readonly ok: false; readonly error: Refusal } {
-  const answer: Answer = { ok: false, error: refusalOf(requestId(request), error) };
-  return answer;
+  return { ok: false, error: refusalOf(requestId(request), error) };
 }
 
 /** The same data with null for every prompt and response. */
