@@ -13,7 +13,7 @@ import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { readText, refuseForeignEscapes } from "../http/body.ts";
 import { Refused } from "../http/errors.ts";
 import { requestId } from "../http/respond.ts";
-import { Asking, endpointsOf, type World } from "./parts/ask.ts";
+import { ApiCaller, endpointsOf, type World } from "./parts/ask.ts";
 import { type Assets, readAssets } from "./parts/assets.ts";
 import { Attempts } from "./attempts.ts";
 import { Operators } from "./parts/operators.ts";
@@ -228,7 +228,7 @@ class Console {
       params,
       query: new URL(req.url).searchParams,
       form,
-      ask: new Asking(serving, this.#endpoints, req.raw, {
+      ask: new ApiCaller(serving, this.#endpoints, req.raw, {
         session,
         seesPrompts: session.operator.role === "admin" || this.#supportSeesPrompts,
         userId: params["userId"] ?? null,

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { ENDPOINTS, SURFACE } from "../../routes/app.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { AUDIT_VALUES } from "../../routes/http/audit_values.ts";
-import { Asking, endpointsOf } from "../../routes/console/parts/ask.ts";
+import { ApiCaller, endpointsOf } from "../../routes/console/parts/ask.ts";
 import { createKey } from "../../routes/contract/admin.ts";
 import { grantCredits } from "../../routes/contract/credits.ts";
 import { explain } from "../../routes/contract/metering.ts";
@@ -174,12 +174,12 @@ Deno.test("an act of the console is logged once, however often and through howev
 });
 
 /** What a form of an operator asks with. */
-function asking(once: string | null, role: "admin" | "support" = "admin"): Asking {
+function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCaller {
   const operator = { name: "ann", role, sessionKey: "" };
   const session = { id: "session", until: service.clock.now() + 1_000, operator };
   const asker = { session, seesPrompts: true, userId: null, once };
   const request = new Request("http://service.test/console/x");
-  return new Asking(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
+  return new ApiCaller(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
 }
 
 Deno.test("a write of the admin API happens once for a form, and one that was refused may be sent again", async () => {

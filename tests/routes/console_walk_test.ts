@@ -310,7 +310,7 @@ Deno.test("an unknown path, an unknown app and an unknown mode are error pages",
 
 Deno.test("support sees a prompt only where a setting shows it", async () => {
   const { parts } = await (scene ??= makeScene());
-  const { Asking, endpointsOf } = await import("../../routes/console/parts/ask.ts");
+  const { ApiCaller, endpointsOf } = await import("../../routes/console/parts/ask.ts");
   const { ENDPOINTS } = await import("../../routes/app.ts");
   const { appId = "", eventId = "" } = parts;
   const session = {
@@ -320,7 +320,7 @@ Deno.test("support sees a prompt only where a setting shows it", async () => {
   } as const;
   for (const seesPrompts of [false, true]) {
     const asker = { session, seesPrompts, userId: null, once: null };
-    const ask = new Asking(
+    const ask = new ApiCaller(
       service.serving(),
       endpointsOf(ENDPOINTS, []),
       new Request("http://service.test/"),

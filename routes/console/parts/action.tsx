@@ -7,7 +7,7 @@ import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { STATUS } from "../../http/errors.ts";
 import type { AnswerOf, InputOf, KeyedDefinition, KeylessDefinition } from "../../contract/definition.ts";
-import type { Asked } from "./ask.ts";
+import type { ApiAnswer } from "./ask.ts";
 import { appOf } from "./subject.tsx";
 import { ActionForm, ActionPreview, type Preview, TICKED } from "./action_pages.tsx";
 import { type Fault, faultsOf, type Field, type FormInput, type Values, valuesOf } from "./form.tsx";
@@ -129,7 +129,7 @@ function callApi<Subject, Call extends ApiCall>(
   subject: Subject,
   values: Values,
   preview: Preview,
-): Promise<Asked<unknown>> {
+): Promise<ApiAnswer<unknown>> {
   const { ask, once } = request;
   const call: ApiCall = action.call;
   // The schema of the call checks it.

@@ -35,7 +35,7 @@ export interface AppMode {
 }
 
 /** The answer of an endpoint. */
-export type Asked<T> = { readonly ok: true; readonly data: T } | {
+export type ApiAnswer<T> = { readonly ok: true; readonly data: T } | {
   readonly ok: false;
   readonly error: Refusal;
 };
@@ -57,7 +57,7 @@ export function endpointsOf(
 }
 
 /** The operator and the request that a call is made for. */
-export interface Asker {
+export interface CallContext {
   readonly session: Session;
   /** Whether the operator may read prompts and responses. */
   readonly seesPrompts: boolean;
@@ -83,20 +83,20 @@ const MAY_RUN_DRY: ReadonlySet<string> = new Set(["aliasCustomer", "aliasCustome
 const PROMPTS: ReadonlySet<string> = new Set(["prompt", "promptPreview", "response"]);
 
 /** Calls endpoints for one request to the console. */
-export class Asking {
+export class ApiCaller {
   readonly serving: World;
   /** Whether answers have null instead of prompts and responses. */
   readonly hidesPrompts: boolean;
   readonly #endpoints: Endpoints;
   readonly #request: Request;
-  readonly #asker: Asker;
+  readonly #context: CallContext;
 
-  constructor(serving: World, endpoints: Endpoints, request: Request, asker: Asker) {
+  constructor(serving: World, endpoints: Endpoints, request: Request, context: CallContext) {
     this.serving = serving;
-    this.hidesPrompts = !asker.seesPrompts;
+    this.hidesPrompts = !context.seesPrompts;
     this.#endpoints = endpoints;
     this.#request = request;
-    this.#asker = asker;
+    this.#context = context;
   }
 
   /**
@@ -112,7 +112,7 @@ export class Asking {
     input: InputOf<Call>,
     once: string | null = null,
     details: AuditDetails = {},
-  ): Promise<Asked<AnswerOf<Call>>> {
+  ): Promise<ApiAnswer<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyed.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     const caller = this.serving.registry.operatorOf(appId, mode);
@@ -133,7 +133,7 @@ export class Asking {
       const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
       this.#requireRole();
-      const userId = details.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
+      const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
       const told = {
         before: details.before ?? null,
@@ -147,7 +147,7 @@ export class Asking {
   async admin<Call extends KeylessDefinition>(
     { id }: Call,
     input: InputOf<Call>,
-  ): Promise<Asked<AnswerOf<Call>>> {
+  ): Promise<ApiAnswer<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
@@ -164,7 +164,7 @@ export class Asking {
     const once = this.#requireOnce(id);
     this.#requireRole();
     const { serving } = this;
-    const { session } = this.#asker;
+    const { session } = this.#context;
     const key = `${session.id}.${once}.${id}`;
     if (!await spendId(serving, key, session.until)) {
       throw new Refused("idempotency_conflict", "This form was already sent");
@@ -181,19 +181,19 @@ export class Asking {
   }
 
   get #actor(): Actor {
-    return { who: this.#asker.session.operator.name, via: "console" };
+    return { who: this.#context.session.operator.name, via: "console" };
   }
 
   /** The key of the form that was sent. A GET has none, and can't write whatever a page calls. */
   #requireOnce(id: string): string {
-    const { once } = this.#asker;
+    const { once } = this.#context;
     if (once === null) throw new Error(`The endpoint "${id}" writes, and no form was sent`);
     return once;
   }
 
   /** Refuses writes of the read-only role, whatever a page checks. */
   #requireRole(): void {
-    if (!mayChange(this.#asker.session)) {
+    if (!mayChange(this.#context.session)) {
       throw new Refused("forbidden", "You have read-only access");
     }
   }
@@ -221,11 +221,11 @@ export class Asking {
     return { idempotent: { realm: realm.realm, key: `console-${id}-${once}`, requestHash } };
   }
 
-  async #answer<T>(run: () => Promise<Outcome>): Promise<Asked<T>> {
+  async #answer<T>(run: () => Promise<Outcome>): Promise<ApiAnswer<T>> {
     try {
       const answer = valueOf(await run());
       if (answer.ok && this.hidesPrompts) return { ok: true, data: withoutPrompts(answer.data) as T };
-      return answer as Asked<T>;
+      return answer as ApiAnswer<T>;
     } catch (error) {
       return refusedAs(error, this.#request);
     }

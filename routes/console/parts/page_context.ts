@@ -1,7 +1,7 @@
 // What pages and actions are, what they get and what they return.
 
 import type { Child } from "hono/jsx";
-import type { Asking } from "./ask.ts";
+import type { ApiCaller } from "./ask.ts";
 import type { Crumb, Frame } from "./page.tsx";
 import type { Role } from "../../../src/process/operators.ts";
 import type { Session } from "./session.ts";
@@ -15,7 +15,7 @@ export interface PageRequest {
   /** The fields of the form that was sent; empty for a GET. */
   readonly form: URLSearchParams;
   /** Calls the API. */
-  readonly ask: Asking;
+  readonly ask: ApiCaller;
   /** The app and mode of the path; null for pages of the whole service. */
   readonly app: Frame["app"];
   /** Whether the browser asks for the content alone, without the frame. */

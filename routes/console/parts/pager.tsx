@@ -1,6 +1,6 @@
 // Lists as the query asks for them: a page by limit and offset, or the newest rows as CSV.
 
-import type { Asked } from "./ask.ts";
+import type { ApiAnswer } from "./ask.ts";
 import { errorPage } from "./subject.tsx";
 import { csvQuery, wantsCsv } from "./csv.ts";
 import type { Download, PageContent } from "./page_context.ts";
@@ -20,7 +20,7 @@ export interface Part {
 
 /** How a list is read from the API. */
 export interface Listing<Data, Row> {
-  readonly read: (part: Part) => Promise<Asked<Data>>;
+  readonly read: (part: Part) => Promise<ApiAnswer<Data>>;
   readonly rowsOf: (data: Data) => readonly Row[];
   /** The rows as a CSV file. */
   readonly fileOf: (rows: readonly Row[]) => Download;

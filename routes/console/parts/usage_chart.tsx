@@ -1,7 +1,7 @@
 // Usage by day as a chart: stacked bars by event type or by user, with a table of the same numbers for screen readers.
 // console.js draws the numbers in the attribute `data-chart`.
 
-import type { AppMode, Asked, Asking } from "./ask.ts";
+import type { ApiAnswer, ApiCaller, AppMode } from "./ask.ts";
 import { amountText, TimeExact } from "./format.tsx";
 import type { PageRequest } from "./page_context.ts";
 import { type Column, Table } from "./table.tsx";
@@ -23,10 +23,10 @@ export async function nowOf({ ask }: Pick<PageRequest, "ask">, app: AppMode): Pr
 
 /** Reads the usage of the days up to a time. */
 export function readDailyUsage(
-  ask: Asking,
+  ask: ApiCaller,
   { appId, mode }: AppMode,
   { now, days, by, userId }: { now: number; days: number; by: "event" | "user"; userId: string | null },
-): Promise<Asked<DailyUsage>> {
+): Promise<ApiAnswer<DailyUsage>> {
   const day = (at: number) => new Date(at).toISOString().slice(0, 10);
   return ask.admin(listDailyUse, {
     appId,
