@@ -54,7 +54,7 @@ export const usageStream = endpoint(streamUsage, async ({ world, caller, input, 
   return writeState({ kind: "state", reading });
 });
 
-/** Waits at the owner for a state that differs from the last one that was sent. */
+/** Waits at the owner for a state other than the last one sent. */
 const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
   const { id, event, withDuplicates } = input;
   const next = await world.term.watches.next({

@@ -214,6 +214,7 @@ export const listKeys = defineCall({
   input: z.object(appPath),
   tag: "Administration",
   summary: "List the API keys of an app",
+  description: "With their prefixes. A key itself is shown only when it is created.",
   answer: z.array(keyAnswer),
   errors: ["not_found"],
 });
@@ -258,6 +259,7 @@ export const getCatalog = defineCall({
   input: z.object(appPath),
   tag: "Administration",
   summary: "Get the catalog in force",
+  description: "The whole document, with its version.",
   answer: z.strictObject({
     version: z.int().describe("0 before the first catalog"),
     ...catalogSchema.shape,

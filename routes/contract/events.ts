@@ -42,6 +42,9 @@ export const getEvent = defineCall({
   input: z.object({ eventId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   tag: "Events",
   summary: "Get an event",
+  description:
+    "With its metadata and the charged amounts, and with prompt and response while prompt logging is " +
+    "on.",
   answer: eventDetail,
   errors: ["not_found"],
 });

@@ -40,6 +40,7 @@ export const getMyUsage = defineCall({
   input: z.object({ event: eventPattern.optional() }),
   tag: "Usage",
   summary: "Get the usage of the token's user",
+  description: "Like getUsage, for the user of X-End-User-Token.",
   answer: z.strictObject(usageMembers),
   errors: [],
 });

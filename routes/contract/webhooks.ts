@@ -59,7 +59,7 @@ const shownWebhook = {
   disabled: z.boolean().describe("By you, by an answer of 410, or after five days without a delivery"),
   createdAt: time,
   lastSuccessAt: time.nullable().describe("null before the first delivery"),
-  failingSince: time.nullable().describe("The first failure since the last delivery; null if there is none"),
+  failingSince: time.nullable().describe("The first failure since the last delivery; null without a failure"),
   pending: z.int().min(0).describe(
     `Pending messages; ${WEBHOOK_LIMITS.pendingCountMax} means that many or more`,
   ),
@@ -82,7 +82,7 @@ const messageAnswer = z.strictObject({
   status,
   attempts: z.int().min(0),
   nextAttemptAt: time.nullable().describe(
-    "The earliest time of the next attempt; null if there is none, or while the endpoint is disabled",
+    "The earliest time of the next attempt; null after the last attempt, or while the endpoint is disabled",
   ),
   lastStatus: z.int().nullable().describe("The HTTP status of the last response; null if there was none"),
   lastError: z.string().nullable().describe("Why the last attempt failed"),

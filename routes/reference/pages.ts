@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { CallDoc } from "../contract/definition.ts";
 
-/** A page as the reference shows it. */
+/** A page of the process. */
 export interface Page {
   readonly path: string;
   /** null: JSON in the envelope. */
