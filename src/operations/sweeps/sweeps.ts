@@ -14,11 +14,7 @@ import { SWEEP_LIMITS } from "../../process/limits.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "../../people/history_move.ts";
-import { sweepLogs } from "./log_retention.ts";
-import { sweepMessages } from "./message_retention.ts";
-import { sweepRefusals } from "./refusal_retention.ts";
-import { removeInSteps, type RetentionWorld } from "./steps.ts";
-import { sweepStripe } from "./stripe_retention.ts";
+import { removeInSteps, removeOld, type RetentionWorld } from "./retention.ts";
 
 /** What sweeps use of a running term. */
 export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
@@ -63,12 +59,12 @@ const SWEEPS = {
   store: ({ database }: SweepWorld) => database.maintain(),
   history: moveAllHistory,
   erasures: runErasures,
-  prompt_logs: sweepLogs,
-  refusals: sweepRefusals,
-  messages: sweepMessages,
+  prompt_logs: removeOld("prompt_logs"),
+  refusals: removeOld("refusals"),
+  messages: removeOld("messages"),
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
-  stripe: sweepStripe,
+  stripe: removeOld("stripe"),
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
