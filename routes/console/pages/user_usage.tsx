@@ -40,7 +40,7 @@ export interface Standing {
 const NO_EVENT = "-";
 
 /** Reads where a user stands. */
-export async function readStanding(
+export async function readStripeStatus(
   { ask }: PageRequest,
   { app, user }: UserSubject,
 ): Promise<Standing | Shown> {
