@@ -8,7 +8,7 @@ import { Time } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import { mayChange, type PageAt, type PageRequest } from "../parts/page_context.ts";
 import type { FoundThing } from "./search.tsx";
-import { hasSeen, readStripeStatus, type Standing, StandingPart } from "./user_usage.tsx";
+import { hasSeen, readStanding, type Standing, StandingPart } from "./user_usage.tsx";
 import { ConsentSheet, IdsSheet, LedgerSheet, readConsents } from "./user_records.tsx";
 import { EventsSheet, readRecent, RefusalsSheet, SubscriptionsSheet } from "./user_sheets.tsx";
 
@@ -51,7 +51,7 @@ const userPage: PageAt = {
       isKnown(request, subject),
       readFound(request, subject),
       readCatalog(request, app),
-      readStripeStatus(request, subject),
+      readStanding(request, subject),
       readRecent(request, subject),
       readConsents(request, subject),
     ]);
@@ -205,7 +205,7 @@ const standingPart: PageAt = {
   async show(request) {
     const subject = await aboutUser(request);
     if (!("user" in subject)) return subject;
-    const standing = await readStripeStatus(request, subject);
+    const standing = await readStanding(request, subject);
     if (!("groups" in standing)) return standing;
     const seen = request.query.get("seen");
     if (hasSeen(standing, seen)) return { title: subject.user.userId, content: null, status: 204 };

@@ -40,7 +40,7 @@ export interface Standing {
 const NO_EVENT = "-";
 
 /** Reads where a user stands. */
-export async function readStripeStatus(
+export async function readStanding(
   { ask }: PageRequest,
   { app, user }: UserSubject,
 ): Promise<Standing | Shown> {
