@@ -5,6 +5,7 @@
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
+import { HoldTexts } from "../src/domain/state/hold_text.ts";
 import { newUser, UserState } from "../src/domain/state/user.ts";
 import { secondsSince } from "../src/process/counts/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
@@ -32,6 +33,7 @@ export class Directory {
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
+  readonly #texts = new HoldTexts();
   #timer: ReturnType<typeof setInterval>;
   /** Where the search for actors to unload goes on; it goes round all of them. */
   #hand: Iterator<Actor>;
@@ -208,7 +210,7 @@ export class Directory {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
       if (known !== undefined) return known;
-      return this.#add(new UserState({ ...rows, recorded: true }));
+      return this.#add(new UserState({ ...rows, recorded: true }, this.#texts));
     }
     if ("key" in ref) return null;
     const key = this.#keys.take();
@@ -217,9 +219,8 @@ export class Directory {
 
   #addNew(key: UserKey, { realm, id }: { readonly realm: number; readonly id: string }): Actor {
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
-    return this.#add(
-      new UserState({ user: newUser(key, realm, id), recorded: false, aliases: [], ...none }),
-    );
+    const rows = { user: newUser(key, realm, id), recorded: false, aliases: [], ...none };
+    return this.#add(new UserState(rows, this.#texts));
   }
 
   #add(state: UserState): Actor {

@@ -20,6 +20,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
@@ -86,6 +87,7 @@ export class DecideSystem {
   issued = 0;
   readonly #options: DecideOptions;
   readonly #ids = new Map<number, IdSource>();
+  readonly #texts = new HoldTexts();
   readonly #names = new Map<number, string>();
   readonly aliases = new Map<string, string>();
   readonly #sharedIds = countedIds(0);
@@ -244,7 +246,7 @@ export class DecideSystem {
     const key = known?.user.key ?? ++this.#lastKey;
     const user = newUser(key, 1, userId);
     const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
-    const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
+    const state = new UserState({ ...(rows ?? none), recorded: rows !== null }, this.#texts);
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);

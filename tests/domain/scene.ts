@@ -25,6 +25,7 @@ import type { Unit } from "../../src/domain/catalog/plan.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
@@ -169,7 +170,7 @@ export class Scene {
       counters: [],
       reservations: [],
       balances: [],
-    });
+    }, new HoldTexts());
   }
 
   at(time: string): this {

@@ -21,8 +21,8 @@ export function fitsText({ status, lines }: Reservation): boolean {
   return status === "held" && lines.every(({ left }) => left === undefined);
 }
 
-/** The text of a reservation that fits one. */
-export function textOfHold(row: Reservation): string {
+/** The text of a reservation that fits one; equal texts of one owner are one text in memory. */
+export function textOfHold(row: Reservation, texts: HoldTexts): string {
   const { amounts, lines, credits, event, metadata, prompt } = row;
   const moment = momentOf(row.id);
   const fields = [
@@ -49,21 +49,25 @@ export function textOfHold(row: Reservation): string {
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
   const text = fields.join(END);
   // What a caller wrote may be about a person, and is nowhere but in that person's own rows.
-  return metadata === null && prompt === null ? shared(text) : text;
+  return metadata === null && prompt === null ? texts.shared(text) : text;
 }
 
-/** Texts of holds, so that the next equal one is found. */
-const known = new Map<string, string>();
-/** Where texts are all different, as where each user's credits pay, few of them are kept for that. */
-const KNOWN_MAX = 4096;
+/** The bound of `HoldTexts`: where all texts differ, as where each user's credits pay, remembering them is no use. */
+const TEXTS_MAX = 4096;
 
-/** The text that was made first of all equal ones. */
-function shared(text: string): string {
-  const first = known.get(text);
-  if (first !== undefined) return first;
-  if (known.size >= KNOWN_MAX) known.clear();
-  known.set(text, text);
-  return text;
+/** Texts that the holds of many users share. The runtime makes one and hands it to every user's state. */
+export class HoldTexts {
+  readonly #known = new Map<string, string>();
+
+  /** Returns the text that was made first of all equal ones. */
+  shared(text: string): string {
+    const known = this.#known;
+    const first = known.get(text);
+    if (first !== undefined) return first;
+    if (known.size >= TEXTS_MAX) known.clear();
+    known.set(text, text);
+    return text;
+  }
 }
 
 /** When the hold of an id and a text lapses. */

@@ -5,19 +5,24 @@
 
 import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
-import { expiryOfText, fitsText, readHold, textOfHold } from "./hold_text.ts";
+import { expiryOfText, fitsText, type HoldTexts, readHold, textOfHold } from "./hold_text.ts";
 import type { Reservation } from "./reservation.ts";
 
 /** Reservations by id: open holds, and others for as long as they are needed. */
 export class ReservationBook {
   readonly #owner: UserKey;
+  readonly #shared: HoldTexts;
   readonly #texts = new Map<string, string>();
   /** Settled ones, and those that no text can say; most users have none. */
   #rows: Map<string, Reservation> | null = null;
 
-  /** @param owner the user whose reservations these are */
-  constructor(owner: UserKey) {
+  /**
+   * @param owner the user whose reservations these are
+   * @param shared texts that the books of all users share
+   */
+  constructor(owner: UserKey, shared: HoldTexts) {
     this.#owner = owner;
+    this.#shared = shared;
   }
 
   get(id: string): Reservation | undefined {
@@ -39,7 +44,7 @@ export class ReservationBook {
 
   set(row: Reservation): void {
     if (row.userKey === this.#owner && fitsText(row)) {
-      this.#texts.set(row.id, textOfHold(row));
+      this.#texts.set(row.id, textOfHold(row, this.#shared));
       this.#rows?.delete(row.id);
     } else {
       (this.#rows ??= new Map()).set(row.id, row);

@@ -7,6 +7,7 @@ import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
 import type { Generation } from "./generation.ts";
+import type { HoldTexts } from "./hold_text.ts";
 import type { WebhookMessage } from "./message.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
@@ -150,11 +151,12 @@ export class UserState {
   readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
 
-  constructor(rows: UserRows) {
+  /** @param texts what the open holds of all users in memory share */
+  constructor(rows: UserRows, texts: HoldTexts) {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
-    this.reservations = new ReservationBook(rows.user.key);
+    this.reservations = new ReservationBook(rows.user.key, texts);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     this.admit(rows);
   }
