@@ -9,7 +9,7 @@ import type { Context } from "./state/context.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
-import { type Duplicates, duplicatesOf, standingOf } from "./plans/entitlement.ts";
+import { activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
@@ -50,23 +50,23 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
   return answered({
     ...readUsage(draft, { event: null }, context),
     aliases: draft.state.aliases,
-    subscription: standingOf(draft, context)?.row ?? null,
+    subscription: activePlanOf(draft, context)?.row ?? null,
   });
 }
 
 function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnswer {
-  const standing = standingOf(draft, context);
+  const active = activePlanOf(draft, context);
   const { event } = input;
-  const groups = (standing?.plan.groups ?? []).filter((group) =>
+  const groups = (active?.plan.groups ?? []).filter((group) =>
     event === null || group.matches.some((rule) => patternCovers(rule.event, event))
   );
-  const counters = standing === null ? [] : groups.map((group) => ({
+  const counters = active === null ? [] : groups.map((group) => ({
     group,
-    quota: quotaOf(standing.row, group),
-    counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window: standing.window }),
+    quota: quotaOf(active.row, group),
+    counter: draft.counter({ planId: active.plan.id, groupId: group.id, window: active.window }),
   }));
   const credits = readCredits(draft, event, context);
-  const period = standing?.window ?? null;
+  const period = active?.window ?? null;
   return {
     userId: draft.user.id,
     userKey: draft.user.key,

@@ -15,14 +15,14 @@ import { rest } from "../process/rest.ts";
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls">;
   /** Writes outside of the journal, which only the owner of a cell can make. */
   readonly inCell: InCell;
 }
 
 /** What moves beside the calls use of a running term. */
 export interface MovesWorld extends MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals" | "doors">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls" | "doors">;
   readonly database: Database;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
@@ -40,7 +40,7 @@ export async function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey):
 /** Moves some history of an alias; answers how many rows moved, fewer than a step has when none are left. */
 async function moveSome({ term, inCell }: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
   // What was counted under the alias's own id would be written behind the back of the last step.
-  await term.refusals.write([realm.realm]);
+  await term.refusedCalls.write([realm.realm]);
   return await inCell(
     realm.cell,
     (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax),

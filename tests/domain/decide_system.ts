@@ -244,9 +244,9 @@ export class DecideSystem {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? ++this.#lastKey;
-    const user = newUser(key, 1, userId);
-    const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
-    const state = new UserState({ ...(rows ?? none), recorded: rows !== null }, this.#texts);
+    const none = { aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+    const start = rows ?? { user: newUser(key, 1, userId), ...none };
+    const state = new UserState({ ...start, recorded: rows !== null }, this.#texts);
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);

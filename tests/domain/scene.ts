@@ -161,9 +161,8 @@ export class Scene {
     this.#outbox = listensTo === undefined
       ? null
       : { appId: "app_1", mode: "live", listeners: [{ webhookId: "whk_1", events: listensTo }] };
-    const user = newUser(key, 1, id);
     this.state = new UserState({
-      user,
+      user: newUser(key, 1, id),
       recorded: false,
       aliases: [],
       subscriptions: [],

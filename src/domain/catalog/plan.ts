@@ -59,9 +59,9 @@ export function gateOf(group: LimitGroup, quota: Amount): Amount {
 }
 
 /** What a group can still take: up to its gate, or a share of the rest under multiplier headroom. Never negative. */
-export function roomUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
-  const room = larger(gateOf(group, quota) - current, 0n);
-  return group.headroom?.mode === "multiplier" ? divideDown(room, group.headroom.value) : room;
+export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
+  const left = larger(gateOf(group, quota) - current, 0n);
+  return group.headroom?.mode === "multiplier" ? divideDown(left, group.headroom.value) : left;
 }
 
 /**

@@ -7,7 +7,7 @@ import { Draft } from "../state/draft.ts";
 import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
-import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/entitlement.ts";
+import { activePlanOf, duplicatesOf, entitlementOf, runningPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, type UserState } from "../state/user.ts";
 import { mergeCredits } from "./merge_credits.ts";
@@ -46,15 +46,15 @@ export function merge(
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
   const running = sides.map((side) => runningPlanOf(side, context));
   const subscriptions = mergeSubscriptions(from, to, context);
-  const standing = standingOf(to, context);
-  const usage = mergeUsage(from, to, standing, context);
+  const active = activePlanOf(to, context);
+  const usage = mergeUsage(from, to, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
   // A side whose plan gave way was carried into the one that survives; the other brings what its own entry said.
   const carried = sides.every((_, place) =>
-    running[place]?.plan.id !== standing?.plan.id || (before[place]?.carried ?? true)
+    running[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
-  const entitlement = standing === null ? lastEntered(before) : entitlementOf(standing.row, carried);
+  const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
   // Consent and erasure follow the person: whoever said no on either side has said no.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;

@@ -18,7 +18,7 @@ import type { Draft } from "../state/draft.ts";
 import { addedTo, adjustedTo, alertedBy, type Counter, type CounterRef, emptied } from "../state/counter.ts";
 import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
 import type { Window } from "../values/period.ts";
-import { runningPlanOf, type Standing } from "../plans/entitlement.ts";
+import { type ActivePlan, runningPlanOf } from "../plans/entitlement.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
 /** What became of the counters. */
@@ -43,15 +43,15 @@ interface Tally {
 export function mergeUsage(
   from: Draft,
   to: Draft,
-  standing: Standing | null,
+  active: ActivePlan | null,
   context: Context,
 ): MergedUsage {
   const tally: Tally = { summed: 0, carried: [], unpaired: [], moved: new Set() };
   const counters = [...from.counters()].filter(hasUsage).length;
   const usedBefore = usedCounters(to);
-  if (standing !== null) {
-    tally.summed += meetingsApart(from, to, standing, context);
-    for (const side of [to, from]) carryRunning(side, to, standing, context, tally);
+  if (active !== null) {
+    tally.summed += meetingsApart(from, to, active, context);
+    for (const side of [to, from]) carryRunning(side, to, active, context, tally);
   }
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
@@ -68,7 +68,7 @@ function usedCounters(draft: Draft): Set<string> {
 }
 
 /** Groups of the surviving plan with usage on both sides, in running windows that are not both the surviving one. */
-function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, context: Context): number {
+function meetingsApart(from: Draft, to: Draft, { plan, window }: ActivePlan, context: Context): number {
   const [a, b] = [runningPlanOf(from, context), runningPlanOf(to, context)];
   if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
   if (a.window.start === window.start && b.window.start === window.start) return 0;
@@ -78,12 +78,12 @@ function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, conte
 }
 
 /** Carries what one side used in its running window into the surviving plan's window, where that is another one. */
-function carryRunning(side: Draft, to: Draft, standing: Standing, context: Context, tally: Tally): void {
+function carryRunning(side: Draft, to: Draft, active: ActivePlan, context: Context, tally: Tally): void {
   const left = runningPlanOf(side, context);
   if (left === null) return;
-  const survives = left.plan.id === standing.plan.id;
-  if (survives && left.window.start === standing.window.start) return;
-  const moves = movesBetween(left, standing);
+  const survives = left.plan.id === active.plan.id;
+  if (survives && left.window.start === active.window.start) return;
+  const moves = movesBetween(left, active);
   const source = survives ? "emptied" : "kept";
   const heldBy = repointHolds(side, left, moves, source);
   const isContained = !survives && side.user.entitlement?.carried === true;

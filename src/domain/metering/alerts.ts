@@ -7,13 +7,13 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { thresholdData } from "../state/message.ts";
 import type { Alert, LimitGroup } from "../catalog/plan.ts";
-import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { Counter } from "../state/counter.ts";
 
 /** A user as it stood when something began: what it comes to is compared with it. */
 export interface AlertBase {
-  readonly standing: Standing | null;
+  readonly active: ActivePlan | null;
   /** Counters that the draft had changed by then; all others are in the state. */
   readonly changed: ReadonlyMap<string, Counter>;
 }
@@ -33,18 +33,18 @@ export function alertBase(
 ): AlertBase | null {
   if (!context.catalog.hasAlerts) return null;
   const changed = counters.length === 0 ? NONE : new Map(counters.map((row) => [row.key, row]));
-  return { standing: standingOf(draft, context), changed };
+  return { active: activePlanOf(draft, context), changed };
 }
 
 /** Fires what the turn, or this part of it, brought about since. */
 export function fireAlerts(draft: Draft, base: AlertBase | null, context: Context): void {
-  const standing = base === null ? null : standingOf(draft, context);
-  if (base === null || standing === null) return;
-  for (const { group, counter } of countersToLookAt(draft, base, standing)) {
+  const active = base === null ? null : activePlanOf(draft, context);
+  if (base === null || active === null) return;
+  for (const { group, counter } of countersToLookAt(draft, base, active)) {
     const { count, alerted } = counter;
     const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
-    const quota = quotaOf(standing.row, group);
-    const quotaBefore = base.standing?.plan.id === standing.plan.id ? quotaOf(base.standing.row, group) : 0n;
+    const quota = quotaOf(active.row, group);
+    const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active.row, group) : 0n;
     const countBefore = before?.count ?? 0n;
     const fired = group.alerts.filter((alert) =>
       !alerted.includes(alert.percent) && isReached(alert, count, quota) &&
@@ -53,9 +53,9 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     );
     if (fired.length === 0) continue;
     draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
-    const isRunning = counter.windowStart === standing.window.start;
+    const isRunning = counter.windowStart === active.window.start;
     // Windows of one start share a counter, whose end is the latest of theirs.
-    const end = isRunning ? standing.window.end : counter.windowEnd;
+    const end = isRunning ? active.window.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {
       const reached = { group, percent, quota, current: count, window };
@@ -68,12 +68,12 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
 function* countersToLookAt(
   draft: Draft,
   base: AlertBase,
-  { plan, row, window }: Standing,
+  { plan, row, window }: ActivePlan,
 ): Iterable<{ readonly group: LimitGroup; readonly counter: Counter }> {
   const changed = draft.changedCounters().filter((counter) =>
     counter.planId === plan.id && base.changed.get(counter.key) !== counter
   );
-  const isSame = base.standing?.row === row && base.standing.plan === plan;
+  const isSame = base.active?.row === row && base.active.plan === plan;
   for (const group of plan.groups) {
     if (group.alerts.length === 0) continue;
     let isWritten = false;

@@ -9,8 +9,8 @@ import type { CreditLine } from "../state/credit.ts";
 import { hasCredit, pay, payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { matchesAny, type Metadata } from "../values/match.ts";
-import { gateOf, type LimitGroup, roomUnderGate, type Unit } from "../catalog/plan.ts";
-import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { gateOf, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
+import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
@@ -36,7 +36,7 @@ export type Limit = "gate" | "quota";
 
 /** What a call may take, or why it may not. */
 export interface Assessment {
-  readonly standing: Standing | null;
+  readonly active: ActivePlan | null;
   /** Whether a limit group covers the event, or credits pay for it alone. */
   readonly matched: boolean;
   /** Why the call is refused; empty when it fits. */
@@ -75,30 +75,30 @@ export function assess(
   seen: SeenGroup[] | null = null,
 ): Assessment {
   const { event, metadata, amounts } = call;
-  const standing = standingOf(draft, context);
+  const active = activePlanOf(draft, context);
   const purchase = { event, metadata, now: context.now };
-  const groups = standing === null ? NO_GROUPS : readGroups(draft, standing, call, limit, seen);
-  if (standing === null || groups.length === 0) {
+  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, seen);
+  if (active === null || groups.length === 0) {
     const credits = payAlone(draft, purchase, amounts);
-    const reasons: ReserveReason[] = standing === null ? ["no_subscription"] : ["unmatched_event"];
+    const reasons: ReserveReason[] = active === null ? ["no_subscription"] : ["unmatched_event"];
     return credits === null
-      ? { standing, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
-      : { standing, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
+      ? { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
+      : { active, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
   }
   const refusesUnpriced = call.mustBePriced === true || context.catalog.unpricedModels === "refuse";
   if (call.isUnpriced && refusesUnpriced && countsCents(groups)) {
     const reasons: ReserveReason[] = ["unpriced_model"];
-    return { standing, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
+    return { active, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
   }
   const { parts, credits, missing } = coverUnits(draft, purchase, groups, amounts, limit);
   if (missing.length > 0) {
-    const byQuota = groupsWithoutRoom(groups, missing, "quota");
+    const byQuota = groupsWithTooLittle(groups, missing, "quota");
     const reason = byQuota.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
-    const blocking = byQuota.length > 0 ? byQuota : groupsWithoutRoom(groups, missing, limit);
-    return { standing, matched: true, reasons: [reason], lines: [], credits: [], groups, blocking };
+    const blocking = byQuota.length > 0 ? byQuota : groupsWithTooLittle(groups, missing, limit);
+    return { active, matched: true, reasons: [reason], lines: [], credits: [], groups, blocking };
   }
-  const lines = groups.map((reading) => lineOf(standing, reading, parts));
-  return { standing, matched: true, reasons: [], lines, credits, groups, blocking: NO_GROUPS };
+  const lines = groups.map((reading) => lineOf(active, reading, parts));
+  return { active, matched: true, reasons: [], lines, credits, groups, blocking: NO_GROUPS };
 }
 
 /** Whether cents are counted: only then does a missing price matter. */
@@ -109,24 +109,24 @@ export function countsCents(groups: readonly Pick<GroupReading, "group">[]): boo
 /** The groups that cover the call, in the plan's order. */
 function readGroups(
   draft: Draft,
-  standing: Standing,
+  active: ActivePlan,
   { event, metadata }: SizedCall,
   limit: Limit,
   seen: SeenGroup[] | null,
 ): GroupReading[] {
   const covering: GroupReading[] = [];
-  for (const group of standing.plan.groups) {
+  for (const group of active.plan.groups) {
     const covers = matchesAny(group.matches, event, metadata);
     if (!covers && seen === null) continue;
-    const reading = readGroup(draft, standing, group, limit);
+    const reading = readGroup(draft, active, group, limit);
     if (covers) covering.push(reading);
     seen?.push({ ...reading, covers });
   }
   return covering;
 }
 
-function readGroup(draft: Draft, standing: Standing, group: LimitGroup, limit: Limit): GroupReading {
-  const { plan, row, window } = standing;
+function readGroup(draft: Draft, active: ActivePlan, group: LimitGroup, limit: Limit): GroupReading {
+  const { plan, row, window } = active;
   const quota = quotaOf(row, group);
   const counter = draft.counter({ planId: plan.id, groupId: group.id, window });
   const gate = limit === "gate" && group.headroom !== null ? gateOf(group, quota) : null;
@@ -135,7 +135,7 @@ function readGroup(draft: Draft, standing: Standing, group: LimitGroup, limit: L
 
 type Parts = Partial<Record<Unit, Amount>>;
 
-function lineOf({ plan, window }: Standing, { group }: GroupReading, parts: Parts): Line {
+function lineOf({ plan, window }: ActivePlan, { group }: GroupReading, parts: Parts): Line {
   return { planId: plan.id, groupId: group.id, window, unit: group.unit, taken: parts[group.unit] as Amount };
 }
 
@@ -173,10 +173,10 @@ function coverUnits(
   for (const { group: { unit } } of groups) {
     if (parts[unit] !== undefined) continue;
     const need = amounts[unit];
-    const part = smaller(need, roomOf(groups, unit, limit));
+    const part = smaller(need, leastLeft(groups, unit, limit));
     parts[unit] = part;
     if (need === 0n) {
-      if (groups.every((each) => each.group.unit !== unit || hasRoom(each, 0n, limit))) continue;
+      if (groups.every((each) => each.group.unit !== unit || hasLeft(each, 0n, limit))) continue;
       if (hasCredit(draft, purchase, unit)) continue;
     } else if (part === need) continue;
     const { lines, missing } = pay(draft, purchase, unit, need - part);
@@ -188,35 +188,35 @@ function coverUnits(
 }
 
 /** The least that the unit's groups can take; never negative. */
-function roomOf(groups: readonly GroupReading[], unit: Unit, limit: Limit): Amount {
+function leastLeft(groups: readonly GroupReading[], unit: Unit, limit: Limit): Amount {
   let least: Amount | null = null;
   for (const reading of groups) {
     if (reading.group.unit !== unit) continue;
-    const room = roomIn(reading, limit);
-    if (least === null || room < least) least = room;
+    const left = leftIn(reading, limit);
+    if (least === null || left < least) least = left;
   }
   return least ?? 0n;
 }
 
 /** What a group can take under a limit, whatever other groups and credits say; never negative. */
-export function roomIn({ group, quota, counter }: GroupReading, limit: Limit): Amount {
-  return limit === "gate" ? roomUnderGate(group, quota, counter.count) : larger(quota - counter.count, 0n);
+export function leftIn({ group, quota, counter }: GroupReading, limit: Limit): Amount {
+  return limit === "gate" ? leftUnderGate(group, quota, counter.count) : larger(quota - counter.count, 0n);
 }
 
 /** Whether a group can take a need; a need of zero asks that it is not full. */
-function hasRoom(reading: GroupReading, need: Amount, limit: Limit): boolean {
-  if (need > 0n) return need <= roomIn(reading, limit);
+function hasLeft(reading: GroupReading, need: Amount, limit: Limit): boolean {
+  if (need > 0n) return need <= leftIn(reading, limit);
   const { quota, gate, counter } = reading;
   return counter.count < (limit === "gate" ? gate ?? quota : quota);
 }
 
 /** The groups that can't take what is missing in their unit, in the plan's order. */
-function groupsWithoutRoom(
+function groupsWithTooLittle(
   groups: readonly GroupReading[],
   missing: readonly Missing[],
   limit: Limit,
 ): GroupReading[] {
   return groups.filter((reading) =>
-    missing.some(({ unit, need }) => unit === reading.group.unit && !hasRoom(reading, need, limit))
+    missing.some(({ unit, need }) => unit === reading.group.unit && !hasLeft(reading, need, limit))
   );
 }

@@ -19,7 +19,7 @@ import {
   assess,
   type Assessment,
   type GroupReading,
-  roomIn,
+  leftIn,
   type SeenGroup,
   type SizedCall,
 } from "./availability.ts";
@@ -29,16 +29,16 @@ export function explain(draft: Draft, input: CanUseInput, context: Context): Res
   const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
   const seen: SeenGroup[] = [];
   const assessment = assess(draft, context, call, "gate", seen);
-  const { standing, matched, reasons } = assessment;
+  const { active, matched, reasons } = assessment;
   const held = heldByCounter(draft);
-  const groups = standing === null ? [] : seen.map((group) => explainGroup(group, standing.row, call, held));
+  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
   const credits = explainCredits(draft, assessment, call, context);
   return answered({
     allowed: reasons.length === 0,
     matched,
     reasons,
     text: explainText(assessment, groups, credits),
-    subscription: standing === null ? null : named(standing.row, context.catalog),
+    subscription: active === null ? null : named(active.row, context.catalog),
     groups,
     credits,
   });
@@ -66,7 +66,7 @@ function meetingOf({ group }: GroupReading, { event, metadata }: SizedCall): Mee
 }
 
 function fitOf(reading: GroupReading, need: Amount): Fit {
-  const room = roomIn(reading, "gate");
+  const room = leftIn(reading, "gate");
   return { need, room, fits: need === 0n ? room > 0n : need <= room };
 }
 

@@ -107,10 +107,10 @@ function unpriced(covering: readonly Covering[]): string {
     "The call names neither a model with a price nor its cost.";
 }
 
-function noPlan({ standing }: Assessment): string {
-  return standing === null
+function noPlan({ active }: Assessment): string {
+  return active === null
     ? "the user has no active subscription"
-    : `no limit of the plan ${quoted(standing.plan.name)} covers the event`;
+    : `no limit of the plan ${quoted(active.plan.name)} covers the event`;
 }
 
 /** The groups that would cover the event with other metadata. */

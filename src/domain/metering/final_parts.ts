@@ -50,11 +50,11 @@ interface Parts {
 }
 
 function grow(draft: Draft, settlement: Settlement, parts: Parts, unit: Unit, more: Amount): void {
-  const room = planRoom(draft, settlement, unit);
-  const { lines, missing } = pay(draft, settlement.purchase, unit, more - smaller(more, room ?? 0n));
+  const left = leftInPlan(draft, settlement, unit);
+  const { lines, missing } = pay(draft, settlement.purchase, unit, more - smaller(more, left ?? 0n));
   for (const line of lines) addCredit(parts.credits, line);
   const paid = lines.reduce((sum, { taken }) => sum + taken, 0n);
-  if (room === null) {
+  if (left === null) {
     if (missing > 0n) parts.uncovered[unit] = missing;
     return;
   }
@@ -74,13 +74,13 @@ function shrink(parts: Parts, unit: Unit, less: Amount): void {
 }
 
 /** What the unit's groups can still take up to their quota; null where the hold has no group of the unit. */
-function planRoom(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
+function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
   let least: Amount | null = null;
   row.lines.forEach((line, place) => {
     if (line.unit !== unit) return;
     const { quota, isCurrent } = limits[place] as LineLimit;
-    const room = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
-    if (least === null || room < least) least = room;
+    const left = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
+    if (least === null || left < least) least = left;
   });
   return least;
 }

@@ -9,7 +9,7 @@ import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { UserKey } from "../values/ids.ts";
 import { matchingGroups } from "../catalog/plan.ts";
-import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { answered, type Result } from "../state/result.ts";
 import { isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
@@ -107,12 +107,12 @@ interface Charge {
 }
 
 function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge {
-  const standing = standingOf(draft, context);
-  const reserved = standing === null ? [] : emptyLines(standing, purchase);
+  const active = activePlanOf(draft, context);
+  const reserved = active === null ? [] : emptyLines(active, purchase);
   if (reserved.length === 0) {
     const credits = payAlone(draft, purchase, amounts);
     if (credits !== null) return { matchStatus: "matched_credits_only", lines: [], credits };
-    return { matchStatus: standing === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
+    return { matchStatus: active === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
   }
   const { lines, credits } = finalParts(draft, {
     row: { lines: reserved, credits: [], amounts: NOTHING },
@@ -127,7 +127,7 @@ function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: A
 const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
 
 /** The lines of a reservation of 0, one for each group that covers the event. */
-function emptyLines({ plan, window }: Standing, { event, metadata }: Purchase): Line[] {
+function emptyLines({ plan, window }: ActivePlan, { event, metadata }: Purchase): Line[] {
   return matchingGroups(plan, event, metadata).map(({ id, unit }) => ({
     planId: plan.id,
     groupId: id,

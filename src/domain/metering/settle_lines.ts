@@ -4,7 +4,7 @@
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { standingOf } from "../plans/entitlement.ts";
+import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import { adjustedTo, counted } from "../state/counter.ts";
 import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
@@ -43,12 +43,12 @@ export interface LineLimit {
 
 /** The present quota of each line's group: the primary row's while its plan is in force, else the catalog's. */
 export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
-  const standing = standingOf(draft, context);
+  const active = activePlanOf(draft, context);
   return lines.map((line) => {
-    const isCurrent = standing?.plan.id === line.planId;
-    const plan = isCurrent ? standing.plan : context.catalog.plans.get(line.planId);
+    const isCurrent = active?.plan.id === line.planId;
+    const plan = isCurrent ? active.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
     if (group === undefined) return { quota: 0n, isCurrent };
-    return { quota: isCurrent ? quotaOf(standing.row, group) : group.quota, isCurrent };
+    return { quota: isCurrent ? quotaOf(active.row, group) : group.quota, isCurrent };
   });
 }

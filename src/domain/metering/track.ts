@@ -117,11 +117,11 @@ function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
 }
 
-function readCounters(draft: Draft, { groups, standing }: Assessment): CounterReading[] {
-  if (standing === null) return [];
+function readCounters(draft: Draft, { groups, active }: Assessment): CounterReading[] {
+  if (active === null) return [];
   return groups.map(({ group, quota, window }) => ({
     group,
     quota,
-    counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window }),
+    counter: draft.counter({ planId: active.plan.id, groupId: group.id, window }),
   }));
 }

@@ -1,4 +1,4 @@
-// A user's standing: which subscription is primary and which plan and window it gives. Where the primary's plan
+// A user's active: which subscription is primary and which plan and window it gives. Where the primary's plan
 // changes, the user enters the new plan here, by its `onPlanChange`. Section 4 of the decisions.
 
 import type { Amount } from "../values/amount.ts";
@@ -22,7 +22,7 @@ import {
 } from "../state/subscription.ts";
 
 /** The plan and window that decisions of a user go by. */
-export interface Standing {
+export interface ActivePlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
@@ -41,7 +41,7 @@ export interface Duplicates {
 }
 
 /** The primary subscription with its plan and running window, or null without an active subscription. */
-export function standingOf(draft: Draft, context: Context): Standing | null {
+export function activePlanOf(draft: Draft, context: Context): ActivePlan | null {
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
@@ -125,7 +125,7 @@ function isSame(before: Entitlement, row: Subscription): boolean {
  *
  * @returns whether the entered counters now contain all that was used in that window
  */
-function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context: Context): boolean {
+function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, context: Context): boolean {
   const left = runningPlanOf(draft, context);
   if (left === null && context.catalog.plans.has(before.planId)) return true;
   switch (entered.plan.onPlanChange) {
@@ -146,7 +146,7 @@ function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context
   }
 }
 
-function refsOf({ plan, window }: Standing): CounterRef[] {
+function refsOf({ plan, window }: ActivePlan): CounterRef[] {
   return plan.groups.map((group) => ({ planId: plan.id, groupId: group.id, window }));
 }
 

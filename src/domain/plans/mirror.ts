@@ -15,7 +15,7 @@ import { findRow, historyRow, isActive, type Subscription } from "../state/subsc
 export interface MirrorInput {
   readonly provider: string;
   readonly externalId: string;
-  readonly standing: InForce | Over;
+  readonly state: InForce | Over;
 }
 
 /** It entitles to a plan. */
@@ -45,15 +45,15 @@ export interface MirrorAnswer {
 /** Decides what the row becomes. */
 export function mirror(draft: Draft, input: MirrorInput, context: Context): Result<MirrorAnswer> {
   const before = findRow(draft.subscriptions(), input, context);
-  const { standing } = input;
-  if (!("planId" in standing)) {
-    return shown(draft, before === null ? null : end(draft, before, standing, context));
+  const { state } = input;
+  if (!("planId" in state)) {
+    return shown(draft, before === null ? null : end(draft, before, state, context));
   }
-  const plan = context.catalog.plans.get(standing.planId);
+  const plan = context.catalog.plans.get(state.planId);
   if (plan === undefined) return refused(refusal("not_found", "No plan has this planId"));
-  const { startsAt } = standing;
+  const { startsAt } = state;
   const { provider, externalId } = input;
-  const endsAt = before === null ? standing.endsAt : endFrom(before.startedAt, standing.endsAt);
+  const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
   const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);

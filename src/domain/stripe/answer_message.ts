@@ -132,20 +132,20 @@ function firstUserOf(subscription: KnownSubscription | undefined): string | null
 
 /** What becomes of the user's row; null for nothing. */
 function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput | null {
-  const { subscriptionId: externalId, standing, status, startedAt: startsAt, endsAt, endedAt } = message;
+  const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
   const row = { provider: STRIPE, externalId };
-  if (standing === "over") return { ...row, standing: { endedAt, reason: `Stripe: ${status}` } };
+  if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
   const plan = bestPlan(message.priceIds, catalog);
-  if (standing === "not_yet" || plan === null) return null;
-  return { ...row, standing: { planId: plan.id, startsAt, endsAt } };
+  if (state === "not_yet" || plan === null) return null;
+  return { ...row, state: { planId: plan.id, startsAt, endsAt } };
 }
 
 /** Prices that a reason names; a subscription has twenty at most. */
 const NAMED_PRICES_MAX = 20;
 
-function whyNotMirrored({ standing, priceIds }: SubscriptionMessage): string {
-  if (standing === "over") return "no such subscription is known";
-  if (standing === "not_yet") return "the subscription is incomplete: its first payment has not been made";
+function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
+  if (state === "over") return "no such subscription is known";
+  if (state === "not_yet") return "the subscription is incomplete: its first payment has not been made";
   if (priceIds.length === 0) return "the subscription has no price";
   return `no plan of the catalog lists ${priceIds.slice(0, NAMED_PRICES_MAX).join(" or ")} in stripePrices`;
 }
@@ -163,8 +163,8 @@ function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
 }
 
 function leaving(externalId: string, userId: string): StripeAct {
-  const standing = { endedAt: null, reason: "Stripe: the subscription names another user" };
-  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, standing } };
+  const state = { endedAt: null, reason: "Stripe: the subscription names another user" };
+  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
 }
 
 function answerSale(message: SaleMessage, known: Known, catalog: Catalog): StripeOutcome {

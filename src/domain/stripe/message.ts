@@ -26,7 +26,7 @@ export interface Head {
 }
 
 /** How a subscription stands in Stripe: it entitles, it does not any more, or not yet. */
-export type Standing = "in_force" | "over" | "not_yet";
+export type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
 export interface SubscriptionMessage {
@@ -37,7 +37,7 @@ export interface SubscriptionMessage {
   readonly subscriptionId: string;
   readonly userId: string | null;
   readonly priceIds: readonly string[];
-  readonly standing: Standing;
+  readonly state: SubscriptionState;
   /** Stripe's word for how it stands. */
   readonly status: string;
   /** Whether nothing that comes later can change how it stands. */
@@ -104,7 +104,7 @@ const USER = "holdfast_user";
 const PACK = "holdfast_pack";
 const QUANTITY = "holdfast_quantity";
 
-const STANDINGS: ReadonlyMap<string, Standing> = new Map<string, Standing>([
+const STATES: ReadonlyMap<string, SubscriptionState> = new Map<string, SubscriptionState>([
   ["active", "in_force"],
   ["trialing", "in_force"],
   ["past_due", "in_force"],
@@ -148,8 +148,8 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   if (subscriptionId === null) return other(head, "the subscription has no id");
   const isDeleted = rank === 2;
   const status = nameOf(object.status) ?? "";
-  const standing = isDeleted ? "over" : STANDINGS.get(status);
-  if (standing === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
+  const state = isDeleted ? "over" : STATES.get(status);
+  if (state === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
   return {
     kind: "subscription",
@@ -158,7 +158,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     subscriptionId,
     userId: nameOf(metadataOf(object)[USER]),
     priceIds: linesOf(object.items).map(priceOf).filter((price) => price !== null),
-    standing,
+    state,
     status: isDeleted ? "deleted" : status,
     isFinal: isDeleted || FINAL.has(status),
     startedAt: timeOf(object.start_date) ?? timeOf(object.created),

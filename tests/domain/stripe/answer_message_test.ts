@@ -86,10 +86,8 @@ function shown(act: StripeAct): string {
         : `${quantity / 1_000_000n} of ${pack}`
     }`;
   }
-  const { standing } = act.input;
-  return "planId" in standing
-    ? `${act.userId} on ${standing.planId}`
-    : `${act.userId} over: ${standing.reason}`;
+  const { state } = act.input;
+  return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
 
 const OVERTAKEN = "a newer message of this subscription has come before";
