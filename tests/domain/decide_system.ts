@@ -87,7 +87,6 @@ export class DecideSystem {
   issued = 0;
   readonly #options: DecideOptions;
   readonly #ids = new Map<number, IdSource>();
-  readonly #texts = new HoldTexts();
   readonly #names = new Map<number, string>();
   readonly aliases = new Map<string, string>();
   readonly #sharedIds = countedIds(0);
@@ -246,7 +245,7 @@ export class DecideSystem {
     const key = known?.user.key ?? ++this.#lastKey;
     const none = { aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
     const start = rows ?? { user: newUser(key, 1, userId), ...none };
-    const state = new UserState({ ...start, recorded: rows !== null }, this.#texts);
+    const state = new UserState({ ...start, recorded: rows !== null }, new HoldTexts());
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);

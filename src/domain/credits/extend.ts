@@ -38,11 +38,11 @@ export function extend(draft: Draft, input: ExtendInput, context: Context): Resu
 }
 
 function faultOf({ expiresAt }: ExtendInput, row: CreditBalance, now: Millis): Refusal | null {
-  if (row.revokedAt !== null) return invalidField("balanceId", "names a balance that was revoked");
+  if (row.revokedAt !== null) return invalidField("balanceId", "the balance was revoked");
   if (expiresAt === row.expiresAt || expiresAt === null) return null;
   if (row.expiresAt === null) return invalidField("expiresAt", "must not be set: the balance never expires");
   if (expiresAt <= now) return invalidField("expiresAt", "must be in the future");
   return expiresAt < row.expiresAt
-    ? invalidField("expiresAt", "must not be before the expiry that the balance has")
+    ? invalidField("expiresAt", "must not be before the present expiry of the balance")
     : null;
 }

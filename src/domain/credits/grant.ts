@@ -46,7 +46,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   const pack = findPack(context.catalog, input.pack);
   const isPaid = input.paidPacks !== undefined;
   if (pack === null || (pack.archived && !isPaid)) {
-    return refused(refusal("credit_pack_not_found", "No credit pack on offer has this id or name"));
+    return refused(refusal("credit_pack_not_found", "Credit pack not found or archived"));
   }
   const items = itemsOf(pack, input);
   if ("code" in items) return refused(items);
@@ -54,7 +54,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
     return refused(invalidField("expiresAt", "must be in the future"));
   }
   if (context.balancesLeft !== null && items.length > context.balancesLeft) {
-    return refused(refusal("test_quota_exceeded", "The app has issued its credit balances of test mode"));
+    return refused(refusal("test_quota_exceeded", "Test-mode credit balance cap reached"));
   }
   const rows = items.map((item) => issue(draft, input, pack, item, context));
   return answered(showBalances(draft, rows, context));

@@ -42,5 +42,5 @@ export function endBalance(draft: Draft, row: CreditBalance, reason: string | nu
 
 /** The answer to a call that names no balance of this user. */
 export function unknownBalance() {
-  return refusal("credit_balance_not_found", "No credit balance has this balanceId");
+  return refusal("credit_balance_not_found", "Credit balance not found");
 }

@@ -2,7 +2,7 @@
 // the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
 
 import type { Metadata } from "../values/match.ts";
-import { type Amount, numberOf } from "../values/amount.ts";
+import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
@@ -10,12 +10,12 @@ import { type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { CounterReading } from "../state/counter.ts";
 import { isCounted, type MatchStatus } from "../state/event.ts";
-import { type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
+import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import { refusedCall } from "../state/refused_call.ts";
-import { assess, type Assessment, countsCents } from "./availability.ts";
+import { assess, type Assessment, countsCents, type GroupReading } from "./availability.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
@@ -87,7 +87,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   );
   if (matchStatus === "blocked") {
     draft.refusedCall = refusedCall(event, assessment, context.now);
-    return refused(limitReached(eventId, assessment));
+    return refused(limitReached(eventId, assessment, amounts));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
   const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents });
@@ -96,7 +96,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
 }
 
 /** The refusal of a blocked event; amounts as on the wire. Section 13 of the decisions. */
-function limitReached(eventId: string, { blocking, reasons }: Assessment): Refusal {
+function limitReached(eventId: string, { blocking, reasons }: Assessment, needs: Amounts): Refusal {
   const groups = blocking.map(({ group, quota, counter }) => ({
     groupId: group.id,
     unit: group.unit,
@@ -105,10 +105,18 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment): Refus
   }));
   if (reasons.includes("unpriced_model")) {
     const message =
-      "metadata.model: names no model with a price, and a limit of the user's plan counts cents";
+      "metadata.model: must name a model with a price, because a limit of the plan counts cents";
     return refusal("limit_reached", message, { eventId, groups, reasons });
   }
-  return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
+  return refusal("limit_reached", limitsText(blocking, needs), { eventId, groups });
+}
+
+/** Names the limits: `Limit "Images a month" reached (98 of 100 used, 5 needed)`. */
+function limitsText(blocking: readonly GroupReading[], needs: Amounts): string {
+  const texts = blocking.map(({ group: { label, unit }, quota, counter: { count } }) =>
+    `"${label}" reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`
+  );
+  return `Limit ${texts.join(", limit ")}`;
 }
 
 function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {

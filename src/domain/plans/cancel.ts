@@ -46,11 +46,14 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
 function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscription | Refusal {
   const row = findRow(draft.subscriptions(), input, context);
   if (row !== null) return row;
-  const none = refusal("not_found", "The user has no such subscription");
+  const none = refusal("not_found", "Subscription not found");
   if (input.provider !== null) return none;
   const active = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (active.length > 1) {
-    return invalidField("provider", "must say, with externalId, which of several subscriptions is meant");
+    return invalidField(
+      "provider",
+      "is required with externalId, because the user has several active subscriptions",
+    );
   }
   if (active[0] !== undefined) return active[0];
   const [last] = [...draft.subscriptions()];

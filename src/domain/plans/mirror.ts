@@ -50,7 +50,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     return shown(draft, before === null ? null : end(draft, before, state, context));
   }
   const plan = context.catalog.plans.get(state.planId);
-  if (plan === undefined) return refused(refusal("not_found", "No plan has this planId"));
+  if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
   const { startsAt } = state;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);

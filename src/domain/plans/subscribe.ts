@@ -70,11 +70,11 @@ function checkInput(
   if (endsAt !== null && endsAt <= now) return invalidField("endsAt", "must be in the future");
   const isOnPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
   if (plan === null || (plan.archived && !isOnPlan)) {
-    return refusal("not_found", "No plan has this planId");
+    return refusal("not_found", `Plan not found: ${input.plan}`);
   }
   for (const groupId of Object.keys(customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
-      return invalidField(`customLimits.${groupId}`, "names a group that the plan lacks");
+      return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");
     }
   }
   return null;

@@ -76,7 +76,7 @@ const SHAPES: readonly Shape[] = [
 export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   const shape = SHAPES.find(({ marks }) => marks.some((name) => isReported(object[name])));
   if (shape === undefined) {
-    return { path: "", message: "is no usage object of OpenAI, Anthropic or Gemini" };
+    return { path: "", message: "is not a usage object of OpenAI, Anthropic or Gemini" };
   }
   let fault: FieldFault | null = null;
   const usage = {

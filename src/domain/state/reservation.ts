@@ -113,7 +113,7 @@ export const TRANSITIONS: Readonly<
 
 /** The answer to a settlement of an id that names no reservation of this user. */
 export function unknownReservation(): Refusal {
-  return refusal("not_found", "No reservation has this reservationId");
+  return refusal("not_found", "Reservation not found");
 }
 
 /** The answer to a settlement that comes too late. */

@@ -49,12 +49,12 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
       return answerSale(message, known, catalog);
     case "payment": {
       const { source, payments } = message;
-      return nothing("the payment is kept, for a refund of it", {
+      return nothing("the payment is recorded in case it is refunded", {
         payments: payments.map((payment) => ({ payment, source })),
       });
     }
     case "refund":
-      return nothing("no grant of this charge is known; the refund is kept for one that comes later", {
+      return nothing("no grant of this charge is known yet; the refund is kept for a later one", {
         refunds: message.payments,
       });
     case "other":
@@ -69,7 +69,7 @@ function nothing(reason: string, learned: Partial<Learned> = {}): StripeOutcome 
 function answerSubscription(message: SubscriptionMessage, known: Known, catalog: Catalog): StripeOutcome {
   const before = known.subscriptions.get(message.subscriptionId);
   const isLate = before !== undefined && isOvertaken(message, before);
-  const overtaken = "a newer message of this subscription has come before";
+  const overtaken = "a newer message of this subscription was already handled";
   // An older message may still tell whose the subscription is, for the packs that wait for that.
   const subscription = isLate
     ? { ...before, userId: before.userId ?? message.userId }
@@ -179,7 +179,7 @@ function answerSale(message: SaleMessage, known: Known, catalog: Catalog): Strip
     return { learned: { ...NOTHING, purchases, payments }, acts, left: null, settled: null, reason: null };
   }
   const reason = isOfPacks
-    ? "the grant waits until a message tells the holdfast_user of its subscription"
+    ? "the grant waits for a message that names the holdfast_user of its subscription"
     : found.find((each) => typeof each === "string") ?? "nothing was sold";
   return nothing(reason, { purchases, payments });
 }
@@ -199,10 +199,10 @@ function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog):
       ? `the catalog has no pack ${JSON.stringify(line.sold.pack)}`
       : `no pack of the catalog lists ${line.sold.priceId} in stripePrices`;
   }
-  if (userId === null && subscriptionId === null) return "nothing names the user: set metadata.holdfast_user";
+  if (userId === null && subscriptionId === null) return "no user is named: set metadata.holdfast_user";
   // A session's quantity counts only for a pack that has no amounts of its own.
   const quantity = "pack" in line.sold && pack.bucket === null ? line.quantity ?? 1 : line.quantity;
-  if (quantity === null) return "the quantity is no whole number above 0";
+  if (quantity === null) return "quantity must be a positive integer";
   return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
 }
 

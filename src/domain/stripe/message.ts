@@ -127,7 +127,7 @@ export function readMessage(event: unknown): StripeMessage | null {
   const head = { eventId, type, created: at, isLive: livemode === true };
   const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
-  return read === undefined ? other(head, "messages of this type ask for nothing") : read(head, object);
+  return read === undefined ? other(head, "event type not handled") : read(head, object);
 }
 
 type Reader = (head: Head, object: Fields) => StripeMessage;
@@ -172,12 +172,12 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
   const metadata = metadataOf(object);
   const pack = nameOf(metadata[PACK]);
   if (source === null) return other(head, "the session has no id");
-  if (object.mode !== "payment") return other(head, "the session is for no single payment");
+  if (object.mode !== "payment") return other(head, "the session is not a one-time payment");
   // A session that costs nothing is complete without a payment.
   if (object.payment_status !== "paid" && object.payment_status !== "no_payment_required") {
     return other(head, "the session is not paid yet");
   }
-  if (pack === null) return other(head, `the session's metadata names no ${PACK}`);
+  if (pack === null) return other(head, `the session's metadata has no ${PACK}`);
   const line: Line = {
     externalRef: source,
     sold: { pack },
@@ -218,7 +218,7 @@ function readInvoicePayment(head: Head, object: Fields): StripeMessage {
   const source = idOf(object.invoice);
   const payments = paymentsOf(fieldsOf(object.payment));
   if (source === null || payments.length === 0) {
-    return other(head, "the payment names no invoice and payment");
+    return other(head, "the payment has no invoice or payment ID");
   }
   return { kind: "payment", head, source, payments };
 }

@@ -90,8 +90,8 @@ const CHECKOUTS: readonly (readonly [name: string, object: object, says: object]
   ["an expanded payment", { payment_intent: { id: "pi_1", object: "payment_intent" } }, { payments: ["pi_1"] }],
   ["no payment needed", { payment_status: "no_payment_required", payment_intent: null }, { kind: "sale", payments: [] }],
   ["unpaid", { payment_status: "unpaid" }, { kind: "other", reason: "the session is not paid yet" }],
-  ["a subscription", { mode: "subscription" }, { kind: "other", reason: "the session is for no single payment" }],
-  ["no pack", { metadata: {} }, { kind: "other", reason: "the session's metadata names no holdfast_pack" }],
+  ["a subscription", { mode: "subscription" }, { kind: "other", reason: "the session is not a one-time payment" }],
+  ["no pack", { metadata: {} }, { kind: "other", reason: "the session's metadata has no holdfast_pack" }],
   ["no id", { id: "" }, { kind: "other", reason: "the session has no id" }],
 ];
 
@@ -175,7 +175,7 @@ const PAYMENTS: readonly (readonly [name: string, type: string, object: object, 
   ["refunded, of an invoice of old", "charge.refunded", { id: "ch_1", refunded: true, invoice: { id: "in_1" } }, { payments: ["ch_1", "in_1"] }],
   ["refunded in part", "charge.refunded", { id: "ch_1", refunded: false, amount_refunded: 5 }, { kind: "other", reason: "the charge is refunded in part only" }],
   ["refunded as a text", "charge.refunded", { id: "ch_1", refunded: "true" }, { kind: "other" }],
-  ["another type", "customer.created", { id: "cus_1" }, { kind: "other", reason: "messages of this type ask for nothing" }],
+  ["another type", "customer.created", { id: "cus_1" }, { kind: "other", reason: "event type not handled" }],
 ];
 
 Deno.test("what payments and refunds say: a row a shape", () => {
