@@ -1,5 +1,5 @@
 // Price rows: what a model's work costs, as an administrator writes it in the catalog and as decisions compute with
-// it. A tier replaces members of its row for a whole call; defaults are resolved after that. Section 9 of beyond.md.
+// it. A tier replaces members of its row for a whole call; defaults are resolved after that.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 
@@ -21,7 +21,7 @@ export interface TokenPriceDocument {
   readonly reasoningCentsPerMillionTokens?: number | undefined;
 }
 
-/** Prices that hold for a whole call whose input is larger than a number of tokens. */
+/** Prices for all of a call that has more than `aboveInputTokens` of input. */
 export interface PriceTierDocument extends TokenPriceDocument {
   readonly aboveInputTokens: number;
 }
@@ -36,7 +36,7 @@ export interface ModelDocument extends TokenPriceDocument {
   /** In place of `centsPerCall`: calls are then images. */
   readonly centsPerImage?: number | undefined;
   readonly centsPerSecond?: number | undefined;
-  /** Where the prices were taken from; not part of them. */
+  /** Where the prices come from; not part of them. */
   readonly source?: string | undefined;
   /** When they were compared with their source, ISO 8601; not part of them. */
   readonly checkedAt?: string | undefined;
