@@ -1,5 +1,4 @@
-// The commands that only read: a user's usage, and the user as one record. Section 4 of the decisions, "GET /v1/usage"
-// and "GET /v1/users/{userId}".
+// The commands that only read: a user's usage, and the user as one record. An unknown user has empty values.
 
 import type { UserKey } from "./values/ids.ts";
 import type { Millis, Window } from "./values/period.ts";
@@ -14,7 +13,7 @@ import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
 export interface UsageInput {
-  /** Narrows to the groups whose rules cover this name or glob; null for all. */
+  /** Lists only groups with rules that cover this name or pattern; null for all. */
   readonly event: string | null;
 }
 
@@ -22,30 +21,30 @@ export interface UsageAnswer {
   /** The canonical user's. */
   readonly userId: string;
   readonly userKey: UserKey;
-  /** Whether anything of the user is stored; the key of a user of whom nothing is may be another one at the next read. */
+  /** Whether the user has a row. Until a row is stored, the key can change between reads. */
   readonly isRecorded: boolean;
-  /** The primary plan's running window; null without a plan. */
+  /** The active plan's running window; null without a plan. */
   readonly period: Window | null;
   readonly counters: readonly CounterReading[];
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
-  /** When time alone changes this answer, if nothing else does before; null for never. */
+  /** When time alone will change this answer; null for never. */
   readonly changesAt: Millis | null;
 }
 
-/** Usage, with what else is known of the user. */
+/** Usage, aliases and the primary subscription. */
 export interface UserAnswer extends UsageAnswer {
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
 }
 
-/** Every group of the primary plan with its counter, or those that cover an event's name. */
+/** Reads the counter of every group of the active plan, or of those that cover an event's name. */
 export function usage(draft: Draft, input: UsageInput, context: Context): Result<UsageAnswer> {
   return answered(readUsage(draft, input, context));
 }
 
-/** The user as one record: subscription, usage, aliases and duplicates. */
+/** Reads the user as one record: subscription, usage, aliases and duplicates. */
 export function user(draft: Draft, _input: Record<never, never>, context: Context): Result<UserAnswer> {
   return answered({
     ...readUsage(draft, { event: null }, context),
@@ -79,7 +78,7 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
   };
 }
 
-/** The end of the window, the next hold that lapses or subscription that ends, or the expiry of a balance. */
+/** The first of: the end of the window, a hold's expiry, a subscription's end, a balance's expiry. */
 function changesAt(draft: Draft, period: Window | null, { balances }: CreditsAnswer): Millis | null {
   let next = Math.min(period?.end ?? Infinity, draft.nextDue() ?? Infinity);
   for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);

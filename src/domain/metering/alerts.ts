@@ -1,6 +1,7 @@
-// Alerts: a limit group may name percents of its quota, and a webhook is told when a counter reaches one. An alert fires
-// where a turn takes the count from below the threshold to it or above it, once per group, threshold and window: the
-// counter remembers what has fired. A catalog without alerts costs nothing here. beyond.md, section 2.
+// Alerts: a limit group may name percents of its quota, and webhooks receive a message when a counter reaches one. An alert
+// fires when a decision takes the count from below the threshold to it or above it, open holds included, once per group,
+// threshold and window. A lowered quota and a plan change fire too; a threshold that the catalog lowers fires when the
+// count next rises. A quota of 0 never fires. The counter remembers what fired, so a release does not arm it again.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -11,10 +12,10 @@ import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { Counter } from "../state/counter.ts";
 
-/** A user as it stood when something began: what it comes to is compared with it. */
+/** The user before the command; alerts compare the user after it. */
 export interface AlertBase {
   readonly active: ActivePlan | null;
-  /** Counters that the draft had changed by then; all others are in the state. */
+  /** Counters that the draft had changed before; all others are in the state. */
   readonly changed: ReadonlyMap<string, Counter>;
 }
 
@@ -22,9 +23,9 @@ const HUNDRED: Amount = amountOf(100);
 const NONE: ReadonlyMap<string, Counter> = new Map();
 
 /**
- * The user as it stands now; null for a catalog without alerts.
+ * Notes the present state of the user; null for a catalog without alerts.
  *
- * @param counters those that the draft had changed by the moment to compare with, where it is an earlier one
+ * @param counters the changed counters of an earlier moment, if that is the one to compare with
  */
 export function alertBase(
   draft: Draft,
@@ -36,7 +37,7 @@ export function alertBase(
   return { active: activePlanOf(draft, context), changed };
 }
 
-/** Fires what the turn, or this part of it, brought about since. */
+/** Fires the alerts that were reached since the base was noted. */
 export function fireAlerts(draft: Draft, base: AlertBase | null, context: Context): void {
   const active = base === null ? null : activePlanOf(draft, context);
   if (base === null || active === null) return;
@@ -64,7 +65,7 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
   }
 }
 
-/** Counters of the plan in force that were written, and those of its window where plan or quotas may have changed. */
+/** Counters of the active plan that were written and, if plan or quotas may have changed, all of its window. */
 function* countersToLookAt(
   draft: Draft,
   base: AlertBase,

@@ -1,5 +1,8 @@
-// Room: whether a call fits under the limit groups that cover it, with what credits add, and what it takes from each.
-// Reserve, track, can-use and explain all ask here, so that they cannot disagree. Section 5 of the decisions, "Room".
+// Availability: whether a call fits under the limit groups that cover it, with credits, and what it takes from each. All
+// or nothing: every matched group counts. In each unit the plan takes the part of the need that its tightest group has
+// left, the same part in each group, and credits pay the rest. A need of 0 passes while every group of the unit is below
+// its gate, or a matching balance has something left. Reserve, track, can-use and explain all ask here, so that they
+// cannot disagree.
 
 import type { Window } from "../values/period.ts";
 import type { Counter } from "../state/counter.ts";
@@ -16,25 +19,25 @@ import type { Amounts } from "../pricing/amounts.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { Line } from "../state/reservation.ts";
 
-/** A matched group as a reserve answer shows it; `gate` is null without headroom. */
+/** A limit group with its counter, as answers show it; `gate` is null without headroom. */
 export interface GroupReading {
   readonly group: LimitGroup;
   readonly quota: Amount;
-  /** The counter as the answer shows it. */
+  /** The counter before the call, or after it in the answer of a hold. */
   readonly counter: Counter;
   readonly gate: Amount | null;
   readonly window: Window;
 }
 
-/** A group of the plan as an assessment saw it, whether or not it covers the call. */
+/** A group of the plan in an assessment, whether or not it covers the call. */
 export interface SeenGroup extends GroupReading {
   readonly covers: boolean;
 }
 
-/** Which limit holds: a reservation stops at the gate, a tracked event at the quota. */
+/** The limit that applies: a reservation stops at the gate, a tracked event at the quota. */
 export type Limit = "gate" | "quota";
 
-/** What a call may take, or why it may not. */
+/** What a call takes, or why it is refused. */
 export interface Assessment {
   readonly active: ActivePlan | null;
   /** Whether a limit group covers the event, or credits pay for it alone. */
@@ -45,27 +48,27 @@ export interface Assessment {
   readonly lines: readonly Line[];
   /** What it takes from balances when it fits. */
   readonly credits: readonly CreditLine[];
-  /** The matched groups as they stand before the call. */
+  /** The matched groups before the call. */
   readonly groups: readonly GroupReading[];
-  /** Those of them without room for the call: by their quota, else by their headroom. Empty when it fits. */
+  /** The matched groups with too little left: by their quota, else by their headroom. Empty when the call fits. */
   readonly blocking: readonly GroupReading[];
 }
 
-/** A call whose room is looked for. */
+/** A call with its amounts. */
 export interface SizedCall {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly amounts: Amounts;
-  /** Whether nothing says what the call costs: no price row, and no cents of the caller. */
+  /** Whether the cost is unknown: there is no price row, and the caller named no cents. */
   readonly isUnpriced: boolean;
-  /** Whether an unpriced call is refused where cents are counted, whatever the catalog's settings say. */
+  /** Whether an unpriced call is refused if cents are counted, regardless of the catalog's settings. */
   readonly mustBePriced?: boolean;
 }
 
 /**
- * Weighs a call against the primary plan, then against credits. Reads only.
+ * Checks a call against the active plan, then against credits. Changes nothing.
  *
- * @param seen takes every group of the plan, in its order, for those who ask why; a decision has no use for it
+ * @param seen receives every group of the plan, in its order; only an explanation needs it
  */
 export function assess(
   draft: Draft,
@@ -139,14 +142,14 @@ function lineOf({ plan, window }: ActivePlan, { group }: GroupReading, parts: Pa
   return { planId: plan.id, groupId: group.id, window, unit: group.unit, taken: parts[group.unit] as Amount };
 }
 
-/** A need that the plan and credits together don't cover. */
+/** A need that the plan and credits together do not cover. */
 interface Missing {
   readonly unit: Unit;
-  /** What credits leave of the need: what the plan alone would have to take. */
+  /** The need without what credits pay: what the plan alone would have to take. */
   readonly need: Amount;
 }
 
-/** How the units of the matched groups are covered: the plan's part of each, and what credits pay. */
+/** How the units of the matched groups are covered: the plan's part of each unit, and the parts of credits. */
 interface Cover {
   readonly parts: Parts;
   readonly credits: readonly CreditLine[];
@@ -154,12 +157,12 @@ interface Cover {
   readonly missing: readonly Missing[];
 }
 
-/** Most calls take no credits and miss nothing: they share these empty lists. */
+/** Empty lists, which most calls share. */
 const NO_CREDITS: readonly CreditLine[] = [];
 const NO_GROUPS: readonly GroupReading[] = [];
 const NOTHING_MISSING: readonly Missing[] = [];
 
-/** Unit by unit, the plan first: it takes the same part in each of the unit's groups, credits pay the rest. */
+/** Covers each unit: the plan first, with the same part in each group of the unit, then credits. */
 function coverUnits(
   draft: Draft,
   purchase: Purchase,
@@ -181,13 +184,13 @@ function coverUnits(
     } else if (part === need) continue;
     const { lines, missing } = pay(draft, purchase, unit, need - part);
     if (missing === 0n && need > 0n) credits = [...credits, ...lines];
-    // What credits leave of the need: were the plan asked for that alone, which limit would refuse it?
+    // The reason goes by this need alone: would the quota refuse it, or only headroom?
     else unmet = [...unmet, { unit, need: part + missing }];
   }
   return { parts, credits, missing: unmet };
 }
 
-/** The least that the unit's groups can take; never negative. */
+/** The least that is left in the unit's groups; never negative. */
 function leastLeft(groups: readonly GroupReading[], unit: Unit, limit: Limit): Amount {
   let least: Amount | null = null;
   for (const reading of groups) {
@@ -198,19 +201,19 @@ function leastLeft(groups: readonly GroupReading[], unit: Unit, limit: Limit): A
   return least ?? 0n;
 }
 
-/** What a group can take under a limit, whatever other groups and credits say; never negative. */
+/** What is left of a group under a limit, regardless of other groups and credits; never negative. */
 export function leftIn({ group, quota, counter }: GroupReading, limit: Limit): Amount {
   return limit === "gate" ? leftUnderGate(group, quota, counter.count) : larger(quota - counter.count, 0n);
 }
 
-/** Whether a group can take a need; a need of zero asks that it is not full. */
+/** Whether a group has enough left for a need; a need of 0 requires that the group is not full. */
 function hasLeft(reading: GroupReading, need: Amount, limit: Limit): boolean {
   if (need > 0n) return need <= leftIn(reading, limit);
   const { quota, gate, counter } = reading;
   return counter.count < (limit === "gate" ? gate ?? quota : quota);
 }
 
-/** The groups that can't take what is missing in their unit, in the plan's order. */
+/** The groups with too little left for the missing need of their unit, in the plan's order. */
 function groupsWithTooLittle(
   groups: readonly GroupReading[],
   missing: readonly Missing[],

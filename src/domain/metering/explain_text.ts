@@ -1,5 +1,5 @@
 // The text of an explanation: one or two plain sentences that a support person can read out. They name groups by label,
-// amounts and unit; never keys, prompts, or what the call's metadata holds.
+// amounts and unit; never keys, prompts or the call's metadata.
 
 import { type Amount, decimalOf } from "../values/amount.ts";
 import type { Unit } from "../catalog/plan.ts";
@@ -64,14 +64,14 @@ function paidByCredits(assessment: Assessment, credits: readonly ExplainedBalanc
   return `Allowed with credits alone: ${noPlan(assessment)}. ${paidBy(credits)}.`;
 }
 
-/** The first group's numbers, and the labels of all others. */
+/** Names the first group with its numbers, and the labels of all others. */
 function refused(
   refusing: readonly Covering[],
   byQuota: boolean,
   credits: readonly ExplainedBalance[],
 ): string {
   const [main, ...others] = refusing;
-  if (main === undefined) throw new Error("A limit refuses a call, and no group lacks room");
+  if (main === undefined) throw new Error("A limit refuses a call, and every group has enough left");
   const used = `${usedOf(main)} are used${heldOf(main)}`;
   const need = main.fit.need === 0n
     ? "a call that needs 0 requires a remaining balance"
@@ -113,7 +113,7 @@ function noPlan({ active }: Assessment): string {
     : `no limit of the plan ${quoted(active.plan.name)} covers the event`;
 }
 
-/** The groups that would cover the event with other metadata. */
+/** Names the groups that would cover the event with other metadata. */
 function nearMiss(groups: readonly ExplainedGroup[]): string | null {
   const near = groups.filter(({ meeting }) => meeting.why === "metadata");
   if (near.length === 0) return null;

@@ -1,5 +1,6 @@
-// Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
-// the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
+// Track: count work that was done without a reservation. The decision is that of reserve with the quota as the limit, in
+// place of the gate. The event is recorded in any case: at a limit as `blocked`, with the refusal `limit_reached`; without
+// a matching group or a subscription as `unmatched` or `no_subscription`, with an answer.
 
 import type { Metadata } from "../values/match.ts";
 import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
@@ -19,16 +20,16 @@ import { assess, type Assessment, countsCents, type GroupReading } from "./avail
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
-/** Section 5 of the decisions, "Track". */
+/** The input of `POST /v1/track`. */
 export interface TrackInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
   /** The event's cost; null derives it from the model's price. */
   readonly costCents: Amount | null;
-  /** What the model server reported; in place of `inputTokens`, `inputCostCents` and `costCents`. */
+  /** What the model server reported, in place of `inputTokens`, `inputCostCents` and `costCents`. */
   readonly usage?: Usage | null;
-  /** Texts come uncut and are kept only where they are logged. */
+  /** Prompt and response are uncut, and kept only if texts are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
 }
@@ -42,7 +43,7 @@ export interface TrackAnswer {
   readonly warnings: readonly Warning[];
 }
 
-/** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
+/** Decides a track: records the event, and counts it if the plan or credits cover it. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
   const { event, metadata, size, usage = null } = input;
   const priceRow = priceRowOf(context.catalog, event, metadata);
@@ -95,7 +96,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   return answered({ eventId, matchStatus, counters, cost: costOf(costCents, priceRow), warnings });
 }
 
-/** The refusal of a blocked event; amounts as on the wire. Section 13 of the decisions. */
+/** Refuses a blocked event, with the groups that have too little left; amounts as on the wire. */
 function limitReached(eventId: string, { blocking, reasons }: Assessment, needs: Amounts): Refusal {
   const groups = blocking.map(({ group, quota, counter }) => ({
     groupId: group.id,

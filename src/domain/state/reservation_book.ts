@@ -7,7 +7,7 @@ import type { Millis } from "../values/period.ts";
 import { expiryOfText, fitsText, type HoldTexts, readHold, textOfHold } from "./hold_text.ts";
 import type { Reservation } from "./reservation.ts";
 
-/** Reservations by id: open holds, and others for as long as they are needed. */
+/** Reservations by id: open holds, and settled ones while they are needed. */
 export class ReservationBook {
   readonly #owner: UserKey;
   readonly #shared: HoldTexts;

@@ -148,7 +148,7 @@ export class UserState {
   /** Open holds, and settled reservations until the tables have them. */
   readonly reservations: ReservationBook;
   readonly holds = new ExpiryQueue();
-  /** Balances by id: those that can be spent, those with parts in open holds, and recent others. */
+  /** Balances by id: active and depleted ones, those with parts in open holds, and recent others. */
   readonly balances = new Map<string, CreditBalance>();
   /** The same in consumption order. */
   readonly balanceOrder: CreditBalance[] = [];

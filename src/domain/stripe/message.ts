@@ -1,6 +1,5 @@
-// What a message of Stripe says, in our words. Members stand in other places in other versions of Stripe's API, so each is
-// looked for in all of them; what is missing or of another kind is read as absent. Section 7 of beyond.md, with "Stripe,
-// where things are".
+// Reads a message of Stripe into a form of our own. Members are in other places in other versions of Stripe's API, so each
+// is looked up in all of them. A missing member, or one of another type, is read as absent.
 
 import type { Millis } from "../values/period.ts";
 import {
@@ -16,7 +15,7 @@ import {
   wholeOf,
 } from "./fields.ts";
 
-/** What every message has. */
+/** The common part of every message. */
 export interface Head {
   readonly eventId: string;
   readonly type: string;
@@ -25,7 +24,7 @@ export interface Head {
   readonly isLive: boolean;
 }
 
-/** How a subscription stands in Stripe: it entitles, it does not any more, or not yet. */
+/** Whether a subscription entitles to its plan: now, no longer, or not yet. */
 export type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
@@ -38,43 +37,43 @@ export interface SubscriptionMessage {
   readonly userId: string | null;
   readonly priceIds: readonly string[];
   readonly state: SubscriptionState;
-  /** Stripe's word for how it stands. */
+  /** Stripe's status. */
   readonly status: string;
-  /** Whether nothing that comes later can change how it stands. */
+  /** Whether no later message can change the state. */
   readonly isFinal: boolean;
   readonly startedAt: Millis | null;
-  /** When it will end; null for no end. */
+  /** Its scheduled end; null for none. */
   readonly endsAt: Millis | null;
-  /** When it ended; null for a time that Stripe does not tell. */
+  /** When it ended; null if Stripe gives no time. */
   readonly endedAt: Millis | null;
 }
 
-/** Something that was paid for. */
+/** One sold item. */
 export interface Line {
-  /** What the grant is known by. */
+  /** The external reference of the grant. */
   readonly externalRef: string;
   readonly sold: { readonly priceId: string } | { readonly pack: string };
-  /** Packs, or units of a pack without items; null for none that we can read. */
+  /** The number of packs, or the units of a pack without items; null for an invalid number. */
   readonly quantity: number | null;
   readonly userId: string | null;
-  /** The subscription that it was paid for; null for none. */
+  /** The subscription of the invoice's line; null for none. */
   readonly subscriptionId: string | null;
 }
 
-/** A checkout or an invoice that was paid. */
+/** A paid checkout or invoice. */
 export interface SaleMessage {
   readonly kind: "sale";
   readonly head: Head;
   /** The id of the session or invoice. */
   readonly source: string;
-  /** Ids of payments and charges, as far as the message knows them. */
+  /** Ids of payments and charges, as far as the message names them. */
   readonly payments: readonly string[];
   readonly lines: readonly Line[];
-  /** Whether Stripe left lines out of the message. */
+  /** Whether the message lacks some of the invoice's lines. */
   readonly isCut: boolean;
 }
 
-/** `invoice_payment.paid`: by which payment an invoice was paid. */
+/** `invoice_payment.paid`: the payment of an invoice. */
 export interface PaymentMessage {
   readonly kind: "payment";
   readonly head: Head;
@@ -86,11 +85,11 @@ export interface PaymentMessage {
 export interface RefundMessage {
   readonly kind: "refund";
   readonly head: Head;
-  /** What was refunded: the charge, its payment and its invoice, as far as the message knows them. */
+  /** The refunded charge, its payment and its invoice, as far as the message names them. */
   readonly payments: readonly string[];
 }
 
-/** A message that asks for nothing. */
+/** A message that changes nothing. */
 export interface OtherMessage {
   readonly kind: "other";
   readonly head: Head;
@@ -99,7 +98,7 @@ export interface OtherMessage {
 
 export type StripeMessage = SubscriptionMessage | SaleMessage | PaymentMessage | RefundMessage | OtherMessage;
 
-/** The metadata by which a customer's backend names our users and packs. */
+/** The metadata in which a customer's backend names users and packs. */
 const USER = "holdfast_user";
 const PACK = "holdfast_pack";
 const QUANTITY = "holdfast_quantity";
@@ -117,7 +116,7 @@ const STATES: ReadonlyMap<string, SubscriptionState> = new Map<string, Subscript
 
 const FINAL: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
 
-/** What an event says; null for a value that is no event of Stripe. */
+/** Reads an event; null for a value that is not an event of Stripe. */
 export function readMessage(event: unknown): StripeMessage | null {
   const { id, type: typeName, created, livemode, data } = fieldsOf(event);
   const eventId = nameOf(id);
