@@ -64,9 +64,9 @@ export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount)
 }
 
 /**
- * For each group of the entered plan the group of the old plan whose usage it continues: the same id, else the
- * same unit and set of rules, else the same unit and first event pattern. An old group is taken at most once,
- * and every pass runs over the whole plan before the next, so that a better match is never lost to a worse one.
+ * Pairs each group of the entered plan with the group of the old plan that it continues: the same id, else the same unit
+ * and set of rules, else the same unit and first event pattern. An old group is paired at most once. Each pass covers the
+ * whole plan before the next begins, so that a better match is never lost to a worse one.
  */
 export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const pairs = new Map<string, LimitGroup>();

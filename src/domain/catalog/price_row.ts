@@ -61,7 +61,7 @@ interface PriceTier {
 export interface PriceRow {
   /** The model's id. */
   readonly id: string;
-  /** The row's place among all that the app's catalogs ever had: a hold remembers it. */
+  /** The row's place among all rows that the app's catalogs ever had; holds store it. */
   readonly number: number;
   readonly amountMode: AmountMode;
   /** Of a call that is above no tier. */
@@ -119,14 +119,9 @@ export function pricesFor(row: PriceRow, inputTokens: Amount): TokenPrices {
   return row.prices;
 }
 
-/** Whether two rows of documents price alike, whatever they say of their source. */
-export function pricesAlike(a: ModelDocument, b: ModelDocument): boolean {
-  return priceText(a) === priceText(b);
-}
-
 /**
- * Every price row that an app's catalogs ever had, with those of a new catalog: known rows keep their places, since
- * holds name them, and a row whose prices changed is a new one.
+ * Adds the price rows of a new catalog to all that an app's catalogs ever had. Known rows keep their places, since holds
+ * store them; changed prices are a new row.
  */
 export function withPriceRows(
   known: readonly ModelDocument[],

@@ -55,7 +55,7 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     if (fired.length === 0) continue;
     draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
     const isRunning = counter.windowStart === active.window.start;
-    // Windows of one start share a counter, whose end is the latest of theirs.
+    // Windows that start at the same time share a counter, with the latest end of them.
     const end = isRunning ? active.window.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {

@@ -48,7 +48,7 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   const { user } = draft;
   const counters = draft.changedCounters();
   refreshEntitlement(draft, context, context.now);
-  // Most turns enter no plan. One that does changes counters, and not what they are compared with.
+  // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
 }
