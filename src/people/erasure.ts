@@ -225,7 +225,7 @@ async function erase(
   const users = await findUsers(database, realm.realm, id);
   const keys = users.map(({ key }) => key);
   const names = users.length === 0 ? [id] : users.map((user) => user.id);
-  await term.refusals.write([realm.realm]);
+  await term.refusedCalls.write([realm.realm]);
   await inSteps(
     mayGoOn,
     () => inCell(realm.cell, (session) => deleteRefusals(session, realm.realm, names, HISTORY_STEP_ROWS)),

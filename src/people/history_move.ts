@@ -15,14 +15,14 @@ import { rest } from "../process/rest.ts";
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls">;
   /** Writes outside of the journal, which only the owner of a cell can make. */
   readonly inCell: InCell;
 }
 
 /** What background moves use of a running term. */
 export interface MovesWorld extends MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals" | "doors">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls" | "doors">;
   readonly database: Database;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
@@ -40,7 +40,7 @@ export async function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey):
 /** Moves one step of history; returns how many rows moved, fewer than a step when none are left. */
 async function moveSome({ term, inCell }: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
   // Write counts of refused calls first: otherwise they would be written under the alias after the last step.
-  await term.refusals.write([realm.realm]);
+  await term.refusedCalls.write([realm.realm]);
   return await inCell(
     realm.cell,
     (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax),

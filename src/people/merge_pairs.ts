@@ -1,7 +1,7 @@
 // Merging pairs of users: first the users, then the people of both ids, then the history that is short enough to move
 // within the call. Longer history moves in the background; a repeated pair answers the stored report.
 
-import type { Keeping, Outcome, Realm } from "../../actors/actor.ts";
+import type { Keeping, Realm, TurnResult } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
 import type { MergeReport } from "../domain/merging/merge_report.ts";
 import { invalidField, refusal, type RefusalCode } from "../domain/values/refusal.ts";
@@ -42,7 +42,7 @@ export async function mergePair(
   { from, to }: Pair,
   { isDryRun, consentGiven }: MergeOptions,
   keeping: Keeping<MergeReport> | null,
-): Promise<Outcome<MergeReport>> {
+): Promise<TurnResult<MergeReport>> {
   const needsConsent = from.startsWith("anon_") || to.startsWith("anon_");
   const analytics = needsConsent && !consentGiven ? "skipped_consent_required" : "linked";
   const { result, alias } = await world.term.merge({ realm, from, to, isDryRun, analytics, keeping });

@@ -20,6 +20,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
@@ -242,9 +243,9 @@ export class DecideSystem {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? ++this.#lastKey;
-    const user = newUser(key, 1, userId);
-    const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
-    const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
+    const none = { aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+    const start = rows ?? { user: newUser(key, 1, userId), ...none };
+    const state = new UserState({ ...start, recorded: rows !== null }, new HoldTexts());
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);

@@ -25,6 +25,7 @@ import type { Unit } from "../../src/domain/catalog/plan.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
@@ -160,16 +161,15 @@ export class Scene {
     this.#outbox = listensTo === undefined
       ? null
       : { appId: "app_1", mode: "live", listeners: [{ webhookId: "whk_1", events: listensTo }] };
-    const user = newUser(key, 1, id);
     this.state = new UserState({
-      user,
+      user: newUser(key, 1, id),
       recorded: false,
       aliases: [],
       subscriptions: [],
       counters: [],
       reservations: [],
       balances: [],
-    });
+    }, new HoldTexts());
   }
 
   at(time: string): this {

@@ -24,7 +24,7 @@ export async function settle({ service }: FuzzScene): Promise<void> {
     const { term } = await service.service.ready();
     await term.flush();
     // What is counted in memory would otherwise come into the tables at any moment.
-    await term.refusals.write();
+    await term.refusedCalls.write();
     const [open] = await database.query<{ count: number }>(
       `select (select count(*) from erasure_jobs where status in ('queued', 'in_progress'))
             + (select count(*) from history_moves) as count`,

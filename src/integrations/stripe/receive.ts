@@ -138,7 +138,7 @@ async function run(world: StripeWorld, realm: StripeRealm, act: StripeAct): Prom
     if (!result.ok) return refusedBy(result.refusal);
     const { row } = result.answer;
     if (row === null) return null;
-    const did = "planId" in act.input.standing ? "subscription_written" : "subscription_ended";
+    const did = "planId" in act.input.state ? "subscription_written" : "subscription_ended";
     return {
       did,
       userId: result.answer.userId,

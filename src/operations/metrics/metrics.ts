@@ -206,7 +206,7 @@ const TURNS: readonly Metric[] = [
   ofTerm(
     "holdfast_refusals_waiting_rows",
     "Counts of refused calls in memory alone, by user, event, reasons and hour.",
-    ({ term }) => term.refusals.size,
+    ({ term }) => term.refusedCalls.size,
   ),
   counter(
     "holdfast_refusals_written_rows_total",

@@ -8,7 +8,7 @@ import {
   type LimitGroupDocument,
   type PlanDocument,
 } from "../../../src/domain/catalog/catalog.ts";
-import { gateOf, pairGroups, type Plan, roomUnderGate } from "../../../src/domain/catalog/plan.ts";
+import { gateOf, leftUnderGate, pairGroups, type Plan } from "../../../src/domain/catalog/plan.ts";
 
 function group(id: string, more: Partial<LimitGroupDocument> = {}): LimitGroupDocument {
   return { id, label: id, unit: "count", quota: 10, matches: [{ event: `${id}.*` }], ...more };
@@ -52,7 +52,7 @@ Deno.test("percent headroom lowers the gate, multiplier headroom divides what is
     assert.ok(limit);
     const what = `${mode} ${value} of ${quota} at ${current}`;
     assert.equal(numberOf(gateOf(limit, amountOf(quota))), gate, what);
-    assert.equal(numberOf(roomUnderGate(limit, amountOf(quota), amountOf(current))), room, what);
+    assert.equal(numberOf(leftUnderGate(limit, amountOf(quota), amountOf(current))), room, what);
   }
 });
 

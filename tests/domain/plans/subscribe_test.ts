@@ -176,7 +176,7 @@ const FIELDS: readonly (readonly [more: Partial<Commands["subscribe"]["input"]>,
   [{ cycleStart: -1 }, "cycleStart", "must not be before 1970-01-01"],
   [{ startsAt: NOW + 1 }, "startsAt", "must not be in the future"],
   [{ endsAt: NOW }, "endsAt", "must be in the future"],
-  [{ customLimits: { h: 1n } }, "customLimits.h", "names a group that the plan lacks"],
+  [{ customLimits: { h: 1n } }, "customLimits.h", "not a limit group of the plan"],
 ];
 
 Deno.test("subscribe: a refusal names the field, in its message and in its details", () => {

@@ -86,13 +86,11 @@ function shown(act: StripeAct): string {
         : `${quantity / 1_000_000n} of ${pack}`
     }`;
   }
-  const { standing } = act.input;
-  return "planId" in standing
-    ? `${act.userId} on ${standing.planId}`
-    : `${act.userId} over: ${standing.reason}`;
+  const { state } = act.input;
+  return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
 
-const OVERTAKEN = "a newer message of this subscription has come before";
+const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
 
 /** Messages one after another, and what the last one comes to. */
@@ -128,15 +126,15 @@ const ROWS: readonly Row[] = [
   ["a pack with items, whatever the quantity", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["ada gets 1 bundle"]],
   ["units of a pack without", [session({ holdfast_pack: "wallet", holdfast_quantity: "25" })], ["ada gets 25 of wallet"]],
   ["a unit of it", [session({ holdfast_pack: "wallet" })], ["ada gets 1 of wallet"]],
-  ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["the quantity is no whole number above 0"]],
+  ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["quantity must be a positive integer"]],
   ["an unknown pack", [session({ holdfast_pack: "constructor" })], ['the catalog has no pack "constructor"']],
-  ["nobody's pack", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["nothing names the user: set metadata.holdfast_user"]],
+  ["nobody's pack", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["no user is named: set metadata.holdfast_user"]],
   ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
   ["a line that stands there twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
   ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
-  ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits until a message tells the holdfast_user of its subscription"]],
+  ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits for a message that names the holdfast_user of its subscription"]],
   ["and then its subscription", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada"))], ["ada on low", "ada gets 3 bundle"]],
   ["and then its end", [invoice([line()], { subscription: "sub_1" }), subscription("deleted", of("ada"))], ["ada over: Stripe: deleted", "ada gets 3 bundle"]],
   ["and then an older message than one without a user", [invoice([line()], { subscription: "sub_1" }), subscription("deleted"), subscription("created", of("ada"))], ["ada gets 3 bundle"]],
