@@ -17,6 +17,8 @@ import { followOrder } from "./ties.ts";
 import { creditsData, inOrder, statusOf, writeRow } from "./wallet.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** A pack's own time ends no balance later than this. */
+const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
 const QUANTITY_MAX = fromNumber(1e12);
 const DEFAULT_PRIORITY = { per_type: 100, generic: 0 };
 const DEFAULT_LEDGER_LIMIT = 50;
@@ -113,7 +115,7 @@ function expiryOf(pack: Pack, expiresAt: unknown, now: number): number | null {
   if (expiresAt === null) return null;
   if (typeof expiresAt === "string") return Date.parse(expiresAt);
   const days = pack.defaultExpiryDays ?? null;
-  return days === null ? null : Math.round(now + days * DAY_MS);
+  return days === null ? null : Math.min(Math.round(now + days * DAY_MS), LATEST);
 }
 
 function granted(balances: Balance[]): ModelReply {

@@ -20,7 +20,7 @@ export interface LimitGroup {
   unit: Unit;
   quota: number;
   matches: MatchRule[];
-  headroom?: Headroom;
+  headroom?: Headroom | null;
   /** Percents of the quota, ascending. */
   alerts?: number[];
 }
@@ -36,7 +36,7 @@ export interface Plan {
   rank: number;
   period: Period;
   onPlanChange?: "carry" | "reset" | "block";
-  headroom?: Headroom;
+  headroom?: Headroom | null;
   limits: LimitGroup[];
   archived?: boolean;
 }

@@ -110,7 +110,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
   const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
-  const expiresAt = now + ttlSeconds * 1000;
+  const expiresAt = now + Math.round(ttlSeconds * 1000);
   const made = {
     user,
     row,

@@ -87,7 +87,7 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
 
 /** The headroom setting of a group: its own, else its plan's. */
 export function headroomOf(plan: Plan, group: LimitGroup): Headroom | undefined {
-  return group.headroom ?? plan.headroom;
+  return group.headroom ?? plan.headroom ?? undefined;
 }
 
 export function gateOf(quota: Micros, headroom: Headroom | undefined): Micros {

@@ -41,7 +41,7 @@ interface Row {
 
 const plan = (id: string, count: number, more: Parameters<Scene["subscribe"]>[1] = {}): Act => (scene) => {
   scene.subscribe(id, more);
-  scene.track(count);
+  if (count > 0) scene.track(count);
 };
 const none: Act = () => {};
 const ended = (id: string, count: number): Act => (scene) => {

@@ -86,7 +86,8 @@ Deno.test("every state under every trigger has its row", () => {
 });
 
 function check(row: Row): void {
-  const scene = new Scene([PLAN, HEADROOM]);
+  const settings = { reservationTtlSeconds: 60 * 86_400 };
+  const scene = new Scene([PLAN, HEADROOM], undefined, [], { settings });
   if (row.plan !== "none") scene.subscribe(row.plan ?? "plan_a");
   const id = bringTo(scene, row.state);
   row.before?.(scene);
@@ -108,7 +109,7 @@ function check(row: Row): void {
 /** A reservation of 4 in the wanted state; an id that names none where it is missing. */
 function bringTo(scene: Scene, state: State): string {
   if (state === "missing") return "rsv_7_00000000000000000099";
-  const id = scene.reserve(HELD, { ttlMs: state === "expired" ? 10_000 : 60 * 86_400_000 }) as string;
+  const id = scene.reserve(HELD, { ttlMs: state === "expired" ? 10_000 : null }) as string;
   if (state === "committed") scene.ask("commit", commitOf(id));
   if (state === "released") scene.ask("release", { reservationId: id, reason: null, errorCode: null });
   if (state === "expired") scene.wait(10).ask("settle", {});
