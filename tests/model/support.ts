@@ -8,7 +8,6 @@ import type {
   ModelReply,
   Operation,
   Pack,
-  PackItem,
   Plan,
 } from "./document.ts";
 import { Model } from "./model.ts";
@@ -80,20 +79,6 @@ export class Scene {
     const { entries } = this.data("ledger", input);
     return entries.map((row: { reason: string; delta: number }) => `${row.reason} ${row.delta}`).reverse();
   }
-
-  /** What "hook", which must be listening, was told of a user: types and the members named, in order. */
-  told(userId = "u", ...members: string[]): string[] {
-    return this.model.waiting("hook", userId, this.now).map((message) =>
-      [message["type"], ...members.map((name) => message[name]).filter((value) => value !== undefined)].join(
-        " ",
-      )
-    );
-  }
-
-  /** Types of the user's history, oldest first. */
-  history(): string[] {
-    return this.data("users").history.map((row: { type: string }) => row.type).reverse();
-  }
 }
 
 /** A catalog of plans that are given in short. */
@@ -127,11 +112,6 @@ export function pack(id: string, more: Partial<Pack> = {}): Pack {
     items: [],
     ...more,
   };
-}
-
-/** An item of a pack: counts of `x.*`, unless more is said. */
-export function item(id: string, amount: number, more: Partial<PackItem> = {}): PackItem {
-  return { id, label: id, unit: "count", amount, matches: [{ event: "x.*" }], ...more };
 }
 
 export function limit(id: string, quota: number, more: Partial<LimitGroup> = {}): LimitGroup {

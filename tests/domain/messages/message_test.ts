@@ -146,17 +146,27 @@ Deno.test("what fell due before a merge is told under its own id, then the merge
   assert.deepEqual(merged.map(({ id }) => id), merged.map(({ id }) => id).sort());
 });
 
-Deno.test("of two copies of a grant that became one, each tells when it expires itself", () => {
+Deno.test("of two copies of a grant that became one, low is told once, and each tells when it expires itself", () => {
   const from = listening();
   const to = listening(8, "v", from);
   from.fund("ten", 10, { externalRef: "twice", expiresAt: from.now + 60_000 });
-  to.fund("ten", 10, { externalRef: "twice", expiresAt: to.now + 600_000 });
+  from.hold(8, { ttlMs: 86_400_000 });
+  to.fund("ten", 20, { externalRef: "twice", expiresAt: to.now + 3_600_000 });
   from.wait(120);
   to.wait(120);
   from.mergeInto(to);
-  to.wait(3600).ask("settle", {});
-  const expired = to.messages.filter(({ type }) => type === "credits.expired").map(({ userKey }) => userKey);
-  assert.deepEqual(expired, [7, 8]);
+  to.hold(10);
+  to.wait(7200).ask("settle", {});
+  const told = [...from.messages, ...to.messages].flatMap(({ userKey, type, body }) =>
+    type.startsWith("credits.") ? [`${userKey} ${type} ${JSON.parse(body).data.remaining}`] : []
+  );
+  assert.deepEqual(told, [
+    "7 credits.granted 10",
+    "7 credits.low 2",
+    "8 credits.granted 20",
+    "7 credits.expired 2",
+    "8 credits.expired 12",
+  ]);
 });
 
 Deno.test("a message is recorded for each listener that wants its type, with one body", () => {

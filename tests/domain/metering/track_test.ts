@@ -107,6 +107,13 @@ for (const { name, groups = [groupOf("g", 10)], event, size, costCents, usage, .
   });
 }
 
+Deno.test("track: 0.1 ten times is 1", () => {
+  const scene = new Scene([planOf("p", { g: 10 })]);
+  scene.subscribe("p");
+  for (let times = 0; times < 10; times++) scene.track(0.1);
+  assert.deepEqual(scene.counts(), { g: 1 });
+});
+
 Deno.test("track: a blocked event is the refusal's detail, and its groups are those that matched", () => {
   const scene = new Scene([planOf("p", { g: 1 })]);
   scene.subscribe("p");

@@ -114,6 +114,11 @@ const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts:
       { free: 5, pro: 4 },
     ],
     [
+      "a late commit charges nothing of a plan that was entered after the lapse",
+      [{ enter: "free" }, { hold: 4 }, { wait: HOLD_SECONDS }, { enter: "pro" }, { commit: 0, as: 8 }],
+      { free: 8 },
+    ],
+    [
       "a hold that came back is a hold there again, and corrects the other one",
       [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { use: 1 }, { enter: "free" }, { release: 0 }],
       { free: 1, pro: 1 },
@@ -194,9 +199,16 @@ Deno.test("carry: a new cycle of a plan starts its window at 0, and the old wind
   ]);
   scene.subscribe("a");
   scene.reserve(4);
+  const starts = () => scene.ask("usage", { event: null }).period?.start;
+  const first = scene.now;
   scene.wait(60).subscribe("a", { cycleStart: scene.now });
   assert.deepEqual(scene.counts(), { g: 0 });
   assert.deepEqual([...scene.state.counters.values()].map(({ count }) => numberOf(count)), [4]);
+  scene.subscribe("a", { cycleStart: Date.parse("2026-05-02T00:00Z") });
+  scene.subscribe("a");
+  assert.equal(starts(), Date.parse("2026-03-02T00:00Z"), "stepped back from the new anchor, which is kept");
+  scene.subscribe("a", { cycleStart: null });
+  assert.equal(starts(), first, "from its start again");
 });
 
 const size = fc.integer({ min: 1, max: 9 });

@@ -9,6 +9,8 @@ import {
   type PlanDocument,
 } from "../../../src/domain/plans/catalog.ts";
 import { gateOf, pairGroups, type Plan, roomUnderGate } from "../../../src/domain/plans/plan.ts";
+import type { Plan as ModelPlan } from "../../model/document.ts";
+import { pairGroups as pairsOfModel } from "../../model/rules.ts";
 
 function group(id: string, more: Partial<LimitGroupDocument> = {}): LimitGroupDocument {
   return { id, label: id, unit: "count", quota: 10, matches: [{ event: `${id}.*` }], ...more };
@@ -104,6 +106,8 @@ Deno.test("groups pair by id, else by unit and rules, else by unit and first pat
   for (const [name, entered, old, pairs] of rows) {
     const found = [...pairGroups(plan(entered), plan(old))].map(([to, from]) => [to, from.id]);
     assert.deepEqual(Object.fromEntries(found), pairs, name);
+    const ofModel = pairsOfModel({ limits: old } as ModelPlan, { limits: entered } as ModelPlan);
+    assert.deepEqual(Object.fromEntries(ofModel.map(({ from, to }) => [to.id, from.id])), pairs, name);
   }
 });
 

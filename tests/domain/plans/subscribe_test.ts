@@ -149,6 +149,27 @@ Deno.test("cancel: which row a call means, and what is refused", () => {
       "already_canceled",
       ["created", "canceled"],
     ],
+    [
+      "one by its ids, which ended",
+      (scene) => {
+        low(scene);
+        scene.pay("low", "a");
+        scene.cancel(stripe("a"));
+      },
+      stripe("a"),
+      "already_canceled",
+      ["created", "created", "canceled"],
+    ],
+    [
+      "the default row, which ended, beside an active one",
+      (scene) => {
+        canceled(scene);
+        scene.pay("low", "a");
+      },
+      {},
+      "already_canceled",
+      ["created", "canceled", "created"],
+    ],
     ["a future end", low, end, "ok", ["created", "canceled"]],
     ["a future end that is moved", scheduled, { endsAt: NOW + 5 }, "ok", ["created", "canceled", "canceled"]],
     ["an end in the past", low, { endsAt: NOW - 1 }, "invalid_request", ["created"]],
