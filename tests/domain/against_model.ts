@@ -1,6 +1,6 @@
-// The independent model of `tests/model` beside the scenes of one realm. A scene's command is put to the model too, as the
-// request that it is on the wire: the model must answer the same, and must then show the same user, credits, ledger,
-// events, messages and metering operations. So each expectation of a scene holds for both sides.
+// Runs the scenes of one realm against the independent model of `tests/model` too. Each command is sent to the model as a
+// wire request. The model must give the same answer, and must then show the same user, credits, ledger, events, messages
+// and metering operations. So each expectation of a scene holds for both sides.
 
 import { deepEqual, equal } from "node:assert/strict";
 import { showReport } from "../../routes/customers.ts";

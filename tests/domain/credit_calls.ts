@@ -44,7 +44,7 @@ function extend(system: DecideSystem, input: Input, now: Millis): ModelReply {
   return system.ask(userId, "extend", command, now, SHOW.extend);
 }
 
-/** The user that a balance's id names, with the balance in memory; null for nobody. */
+/** The user that a balance's id names, with the balance in memory; null for an unknown user. */
 function ownerWith(system: DecideSystem, balanceId: string, now: Millis): string | null {
   const owner = ownerOf("creditBalance", balanceId);
   const userId = owner === null ? undefined : system.nameOf(owner);

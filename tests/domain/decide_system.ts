@@ -1,5 +1,5 @@
 // The pure domain dressed up as a system that the model's workload can drive: users' states, `decide`, `apply`, and
-// answers in the wire's shape. Ids and clock are deterministic. Every decision is checked on its way: it changed
+// answers in the wire's shape. Ids and clock are deterministic. Every decision is checked: it changed
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
@@ -76,7 +76,7 @@ export class DecideSystem {
   readonly history = new Map<number, SubscriptionEvent[]>();
   /** Everything that was recorded for webhooks, in its order. */
   readonly messages: WebhookMessage[] = [];
-  /** Who takes messages at the moment. */
+  /** The listeners that messages are recorded for now. */
   listeners: readonly Listener[] = [];
   operations = 0;
   issued = 0;

@@ -1,5 +1,5 @@
-// One user's state with a clock, for tests that say each command in a line: given what was done, a command, and what it
-// answers and leaves. Every decision goes past the auditor, so the books balance after each step of every test.
+// One user's state with a clock, so that each command of a test is one line. After every decision the auditor checks that
+// the books balance, and the independent model must give the same answer and show the same user (`against_model.ts`).
 
 import { type Amount, amountOf, numberOf } from "../../src/domain/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
@@ -128,7 +128,7 @@ export interface Start extends Omit<CatalogDocument, "plans"> {
   readonly isAudited?: boolean;
   /** Whether every decision is compared with the model's. Default as `isAudited`. */
   readonly isCompared?: boolean;
-  /** The types that a webhook listens to; nobody listens where it is absent. */
+  /** The types that a webhook listens to; absent for no webhook. */
   readonly listensTo?: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 // The calls of credits alone: grant and revoke, the list of balances and the ledger. What balances pay is
-// in wallet.ts, what a payment provider does in stripe.ts. (interface.md: Credits; decisions.md 6.)
+// in wallet.ts, what a payment provider does in stripe.ts.
 
 import {
   type Input,
@@ -163,10 +163,10 @@ export function extend(world: World, input: Input, now: number): ModelReply {
   world.note(`credits: extension of a balance that is ${status}`);
   if (!isSame) {
     writeRow(world, balance, ZERO, { reason: "admin_adjust", at: now, notes: textOrNull(input["reason"]) });
-    // Choice: what expires again is told of again.
+    // Choice: a balance that expires again is reported again.
     balance.told.delete("expired");
   }
-  // A new expiry is told of like the first one.
+  // A new expiry is reported like the first one.
   if (!isSame) balance.told.delete("expired");
   balance.expiresAt = at;
   const { id, remaining } = balance;

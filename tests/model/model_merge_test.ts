@@ -1,6 +1,6 @@
-// Aliases: which pairs are refused, repeated calls, caps and batches, which the runtime decides around a merge; and what the
-// model learns from lists that a merge joins. "u" is the user that stays, "v" the one that becomes its alias. What a merge
-// does to the two users is in the scenes of `tests/domain/merging`, which are put to the model too.
+// Aliases in the model: refused pairs, repeated calls, caps and batches, which the runtime decides around a merge, and
+// the order that the model learns from merged lists. "v" becomes an alias of "u". The effects of a merge on the two users
+// are in the scenes of `tests/domain/merging`, which run against the model too.
 
 import assert from "node:assert/strict";
 import { compareWithDryRun } from "./compare.ts";
@@ -207,7 +207,7 @@ Deno.test("rows of equal times are ordered by when they were made, over all user
   assert.deepEqual(at.left(), [1, 2, 3, 4]);
 });
 
-/** A merged user whose two holds lapsed at one moment, when nobody looked; the ids of their balances. */
+/** A merged user whose two holds lapsed at one moment, with no call between; the ids of their balances. */
 function lapsed(): { at: Scene; u: string; v: string } {
   const at = scene();
   const [[u], [v]] = [at.grant("wallet", { quantity: 2 }), at.grant("wallet", { ...V, quantity: 2 })];
@@ -239,7 +239,7 @@ Deno.test("the order of what fell due to two users at one moment is learnt from 
   assert.equal(at.data("ledger", { limit: 1, cursor: nextCursor }).entries[0].balanceId, v);
 });
 
-Deno.test("rows of one user, or of calls, stand where they stand", () => {
+Deno.test("rows of one user, and rows of calls, are not reordered to follow an answer", () => {
   const at = scene();
   at.grant("wallet", { quantity: 1 });
   at.grant("wallet", { ...V, quantity: 2 });

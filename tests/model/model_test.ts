@@ -1,5 +1,5 @@
-// What of the model no scene of `tests/domain` shows: its numbers, the requests that it refuses unread, caps, pages and what
-// it learns from answers. The scenes of `tests/domain` are put to the model too, and hold the rules.
+// The model's own mechanics: its decimals, invalid requests, caps, pages, and what it learns from answers. The rules of
+// the service are in the scenes of `tests/domain`, which run against the model too.
 
 import assert from "node:assert/strict";
 import { catalogs } from "./catalogs.ts";
@@ -140,7 +140,7 @@ Deno.test("the ledger is newest first, in pages that new rows do not move", () =
   assert.equal(at.ask("ledger", { limit: 501 }).code, "invalid_request");
 });
 
-Deno.test("a cursor is learnt as it is shown, however often one is shown", () => {
+Deno.test("a cursor is learnt from each answer, also when the same one comes again", () => {
   const at = subscribed();
   for (const quantity of [1, 2, 3]) at.grant("wallet", { quantity });
   for (const nextCursor of ["page", "page", "other"]) {

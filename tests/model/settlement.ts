@@ -55,7 +55,7 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   }
   reservation.state = "committed";
   world.countOperation(realNow);
-  // Choice: the answer also names the event, beyond what the specification lists.
+  // Choice: the answer also names the event.
   return success({
     eventId: event.id,
     groups: [...groups.values()],
@@ -220,7 +220,7 @@ function find(world: World, input: Input): Reservation | undefined {
   return world.reservations.find((reservation) => reservation.id === input["reservationId"]);
 }
 
-/** The amount that a unit comes to: what was reserved, corrected by `extra`, `actual` or `costCents`. */
+/** The final amount of a unit: what was reserved, corrected by `extra`, `actual` or `costCents`. */
 function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros {
   const reserved = reservation.reserved[unit];
   if (unit === "seconds" && !reservation.perUnit) return reserved;

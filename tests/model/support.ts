@@ -1,4 +1,4 @@
-// Small helpers for the tests of the model: a scene with a clock that says each call in one line.
+// Helpers for the tests of the model: one user with a clock, so that each call is one line.
 
 import type {
   CatalogDocument,
@@ -101,7 +101,7 @@ export function catalogOf(
   };
 }
 
-/** A pack without items: counts of `x.*`, unless more is said. */
+/** A pack without items, by default for counts of `x.*`. */
 export function pack(id: string, more: Partial<Pack> = {}): Pack {
   return {
     id,

@@ -391,7 +391,7 @@ class Simulation {
     Deno.stderr.writeSync = (bytes) => {
       const line = decoder.decode(bytes);
       const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
-      // Rule 5: what is in memory of a cell that comes would be older than the tables.
+      // A process must have nothing of a new cell in memory: it would be older than the tables.
       const isError = level === "error" || error.includes("is still in memory");
       if (isError) this.#watch.report("no error", line);
       this.#note(`${this.#time.current.name}: ${message} ${error}`);

@@ -89,7 +89,7 @@ Deno.test("a pack that expires past the year 9999 expires at its end", () => {
   }
 });
 
-Deno.test("a known reference answers before every other check, whatever became of pack and balances", () => {
+Deno.test("a known reference answers before every other check, also when pack or balances have ended", () => {
   const scene = sceneOf();
   const ids = scene.grant("cpk_bundle", null, { externalRef: "r" });
   const [one, two] = ids as [string, string];

@@ -81,7 +81,7 @@ for (const { name, from, to, ended, active } of CASES) {
       `merged ${merged}`,
       ...ended.split(" ").filter(Boolean).map((row) => `ended ${row}`),
     ]);
-    // Usage of whoever had a plan is the primary's.
+    // Usage of each side that had a plan counts on the primary.
     assert.deepEqual(into.counts(), { g: (from.length > 0 ? 3 : 0) + (to.length > 0 ? 5 : 0) });
   });
 }

@@ -169,7 +169,7 @@ Deno.test("past windows are added where they are identical, and the cost goes wi
   assert.deepEqual(into.commit(late).groups, { g: 11 }, "4, 5 and the 2 that were held in March");
 });
 
-/** "home" outranks all but "top", so whoever merges with somebody there comes back to it. */
+/** "home" outranks all but "top", so a user who merges with another one there returns to it. */
 const WAYS = [
   planOf("home", { g: 100 }, { rank: 30 }),
   planOf("away", { g: 100 }),

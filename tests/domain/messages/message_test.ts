@@ -1,4 +1,4 @@
-// Messages: what each happening tells, once, in the order of happening, to those who want it. beyond.md, section 3.
+// Messages: each event is recorded once, in order, for the webhooks that want its type.
 
 import assert from "node:assert/strict";
 import { isEventPattern, type MessageType, wants } from "../../../src/domain/messages/message.ts";
@@ -86,7 +86,7 @@ Deno.test("a message of credits names balance, pack and reference, and what is l
   assert.deepEqual(dataOf(scene, -1), { ...ofBalance, remaining: 2, externalRef: "order-1" });
 });
 
-Deno.test("every entry of a subscription's history is told, at its own time", () => {
+Deno.test("every entry of a subscription's history is a message, at its own time", () => {
   const scene = listening();
   scene.subscribe("low");
   scene.pay("top", "a", { endsAt: scene.now + 60_000 });
@@ -104,7 +104,7 @@ Deno.test("every entry of a subscription's history is told, at its own time", ()
   assert.deepEqual(data, { appId: "app_1", mode: "live", userId: "u", ...canceled });
 });
 
-Deno.test("a hold that lapses is told once, as of its expiry", () => {
+Deno.test("a hold that lapses is reported once, at its expiry", () => {
   const scene = listening();
   scene.subscribe("low");
   const reservationId = scene.hold(1, { ttlMs: 10_000 });
@@ -119,7 +119,7 @@ Deno.test("a hold that lapses is told once, as of its expiry", () => {
   });
 });
 
-Deno.test("what fell due before a merge is told under its own id, then the merge, then what the merge brought", () => {
+Deno.test("what fell due before a merge is reported under its own id, then the merge, then its effects", () => {
   const from = listening();
   const to = listening(8, "v", from);
   from.subscribe("low");
@@ -146,7 +146,7 @@ Deno.test("what fell due before a merge is told under its own id, then the merge
   assert.deepEqual(merged.map(({ id }) => id), merged.map(({ id }) => id).sort());
 });
 
-Deno.test("of two copies of a grant that became one, low is told once, and each tells when it expires itself", () => {
+Deno.test("of two copies of a grant that became one, low is reported once, and each expiry", () => {
   const from = listening();
   const to = listening(8, "v", from);
   from.fund("ten", 10, { externalRef: "twice", expiresAt: from.now + 60_000 });

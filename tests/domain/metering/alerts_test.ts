@@ -1,5 +1,4 @@
-// Alerts: which turn fires which percent, and that each fires once in a window whatever happens between. beyond.md,
-// section 2 and "Alerts where the quota moves".
+// Alerts: which turn fires which percent. Each fires once in a window, also where the quota changes in between.
 
 import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/plans/catalog.ts";
@@ -27,7 +26,7 @@ function sceneOn(plan: string): Scene {
   return scene;
 }
 
-/** The percents that messages told since a place, in their order. */
+/** The percents in messages from a place on, in order. */
 function firedOf(scene: Scene, since = 0): number[] {
   return scene.messages.slice(since).map(({ body }) => JSON.parse(body).data.thresholdPercent);
 }
@@ -141,7 +140,7 @@ Deno.test("it makes no difference whether a sweep settled a lapsed hold before",
   assert.deepEqual(run(true), [50]);
 });
 
-Deno.test("the end of a subscription fires what the plan below it comes to, at the time of the end", () => {
+Deno.test("the end of a subscription fires what the next plan reaches, at the time of the end", () => {
   const scene = sceneOn("a");
   scene.pay("wide", "x", { endsAt: scene.now + 60_000 });
   scene.hold(9, { ttlMs: 600_000 });
@@ -151,7 +150,7 @@ Deno.test("the end of a subscription fires what the plan below it comes to, at t
   assert.equal(JSON.parse(scene.messages[0]?.body ?? "").timestamp, "2026-03-10T12:01:00.000Z");
 });
 
-Deno.test("a merge fires what both come to together, and nothing that either had fired", () => {
+Deno.test("a merge fires what both users reach together, and nothing that either had fired", () => {
   const one = sceneOn("a");
   const other = new Scene(PLANS, "", [], { key: 8, id: "v", beside: one, listensTo: ["usage.*"] });
   other.subscribe("a");
@@ -164,7 +163,7 @@ Deno.test("a merge fires what both come to together, and nothing that either had
   assert.deepEqual(firedOf(other), [80, 100]);
 });
 
-Deno.test("a message of a threshold says where the counter stands", () => {
+Deno.test("a message of a threshold has the quota and the counter", () => {
   const scene = sceneOn("a");
   scene.hold(6);
   assert.deepEqual(JSON.parse(scene.messages[0]?.body ?? "").data, {
@@ -181,7 +180,7 @@ Deno.test("a message of a threshold says where the counter stands", () => {
   });
 });
 
-Deno.test("thresholds fire whether or not anybody listens", () => {
+Deno.test("thresholds fire also without a webhook", () => {
   const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z");
   scene.subscribe("a");
   scene.hold(5);

@@ -1,5 +1,5 @@
-// The reservation table of the specification, row by row, missing rows included: every state under every trigger,
-// with what moves on the counter, what is recorded, and what it costs.
+// The states of a reservation: every state under every trigger, the missing reservation included, with the change of
+// the counter, the recorded event and the operations.
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/amount.ts";
@@ -22,7 +22,7 @@ type Trigger = ReservationTrigger | "reserve";
 interface Row {
   readonly state: State;
   readonly trigger: Trigger;
-  /** What the row of the table adds, in words. */
+  /** The condition of the row, in words. */
   readonly when?: string;
   /** Brings a scene from its state to the trigger. */
   readonly before?: (scene: Scene) => void;

@@ -252,7 +252,7 @@ Deno.test("carry: whichever of two plans is in force shows all that was used on 
   );
 });
 
-Deno.test("carry: whoever enters a plan finds at least what its window had", () => {
+Deno.test("carry: a user who enters a plan finds at least what its window had", () => {
   fc.assert(
     fc.property(stepsOver("free", "pro", "day"), (steps) => {
       const story = new Story();

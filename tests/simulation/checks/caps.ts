@@ -105,7 +105,7 @@ function takesRoom({ attempt, changes }: Turn): boolean {
     );
 }
 
-/** Section 7 of the decisions. */
+/** Whether a row is a metering operation: a counted event, a merge, a promotion, or a moved or dropped balance. */
 function isOperation({ table, row }: RowChange): boolean {
   switch (table) {
     case "events":
