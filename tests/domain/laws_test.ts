@@ -49,7 +49,10 @@ function run(
   steps: readonly Step[],
   after: (scene: Scene, step: Step, wasAllowed: boolean) => void,
 ) {
-  const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z", [], { listensTo: ["usage.*"] });
+  const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z", [], {
+    listensTo: ["usage.*"],
+    isCompared: false,
+  });
   scene.subscribe(planId);
   const holds: string[] = [];
   for (const each of steps) {

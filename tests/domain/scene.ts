@@ -126,7 +126,7 @@ export interface Start extends Omit<CatalogDocument, "plans"> {
   readonly beside?: Scene;
   /** Whether every decision is audited; not where decisions are timed. Default true. */
   readonly isAudited?: boolean;
-  /** Whether every decision is compared with the model's. Default as `isAudited`. */
+  /** Whether every decision is compared with the model's; not over random commands. Default as `isAudited`. */
   readonly isCompared?: boolean;
   /** The types that a webhook listens to; absent for no webhook. */
   readonly listensTo?: readonly string[];

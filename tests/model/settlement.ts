@@ -1,7 +1,6 @@
 // Commit and release: the transition table of reservations. A commit charges the correction on each
 // line's counter in the window of the hold, and on the credit balances; after expiry it charges the final
 // amount anew.
-// (interface.md: Reservation; decisions.md 5: Commit, Release.)
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";

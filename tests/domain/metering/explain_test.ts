@@ -237,7 +237,7 @@ function play({ plans, packs, isSubscribed, refusesUnpriced, custom, steps }: St
     packOf(`k${at}`, { unit, matches: matches as LimitGroupDocument["matches"] })
   );
   const settings = refusesUnpriced ? { unpricedModels: "refuse" } as const : {};
-  const scene = new Scene(documents, undefined, offers, { settings });
+  const scene = new Scene(documents, undefined, offers, { settings, isCompared: false });
   if (isSubscribed) {
     const limits = custom === null ? {} : { customLimits: { g0: BigInt(Math.round(custom * 1e6)) } };
     scene.subscribe("p0", limits);

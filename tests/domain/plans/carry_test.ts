@@ -30,8 +30,12 @@ const DAY_SECONDS = 86_400;
 
 /** A user that takes such steps. Holds are named by their place. */
 class Story {
-  readonly scene = new Scene(PLANS);
+  readonly scene: Scene;
   readonly holds: string[] = [];
+
+  constructor(isCompared = true) {
+    this.scene = new Scene(PLANS, undefined, [], { isCompared });
+  }
 
   take(step: Step): void {
     const { scene } = this;
@@ -232,7 +236,7 @@ const APRIL = Date.parse("2026-04-01T00:00Z");
 Deno.test("carry: whichever of two plans is in force shows all that was used on both in the month", () => {
   fc.assert(
     fc.property(stepsOver("free", "pro"), (steps) => {
-      const story = new Story();
+      const story = new Story(false);
       const { scene } = story;
       story.take({ enter: "free" });
       for (const each of steps) {
@@ -255,7 +259,7 @@ Deno.test("carry: whichever of two plans is in force shows all that was used on 
 Deno.test("carry: a user who enters a plan finds at least what its window had", () => {
   fc.assert(
     fc.property(stepsOver("free", "pro", "day"), (steps) => {
-      const story = new Story();
+      const story = new Story(false);
       const { scene } = story;
       story.take({ enter: "free" });
       for (const each of steps) {
