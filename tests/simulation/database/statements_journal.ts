@@ -11,7 +11,7 @@ import type { Entry, Statement } from "./statements.ts";
 
 const SEQ = "holdfast.seq";
 
-/** The range of the journal that a batch is in, whose rows nobody else may take meanwhile. */
+/** The lock of the journal range that has a batch. */
 function rangeOf(seq: number): Lock {
   return { key: `journal ${Math.floor((seq - 1) / (lastSeq(0) - firstSeq(0)))}`, isShared: false };
 }

@@ -1,5 +1,5 @@
-// Statements of members and cells: joining, beats, locks, owners. Ages are told by the server's clock without its leaps:
-// a calendar that leaps ahead by a month says nothing of how long a member was silent.
+// Statements of members and cells: joining, beats, locks, owners. Ages are measured by the server's clock without leaps:
+// a calendar that leaps ahead by a month doesn't make a member silent for a month.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
@@ -183,7 +183,7 @@ const JOINING: readonly Entry[] = [
       if (tables.update("members", (row) => row.term === term && row.ended_at === null, values) === 0) {
         return NOTHING;
       }
-      // Whoever follows this clock sees the calendar's leaps at once (`clock.ts`).
+      // A process that follows this clock sees the calendar's leaps at once (`clock.ts`).
       return [{ version: tables.version, now: Math.floor(tables.time.unleapt) }];
     },
   ),

@@ -10,7 +10,7 @@ function read(start: string, run: (tables: SimTables, params: readonly Param[]) 
   return [start, { kind: "read", run }];
 }
 
-/** The user that a row stands for: itself, or the one that it was merged into. */
+/** The canonical user of a row: itself, or the user that it was merged into. */
 function canonicalOf(tables: SimTables, row: Fields): Fields | undefined {
   return tables.list("users", ({ key }) => key === (row.merged_into ?? row.key))[0];
 }

@@ -5,7 +5,7 @@ import { numbersOf, textsOf } from "./params.ts";
 import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
 
-/** Adds a row to the one of its kind, as the unique index knows it. */
+/** Adds a row to the row with the same key in the unique index. */
 function addUp(tables: SimTables, row: Fields): void {
   const { realm, user_id: user, event, reasons, hour_ms: hour } = row;
   const key = JSON.stringify([realm, user, event, reasons, hour]);

@@ -1,4 +1,4 @@
-// Statements of Stripe: the secrets of its messages, and what is kept of them.
+// Statements of Stripe: the secrets of its messages, and the rows kept from them.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
@@ -42,7 +42,7 @@ function find(tables: SimTables, table: string, key: string): Fields | undefined
   })[0];
 }
 
-/** The columns beside the realm that tell rows apart. */
+/** The key columns of a table beside the realm. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
   stripe_subscriptions: ["id"],
   stripe_purchases: ["external_ref"],

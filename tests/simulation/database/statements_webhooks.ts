@@ -23,7 +23,7 @@ function touched(rows: number): Fields[] {
   return Array.from({ length: rows }, () => ({}));
 }
 
-/** What becomes of a message, which the journal does not know, as long as nothing has. */
+/** The status of a message before its first attempt; the journal has no such columns. */
 const FRESH: Fields = {
   status: "pending",
   attempts: 0,
@@ -62,7 +62,7 @@ function shown(row: Fields): Fields {
   } as Fields;
 }
 
-/** The canonical user of a key; null for one that is not there. */
+/** The canonical user of a key; null for an unknown key. */
 function canonicalOf(tables: SimTables, key: Fields[string] | undefined): number | null {
   const [user] = tables.list("users", (row) => row.key === key);
   return user === undefined ? null : (user.merged_into ?? user.key) as number;
