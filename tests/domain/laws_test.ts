@@ -142,7 +142,7 @@ Deno.test("a read decides no change unless something was due", () => {
   );
 });
 
-Deno.test("in each window exactly the thresholds have fired, once and ascending, that the count ever came to", () => {
+Deno.test("in each window exactly the thresholds that the count reached have fired, once and ascending", () => {
   fc.assert(
     fc.property(anyPlan, fc.array(step, { maxLength: 60 }), (planId, steps) => {
       const peaks = new Map<string, Counter>();

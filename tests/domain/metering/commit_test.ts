@@ -241,7 +241,7 @@ Deno.test("commit: a hold of a version that kept no price row is priced by the c
   assert.deepEqual(scene.commit(id, { usage: { outputTokens: 10 } }).cost, [2, "think"]);
 });
 
-Deno.test("a commit by estimate says so in the event's metadata, beside what the reserve said", () => {
+Deno.test("a commit by estimate is marked in the event's metadata, beside those of the reserve", () => {
   const scene = new Scene([planOf("p", { g: 10 })]);
   scene.subscribe("p");
   for (const metadata of [undefined, { model: "m", estimated: "no" }]) {

@@ -22,7 +22,7 @@ Deno.test("a hold lasts as long as the call says, else as the catalog does", () 
   }
 });
 
-Deno.test("groups are shown after the hold when allowed, as they stand when refused, and the gate under headroom", () => {
+Deno.test("groups are shown after the hold when allowed, unchanged when refused, and the gate under headroom", () => {
   const half = { mode: "percent", value: 50 } as const;
   const twice = { mode: "multiplier", value: 2 } as const;
   for (const [headroom, gate] of [[null, null], [half, 5], [twice, 10]] as const) {

@@ -150,7 +150,7 @@ Deno.test("track: a blocked event names the groups without room, each unit after
   assert.deepEqual(blocking({ count: 11 }), [narrow]);
 });
 
-Deno.test("track: an unpriced event warns or is refused, where the plan counts its cents and nobody told any", () => {
+Deno.test("track: an unpriced event warns or is refused, where the plan counts its cents and no call named any", () => {
   const ask = (
     unpricedModels: "warn" | "refuse",
     members: Size & { costCents?: number },
@@ -178,7 +178,7 @@ Deno.test("track: an unpriced event warns or is refused, where the plan counts i
   assert.deepEqual(
     ask("refuse", { costCents: 4 }),
     ["matched", [], ["unpriced_model"]],
-    "told to track alone",
+    "named to track alone",
   );
   assert.deepEqual(ask("refuse", {}, "chat.think"), ["matched", [], []], "priced");
   assert.deepEqual(ask("refuse", {}, "x.y"), ["matched", [], []], "no cents group");

@@ -77,7 +77,7 @@ const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts:
       { free: 5, day: 1 },
     ],
     [
-      "a plan left for one that starts at 0 is found again as it was",
+      "a plan left for one that starts at 0 is found again unchanged",
       [{ enter: "day" }, { use: 5 }, { enter: "fresh" }, { enter: "day" }, { use: 1 }],
       { day: 6 },
     ],

@@ -175,7 +175,7 @@ Deno.test("a message that was cut off does the rest when it comes again, also wh
   assert.deepEqual(
     facts.take(subscription("updated", of("cat"), 2)),
     [over("ada"), over("bob"), "cat on low"],
-    "nobody who may have it is forgotten",
+    "no user who may have it is forgotten",
   );
   assert.deepEqual(facts.take(moves), [OVERTAKEN]);
 });
