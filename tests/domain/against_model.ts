@@ -27,6 +27,16 @@ import { requestOf } from "./wire_request.ts";
 /** The webhook that every scene records messages for. */
 export const WEBHOOK = "whk_1";
 
+/** The history of a user without any. */
+export const NO_HISTORY: HistoryCounts = {
+  events: 0,
+  eventLogs: 0,
+  reservations: 0,
+  subscriptionEvents: 0,
+  creditLedger: 0,
+  composeGenerations: 0,
+};
+
 /** How many events a page has at most. */
 const EVENTS_SHOWN = 100;
 
@@ -106,12 +116,11 @@ export class AgainstModel {
     const count = (table: Table) => this.#rows(table, id, due).length;
     const settled = new Map(this.#rows("reservations", id, due).map((row) => [row.id, row.status]));
     return {
+      ...NO_HISTORY,
       events: count("events"),
-      eventLogs: 0,
       reservations: [...settled.values()].filter((status) => status !== "held").length,
       subscriptionEvents: count("subscription_events"),
       creditLedger: count("credit_ledger"),
-      composeGenerations: 0,
     };
   }
 

@@ -26,47 +26,12 @@ import { type ModelDocument, withPriceRows } from "../../src/domain/pricing/pric
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/result.ts";
 import { type Change, newUser, UserState } from "../../src/domain/user.ts";
-import { AgainstModel, WEBHOOK } from "./against_model.ts";
+import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
+import { PACKS } from "./short_catalog.ts";
 
-/** A plan in short: groups of unit count by id and quota, all for events "x.*". */
-export function planOf(
-  id: string,
-  quotas: Record<string, number>,
-  more: Partial<PlanDocument> = {},
-): PlanDocument {
-  return {
-    id,
-    name: id,
-    rank: 1,
-    period: { type: "monthly", anchor: "calendar" },
-    limits: Object.entries(quotas).map(([group, quota]) => groupOf(group, quota)),
-    ...more,
-  };
-}
-
-/** A limit group in short. */
-export function groupOf(id: string, quota: number, unit: Unit = "count", event = "x.*") {
-  return { id, label: id, unit, quota, matches: [{ event }] };
-}
-
-/** A pack without items in short, named like its id. */
-export function packOf(id: string, more: Partial<PackDocument> = {}): PackDocument {
-  return { id, name: id, kind: "per_type", unit: "count", matches: [{ event: "x.*" }], items: [], ...more };
-}
-
-const ANY = [{ event: "*" }];
-
-/** Packs without items: two for counts, of which "first" is spent first, a generic one, and one for each other unit. */
-export const PACKS: readonly PackDocument[] = [
-  packOf("first", { priority: 200 }),
-  packOf("count"),
-  packOf("wallet", { kind: "generic", matches: ANY }),
-  packOf("tokens", { unit: "tokens", matches: ANY }),
-  packOf("cents", { unit: "cents", matches: ANY }),
-  packOf("seconds", { unit: "seconds", matches: ANY }),
-];
+export { groupOf, packOf, PACKS, planOf } from "./short_catalog.ts";
 
 /** Amounts as plain numbers. */
 export type Size = Partial<Record<keyof CallSize, number>>;
@@ -442,15 +407,6 @@ export class Scene {
     return report;
   }
 }
-
-const NO_HISTORY = {
-  events: 0,
-  eventLogs: 0,
-  reservations: 0,
-  subscriptionEvents: 0,
-  creditLedger: 0,
-  composeGenerations: 0,
-};
 
 /** A subscription's input from its plan and what differs from the default row. */
 export function subscription(

@@ -106,7 +106,7 @@ function refused(world: World, code: "alias_cycle" | "alias_conflict"): Outcome 
 
 /**
  * The stored report of the merge in which the id became an alias. Whether history is still moving is open; once it has
- * moved, the report tells what moved in all.
+ * moved, the report has all that moved.
  */
 function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiven }: Asked): WireData {
   world.note("merges: already merged");

@@ -107,7 +107,7 @@ function rowToCancel(
 /**
  * The row of (user, provider, externalId), or the default row when no ids are given. Where a merge left
  * several: the best active one, else the latest.
- * Choice: the latest is the one that started last, of equals the one made last.
+ * Choice: the latest is the row that started last, of equal rows the one made last.
  */
 export function findRow(world: World, user: User, input: Input, now: number): SubscriptionRow | undefined {
   const provider = textOrNull(input["provider"]);

@@ -1,4 +1,4 @@
-// Credits in a merge: balances move in whatever state they are, and two copies of one grant become one that pays for
+// Credits in a merge: balances move in any state, and two copies of one grant become one that pays for
 // what both used.
 
 import assert from "node:assert/strict";
