@@ -20,52 +20,19 @@ function dataOf(scene: Scene, place: number): Record<string, unknown> {
   return JSON.parse(scene.messages.at(place)?.body ?? "").data;
 }
 
+// deno-fmt-ignore: a row a case
 const CREDITS: readonly [string, (scene: Scene) => void, string[]][] = [
   ["a grant", (scene) => scene.fund("ten", 10), ["granted"]],
   ["a grant at or below lowAt sends no low", (scene) => scene.fund("ten", 3), ["granted"]],
-  ["use down to lowAt", (scene) => {
-    scene.fund("ten", 10);
-    scene.track(7);
-  }, ["granted", "low"]],
-  ["use down to nothing in one jump", (scene) => {
-    scene.fund("ten", 10);
-    scene.hold(10);
-  }, ["granted", "low", "depleted"]],
-  ["a refund arms nothing again", (scene) => {
-    scene.fund("ten", 10);
-    scene.release(scene.hold(10));
-    scene.hold(10);
-  }, ["granted", "low", "depleted"]],
-  ["a grant at lowAt is depleted without having been low", (scene) => {
-    scene.fund("ten", 3);
-    scene.track(3);
-  }, ["granted", "depleted"]],
-  ["a pack without lowAt", (scene) => {
-    scene.fund("plain", 10);
-    scene.track(10);
-  }, ["granted", "depleted"]],
-  ["a revoke, twice", (scene) => {
-    const id = scene.fund("ten", 10);
-    scene.revoke(id);
-    scene.revoke(id);
-  }, ["granted", "revoked"]],
-  ["expiry with something left", (scene) => {
-    scene.fund("ten", 10, { expiresAt: scene.now + 60_000 });
-    scene.wait(120).ask("settle", {});
-    scene.wait(120).ask("settle", {});
-  }, ["granted", "expired"]],
-  ["expiry with nothing left", (scene) => {
-    scene.fund("ten", 10, { expiresAt: scene.now + 60_000 });
-    scene.track(10);
-    scene.wait(120).ask("settle", {});
-  }, ["granted", "low", "depleted"]],
-  ["expiry while a hold has all of it, and its release", (scene) => {
-    scene.fund("ten", 10, { expiresAt: scene.now + 60_000 });
-    const id = scene.hold(10);
-    scene.wait(120).ask("settle", {});
-    scene.release(id);
-    scene.ask("settle", {});
-  }, ["granted", "low", "depleted"]],
+  ["use down to lowAt", (scene) => { scene.fund("ten", 10); scene.track(7); }, ["granted", "low"]],
+  ["use down to nothing in one jump", (scene) => { scene.fund("ten", 10); scene.hold(10); }, ["granted", "low", "depleted"]],
+  ["a refund arms nothing again", (scene) => { scene.fund("ten", 10); scene.release(scene.hold(10)); scene.hold(10); }, ["granted", "low", "depleted"]],
+  ["a grant at lowAt is depleted without having been low", (scene) => { scene.fund("ten", 3); scene.track(3); }, ["granted", "depleted"]],
+  ["a pack without lowAt", (scene) => { scene.fund("plain", 10); scene.track(10); }, ["granted", "depleted"]],
+  ["a revoke, twice", (scene) => { const id = scene.fund("ten", 10); scene.revoke(id); scene.revoke(id); }, ["granted", "revoked"]],
+  ["expiry with something left", (scene) => { scene.fund("ten", 10, { expiresAt: scene.now + 60_000 }); scene.wait(120).ask("settle", {}); scene.wait(120).ask("settle", {}); }, ["granted", "expired"]],
+  ["expiry with nothing left", (scene) => { scene.fund("ten", 10, { expiresAt: scene.now + 60_000 }); scene.track(10); scene.wait(120).ask("settle", {}); }, ["granted", "low", "depleted"]],
+  ["expiry while a hold has all of it, and its release", (scene) => { scene.fund("ten", 10, { expiresAt: scene.now + 60_000 }); const id = scene.hold(10); scene.wait(120).ask("settle", {}); scene.release(id); scene.ask("settle", {}); }, ["granted", "low", "depleted"]],
 ];
 
 for (const [what, act, told] of CREDITS) {

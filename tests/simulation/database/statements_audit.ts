@@ -38,7 +38,7 @@ function hide(table: string, values: Fields): (tables: SimTables, params: readon
 }
 
 export const AUDIT: readonly Entry[] = [
-  write("begin an audited write: insert into audit_begun", (tables, params) => {
+  write("begin a write: insert into audit_begun", (tables, params) => {
     const values = Object.fromEntries(COLUMNS.map((column, at) => [column, params[at] ?? null]));
     tables.put(
       "audit_begun",
@@ -47,7 +47,7 @@ export const AUDIT: readonly Entry[] = [
     );
   }),
   write(
-    "finish abandoned audited writes: with begun as ( delete from audit_begun where begun_ms <=",
+    "end old writes: with begun as ( delete from audit_begun where begun_ms <=",
     (tables, [sinceMs, after]) => {
       const before = tables.time.now - Number(sinceMs);
       for (
@@ -62,7 +62,7 @@ export const AUDIT: readonly Entry[] = [
     },
   ),
   write(
-    "finish an audited write: with begun as (delete from audit_begun where id = $1",
+    "end a write: with begun as (delete from audit_begun where id = $1",
     (tables, [id, appId, before, after]) => {
       for (const { erased, begun_ms: _begun, ...row } of takeBegun(tables, (row) => row.id === id)) {
         const texts = erased === true ? { before: null, after: null } : { before, after };
@@ -70,16 +70,10 @@ export const AUDIT: readonly Entry[] = [
       }
     },
   ),
-  write("drop an audited write: delete from audit_begun where id = $1", (tables, [id]) => {
+  write("drop a write: delete from audit_begun where id = $1", (tables, [id]) => {
     tables.remove("audit_begun", (row) => row.id === id);
   }),
   write("allow changes of the audit log: select set_config('holdfast.erasing'", () => {}),
-  write(
-    "hide a user in begun writes: update audit_begun a set user_id",
-    hide("audit_begun", { erased: true }),
-  ),
-  write(
-    "hide a user in the audit log: update audit a set user_id",
-    hide("audit", { before: null, after: null }),
-  ),
+  write("hide a user in writes: update audit_begun a set user_id", hide("audit_begun", { erased: true })),
+  write("hide a user in the log: update audit a set user_id", hide("audit", { before: null, after: null })),
 ];

@@ -50,18 +50,15 @@ export const ERASURE: readonly Entry[] = [
     (tables, [realm, ids]) =>
       linkedIds(tables, realm, textsOf(ids) as string[]).map((id) => ({ id })).sort(by("id")),
   ),
-  read(
-    "persons linked with a person: with recursive own as ( select person_id from person_ids",
-    (tables, [realm, id]) => {
-      const { own, canonical } = canonicalOf(tables, realm, id);
-      return [{
-        person_id: null,
-        opted_out: (canonical?.opted_out ?? 0) as number,
-        erasing: own?.erasing === true || canonical?.erasing === true,
-        split: false,
-      }];
-    },
-  ),
+  read("linked persons: with recursive own as ( select person_id from person_ids", (tables, [realm, id]) => {
+    const { own, canonical } = canonicalOf(tables, realm, id);
+    return [{
+      person_id: null,
+      opted_out: (canonical?.opted_out ?? 0) as number,
+      erasing: own?.erasing === true || canonical?.erasing === true,
+      split: false,
+    }];
+  }),
   read("consent of an id: select c.opted_out, u.erasing or c.erasing", (tables, [realm, id]) => {
     const { own, canonical } = canonicalOf(tables, realm, id);
     if (own === undefined || canonical === undefined) return [];
@@ -112,15 +109,12 @@ export const ERASURE: readonly Entry[] = [
     "erasure job by id: select * from erasure_jobs where id = $1",
     (tables, [id, realm]) => tables.list("erasure_jobs", (row) => row.id === id && row.realm === realm),
   ),
-  read(
-    "all users behind a user: with canonical as ( select coalesce(merged_into, key)",
-    (tables, [realm, id]) => {
-      const { own } = canonicalOf(tables, realm, id);
-      if (own === undefined) return [];
-      const key = own.merged_into ?? own.key;
-      return tables.list("users", (row) => (row.merged_into ?? row.key) === key && row.realm === realm);
-    },
-  ),
+  read("a user's rows: with canonical as ( select coalesce(merged_into, key)", (tables, [realm, id]) => {
+    const { own } = canonicalOf(tables, realm, id);
+    if (own === undefined) return [];
+    const key = own.merged_into ?? own.key;
+    return tables.list("users", (row) => (row.merged_into ?? row.key) === key && row.realm === realm);
+  }),
   write("lock users: select 1 from users where key = any", () => 0),
   read(
     "ids of users: select id from users where key = any",
@@ -185,10 +179,12 @@ export const ERASURE: readonly Entry[] = [
       `erase first answers that name an id in their ${column}: delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.${column})`,
       (tables, [realm, ids]) => {
         const named = textsOf(ids) as string[];
-        tables.remove("idempotency", (row) =>
-          row.realm === realm && row.user_key === null && named.some((id) =>
-            (row[column] as string).includes(id)
-          ));
+        tables.remove(
+          "idempotency",
+          (row) =>
+            row.realm === realm && row.user_key === null &&
+            named.some((id) => (row[column] as string).includes(id)),
+        );
       },
     )
   ),
@@ -202,7 +198,7 @@ export const ERASURE: readonly Entry[] = [
     },
   ),
   write(
-    "remove old prompt logs: delete from event_logs where event_id in ( select event_id from event_logs where realm",
+    "old prompt logs: delete from event_logs where event_id in ( select event_id from event_logs where realm",
     () => 0,
   ),
   write("clear prompts of old reservations: update reservations set prompt = null", () => 0),

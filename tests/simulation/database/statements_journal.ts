@@ -97,7 +97,7 @@ export const JOURNAL: readonly Entry[] = [
     run: (_server, session) => [{ seq: session.settings.get(SEQ) ?? null }],
   }],
   [
-    "batches of a range: select seq, payload from journal where seq > $1::bigint and seq <= $2::bigint order by seq limit",
+    "batches: select seq, payload from journal where seq > $1::bigint and seq <= $2::bigint order by seq limit",
     {
       kind: "write",
       locks: ([from]) => [rangeOf(Number(from) + 1)],

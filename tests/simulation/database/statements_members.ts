@@ -70,22 +70,19 @@ const LOCKS: readonly Entry[] = [
       return [{ locked }];
     },
   }],
-  [
-    "end the session that holds a lock: select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a",
-    {
-      kind: "session",
-      run(server, session, [kind, id, validMs]) {
-        const { tables } = server;
-        const silent = new Set(
-          tables.list("members", ({ seen_at }) => Number(seen_at) < tables.time.now - Number(validMs))
-            .map(({ term }) => `holdfast ${term}`),
-        );
-        const lock = pairLock(kind, id);
-        server.endWhere(session, (other) => silent.has(other.name) && server.advisory.holds(lock, other));
-        return [];
-      },
+  ["end a lock's session: select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a", {
+    kind: "session",
+    run(server, session, [kind, id, validMs]) {
+      const { tables } = server;
+      const silent = new Set(
+        tables.list("members", ({ seen_at }) => Number(seen_at) < tables.time.now - Number(validMs))
+          .map(({ term }) => `holdfast ${term}`),
+      );
+      const lock = pairLock(kind, id);
+      server.endWhere(session, (other) => silent.has(other.name) && server.advisory.holds(lock, other));
+      return [];
     },
-  ],
+  }],
   ["release a lock of a kind: select pg_advisory_unlock($1::int, $2::int)", {
     kind: "session",
     run(server, session, [kind, id]) {
@@ -94,7 +91,7 @@ const LOCKS: readonly Entry[] = [
     },
   }],
   [
-    "take the locks of cells: select cell from unnest($2::text::int[]) as asked(cell) where pg_try_advisory_lock($1::int, cell)",
+    "take cells: select cell from unnest($2::text::int[]) as asked(cell) where pg_try_advisory_lock($1::int, cell)",
     {
       kind: "session",
       run(server, session, [kind, cells]) {
@@ -104,23 +101,17 @@ const LOCKS: readonly Entry[] = [
       },
     },
   ],
-  [
-    "release the locks of cells: select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)",
-    {
-      kind: "session",
-      run(server, session, [kind, cells]) {
-        for (const cell of numbersOf(cells)) server.giveAdvisory(pairLock(kind, cell), session);
-        return NOTHING;
-      },
+  ["free cells: select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)", {
+    kind: "session",
+    run(server, session, [kind, cells]) {
+      for (const cell of numbersOf(cells)) server.giveAdvisory(pairLock(kind, cell), session);
+      return NOTHING;
     },
-  ],
+  }],
 ];
 
 const JOINING: readonly Entry[] = [
-  read(
-    "whether the index of open holds exists: select to_regclass('open_reservations_id')",
-    () => [{ isThere: false }],
-  ),
+  read("index of open holds: select to_regclass('open_reservations_id')", () => [{ isThere: false }]),
   read(
     "whether user keys are in a sequence: select keys_in_sequence as ready from lease",
     ({ keysInSequence }) => [{ ready: keysInSequence }],
@@ -248,14 +239,14 @@ const CELL_ROWS: readonly Entry[] = [
       return freed;
     },
   }],
-  ["lock the row of a cell: select 1 from cells where cell = $1::int and term = $2::bigint for share", {
+  ["lock a cell row: select 1 from cells where cell = $1::int and term = $2::bigint for share", {
     kind: "write",
     locks: ([cell]) => [cellLock(Number(cell), true)],
     make: ([cell, term]) => (tables) =>
       tables.list("cells", (row) => row.cell === cell && row.term === term).map(() => ({ one: 1 })),
   }],
   [
-    "lock the rows of cells: select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
+    "lock cell rows: select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
     {
       kind: "write",
       locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, true)),

@@ -24,20 +24,17 @@ export const MERGES: readonly Entry[] = [
       },
     },
   ]),
-  [
-    "count settled reservations: select count(*)::int as rows from (select id from reservations where id > $1",
-    {
-      kind: "read",
-      run(tables, [after, before, limit]) {
-        const rows = tables.list(
-          "reservations",
-          ({ id, status }) =>
-            (id as string) > String(after) && (id as string) < String(before) && status !== "held",
-        ).length;
-        return [{ rows: Math.min(rows, Number(limit)) }];
-      },
+  ["settled reservations: select count(*)::int as rows from (select id from reservations where id > $1", {
+    kind: "read",
+    run(tables, [after, before, limit]) {
+      const rows = tables.list(
+        "reservations",
+        ({ id, status }) =>
+          (id as string) > String(after) && (id as string) < String(before) && status !== "held",
+      ).length;
+      return [{ rows: Math.min(rows, Number(limit)) }];
     },
-  ],
+  }],
   ["report of a merge: select m.report, m.moved_events", {
     kind: "read",
     run(tables, [fromKey]) {
@@ -66,18 +63,15 @@ export const MERGES: readonly Entry[] = [
         .filter(({ realm }) => numbersOf(realms).includes(realm as number)).slice(0, Number(limit))
         .map(({ key, realm }) => ({ key: key as number, realm: realm as number })),
   }],
-  [
-    "lock the canonical user: select merged_into as canonical, realm, id from users where key = $1::bigint for share",
-    {
-      kind: "write",
-      make: ([key]) => (tables) =>
-        tables.list("users", (row) => row.key === key).map((row) => ({
-          canonical: row.merged_into as number | null,
-          realm: row.realm as number,
-          id: row.id as string,
-        })),
-    },
-  ],
+  ["lock a user: select merged_into as canonical, realm, id from users where key = $1::bigint for share", {
+    kind: "write",
+    make: ([key]) => (tables) =>
+      tables.list("users", (row) => row.key === key).map((row) => ({
+        canonical: row.merged_into as number | null,
+        realm: row.realm as number,
+        id: row.id as string,
+      })),
+  }],
   ...HISTORY.map((
     { table },
   ): Entry => [`move ${table} to the canonical user: update ${table} set user_key = $2::bigint`, {

@@ -34,13 +34,10 @@ export const READS: readonly Entry[] = [
       })
     );
   }),
-  read(
-    "aliases of users: select key, id, merged_into from users where merged_into = any",
-    (tables, [keys]) => {
-      const wanted = numbersOf(keys);
-      return tables.list("users", (row) => wanted.includes(row.merged_into as number)).sort(by("key"));
-    },
-  ),
+  read("aliases: select key, id, merged_into from users where merged_into = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list("users", (row) => wanted.includes(row.merged_into as number)).sort(by("key"));
+  }),
   read("subscriptions of users: select * from subscriptions where user_key = any", (tables, [keys]) => {
     const wanted = numbersOf(keys);
     return tables.list("subscriptions", (row) => wanted.includes(row.user_key as number)).sort(by("id"));
@@ -75,14 +72,11 @@ export const READS: readonly Entry[] = [
             (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)))).sort(by("id"));
     },
   ),
-  read(
-    "reservation by id: select * from reservations where id = $1",
-    (tables, [id, owners]) =>
-      tables.list(
-        "reservations",
-        (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
-      ),
-  ),
+  read("reservation by id: select * from reservations where id = $1", (tables, [id, owners]) =>
+    tables.list(
+      "reservations",
+      (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
+    )),
   read(
     "counters of a window: select * from counters where user_key = $1::bigint and window_start_ms",
     (tables, [key, starts]) =>

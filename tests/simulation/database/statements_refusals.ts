@@ -56,16 +56,13 @@ export const REFUSALS: readonly Entry[] = [
       return [{ rows: gone.length }];
     },
   }],
-  [
-    "remove refusals of erased users: delete from refusals where id = any(array(select found.id from unnest($2",
-    {
-      kind: "write",
-      make: ([realm, ids, limit]) => (tables) => {
-        const removed = tables.remove("refusals", isOf(realm, textsOf(ids)), Number(limit));
-        return Array.from({ length: removed }, () => ({}));
-      },
+  ["erase refusals: delete from refusals where id = any(array(select found.id from unnest($2", {
+    kind: "write",
+    make: ([realm, ids, limit]) => (tables) => {
+      const removed = tables.remove("refusals", isOf(realm, textsOf(ids)), Number(limit));
+      return Array.from({ length: removed }, () => ({}));
     },
-  ],
+  }],
   ["remove old refusals: delete from refusals where id = any(array( select id from refusals where realm", {
     kind: "write",
     make: ([realm, before, limit]) => (tables) => {

@@ -44,42 +44,42 @@ const ROWS: readonly Entry[] = [
   changed('changed apps: select id as "appId"', "apps"),
   changed('changed API keys: select id as "keyId"', "keys"),
   changed('changed catalogs: select app_id as "appId", version', "catalogs"),
-  read(
-    'realms of changed apps: select r.realm, r.app_id as "appId", r.mode from realms r join apps',
-    (tables, [since]) => {
-      const apps = new Set(
-        tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
-      );
-      return tables.list("realms", ({ appId }) => apps.has(appId as string));
-    },
-  ),
-  put(
-    "write a workspace: insert into workspaces (id, name",
-    "workspaces",
-    [
-      "workspaceId",
-      "name",
-      "operationCap",
-      "testOperationCap",
-      "aiBudgetCents",
-      "testCreditBalanceCap",
-      "createdAt",
-      "changedIn",
-    ],
-    ["name", "operationCap", "testOperationCap", "aiBudgetCents", "testCreditBalanceCap", "changedIn"],
-  ),
-  put(
-    "write an API key: insert into keys (id, app_id",
-    "keys",
-    ["keyId", "appId", "class", "mode", "hash", "prefix", "createdAt", "revokedAt", "changedIn"],
-    ["revokedAt", "changedIn"],
-  ),
-  put(
-    "write a catalog: insert into catalogs (app_id, version",
-    "catalogs",
-    ["appId", "version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
-    ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
-  ),
+  read('realms: select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
+    const apps = new Set(
+      tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
+    );
+    return tables.list("realms", ({ appId }) => apps.has(appId as string));
+  }),
+  put("write a workspace: insert into workspaces (id, name", "workspaces", [
+    "workspaceId",
+    "name",
+    "operationCap",
+    "testOperationCap",
+    "aiBudgetCents",
+    "testCreditBalanceCap",
+    "createdAt",
+    "changedIn",
+  ], ["name", "operationCap", "testOperationCap", "aiBudgetCents", "testCreditBalanceCap", "changedIn"]),
+  put("write an API key: insert into keys (id, app_id", "keys", [
+    "keyId",
+    "appId",
+    "class",
+    "mode",
+    "hash",
+    "prefix",
+    "createdAt",
+    "revokedAt",
+    "changedIn",
+  ], ["revokedAt", "changedIn"]),
+  put("write a catalog: insert into catalogs (app_id, version", "catalogs", [
+    "appId",
+    "version",
+    "document",
+    "planOrder",
+    "priceRows",
+    "appliedAt",
+    "changedIn",
+  ], ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"]),
   read(
     'clocks of realms: select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
     (tables, [realms]) =>
@@ -95,7 +95,7 @@ const TOTALS: readonly Entry[] = [
       tables.list("credit_issues", ({ realm }) => numbersOf(realms).includes(realm as number)),
   ),
   read(
-    'operations of workspaces: select workspace_id as "workspaceId", mode, month, used',
+    'operations: select workspace_id as "workspaceId", mode, month, used',
     (tables, [workspaces, month]) => {
       const asked = textsOf(workspaces);
       return tables.list(
@@ -105,17 +105,14 @@ const TOTALS: readonly Entry[] = [
         .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
     },
   ),
-  read(
-    'spending of workspaces: select workspace_id as "workspaceId", month, cents',
-    (tables, [workspaces, month]) => {
-      const asked = textsOf(workspaces);
-      return tables.list(
-        "ai_spend",
-        (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
-      )
-        .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
-    },
-  ),
+  read('spending: select workspace_id as "workspaceId", month, cents', (tables, [workspaces, month]) => {
+    const asked = textsOf(workspaces);
+    return tables.list(
+      "ai_spend",
+      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+    )
+      .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
+  }),
 ];
 
 export const REGISTRY: readonly Entry[] = [

@@ -93,7 +93,7 @@ const KNOWN: readonly Entry[] = [
     },
   ),
   read(
-    'purchases by reference or subscription: select external_ref as "externalRef", source, pack_id as "packId"',
+    'find purchases: select external_ref as "externalRef", source, pack_id as "packId"',
     (tables, [realm, refs, subscriptionIds]) => {
       const named = textsOf(refs);
       const waiting = textsOf(subscriptionIds);
@@ -141,21 +141,14 @@ const KEPT: readonly Entry[] = [
     "at_ms",
   ], 3),
   add("keep a refund: insert into stripe_refunds", "stripe_refunds", ["realm", "payment", "at_ms"], 2),
-  write(
-    "clear the former users of a subscription: update stripe_subscriptions set left_user_ids = '[]'",
-    (tables, [realm, id]) => {
-      const isMeant = (row: Fields) => row.realm === realm && row.id === id;
-      tables.update("stripe_subscriptions", isMeant, { left_user_ids: "[]" });
-    },
-  ),
-  write(
-    "give a purchase its user: update stripe_purchases set user_id = $3",
-    (tables, [realm, ref, userId]) => {
-      const isMeant = (row: Fields) =>
-        row.realm === realm && row.external_ref === ref && row.user_id === null;
-      tables.update("stripe_purchases", isMeant, { user_id: userId as string });
-    },
-  ),
+  write("clear former users: update stripe_subscriptions set left_user_ids = '[]'", (tables, [realm, id]) => {
+    const isMeant = (row: Fields) => row.realm === realm && row.id === id;
+    tables.update("stripe_subscriptions", isMeant, { left_user_ids: "[]" });
+  }),
+  write("set the user: update stripe_purchases set user_id = $3", (tables, [realm, ref, userId]) => {
+    const isMeant = (row: Fields) => row.realm === realm && row.external_ref === ref && row.user_id === null;
+    tables.update("stripe_purchases", isMeant, { user_id: userId as string });
+  }),
   write(
     "note the last message of a connection: update stripe_connections set last_event_id",
     (tables, [appId, mode, eventId, type, at, reason]) => {
@@ -167,49 +160,38 @@ const KEPT: readonly Entry[] = [
 ];
 
 const REMOVED: readonly Entry[] = [
-  write(
-    "remove purchases of erased users: with gone as ( delete from stripe_purchases",
-    (tables, [realm, ids]) => {
-      const named = textsOf(ids);
-      const isHere = (row: Fields) => row.realm === realm;
-      const isGone = (row: Fields) =>
-        isHere(row) && row.user_id !== null && named.includes(String(row.user_id));
-      const gone = new Set(tables.list("stripe_purchases", isGone).map(({ source }) => source));
-      tables.remove("stripe_purchases", isGone);
-      for (const { source } of tables.list("stripe_purchases", isHere)) gone.delete(source as string);
-      const isOwn = (row: Fields) => isHere(row) && gone.has(row.source as string);
-      const payments = new Set(tables.list("stripe_payments", isOwn).map(({ payment }) => payment));
-      tables.remove("stripe_payments", isOwn);
-      tables.remove(
-        "stripe_refunds",
-        (row) => isHere(row) && (payments.has(row.payment) || gone.has(row.payment)),
-      );
-    },
-  ),
-  write(
-    "remove erased users from subscriptions: update stripe_subscriptions set left_user_ids = (",
-    (tables, [realm, ids]) => {
-      const named = textsOf(ids);
-      const isMeant = (row: Fields) => row.realm === realm && row.left_user_ids !== "[]";
-      for (const row of tables.list("stripe_subscriptions", isMeant)) {
-        const left = (JSON.parse(row.left_user_ids as string) as string[]).filter((id) =>
-          !named.includes(id)
-        );
-        tables.update("stripe_subscriptions", (each) => each === row, {
-          left_user_ids: JSON.stringify(left),
-        });
-      }
-    },
-  ),
-  write(
-    "remove subscriptions of erased users: delete from stripe_subscriptions where realm",
-    (tables, [realm, ids]) => {
-      const named = textsOf(ids);
-      const isMeant = (row: Fields) =>
-        row.realm === realm && row.user_id !== null && named.includes(String(row.user_id));
-      tables.remove("stripe_subscriptions", isMeant);
-    },
-  ),
+  write("erase purchases: with gone as ( delete from stripe_purchases", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isHere = (row: Fields) => row.realm === realm;
+    const isGone = (row: Fields) =>
+      isHere(row) && row.user_id !== null && named.includes(String(row.user_id));
+    const gone = new Set(tables.list("stripe_purchases", isGone).map(({ source }) => source));
+    tables.remove("stripe_purchases", isGone);
+    for (const { source } of tables.list("stripe_purchases", isHere)) gone.delete(source as string);
+    const isOwn = (row: Fields) => isHere(row) && gone.has(row.source as string);
+    const payments = new Set(tables.list("stripe_payments", isOwn).map(({ payment }) => payment));
+    tables.remove("stripe_payments", isOwn);
+    tables.remove(
+      "stripe_refunds",
+      (row) => isHere(row) && (payments.has(row.payment) || gone.has(row.payment)),
+    );
+  }),
+  write("forget former users: update stripe_subscriptions set left_user_ids = (", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isMeant = (row: Fields) => row.realm === realm && row.left_user_ids !== "[]";
+    for (const row of tables.list("stripe_subscriptions", isMeant)) {
+      const left = (JSON.parse(row.left_user_ids as string) as string[]).filter((id) => !named.includes(id));
+      tables.update("stripe_subscriptions", (each) => each === row, {
+        left_user_ids: JSON.stringify(left),
+      });
+    }
+  }),
+  write("erase subscriptions: delete from stripe_subscriptions where realm", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    const isMeant = (row: Fields) =>
+      row.realm === realm && row.user_id !== null && named.includes(String(row.user_id));
+    tables.remove("stripe_subscriptions", isMeant);
+  }),
   write("remove old refunds: delete from stripe_refunds where realm", (tables, [realm, before, limit]) => {
     const paid = tables.list("stripe_payments", (row) => row.realm === realm);
     return oldOnes(

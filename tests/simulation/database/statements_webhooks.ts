@@ -104,23 +104,20 @@ const RECORDS: readonly Entry[] = [
     });
     return [];
   }),
-  write(
-    "write the statuses of webhooks: update webhooks w set last_success_at_ms",
-    (tables, [ids, succeeded, failed]) => {
-      const succeededAt = textsOf(succeeded);
-      const failedAt = textsOf(failed);
-      return textsOf(ids).flatMap((id, place): Fields[] => {
-        const [row] = tables.list("webhooks", ({ webhookId }) => webhookId === id);
-        if (row === undefined) return [];
-        const [success, failure] = [succeededAt, failedAt].map((list) => list[place] ?? null);
-        const failureAt = failure == null ? null : Number(failure);
-        const failingSince = success == null ? row.failingSince ?? failureAt : failureAt;
-        const lastSuccessAt = success == null ? row.lastSuccessAt as number | null : Number(success);
-        tables.update("webhooks", ({ webhookId }) => webhookId === id, { failingSince, lastSuccessAt });
-        return [{ webhookId: id as string, failingSince }];
-      });
-    },
-  ),
+  write("write statuses: update webhooks w set last_success_at_ms", (tables, [ids, succeeded, failed]) => {
+    const succeededAt = textsOf(succeeded);
+    const failedAt = textsOf(failed);
+    return textsOf(ids).flatMap((id, place): Fields[] => {
+      const [row] = tables.list("webhooks", ({ webhookId }) => webhookId === id);
+      if (row === undefined) return [];
+      const [success, failure] = [succeededAt, failedAt].map((list) => list[place] ?? null);
+      const failureAt = failure == null ? null : Number(failure);
+      const failingSince = success == null ? row.failingSince ?? failureAt : failureAt;
+      const lastSuccessAt = success == null ? row.lastSuccessAt as number | null : Number(success);
+      tables.update("webhooks", ({ webhookId }) => webhookId === id, { failingSince, lastSuccessAt });
+      return [{ webhookId: id as string, failingSince }];
+    });
+  }),
 ];
 
 const STANDINGS: readonly Entry[] = [
@@ -139,15 +136,12 @@ const STANDINGS: readonly Entry[] = [
 ];
 
 const LOOKS: readonly Entry[] = [
-  read(
-    "users with pending messages: with recursive lanes(user_key, place) as",
-    (tables, [webhookId, after, limit]) => {
-      const keys = pendingOf(tables, webhookId).flatMap(({ user_key: key }) =>
-        key === null || Number(key) <= Number(after) ? [] : [Number(key)]
-      );
-      return [...new Set(keys)].sort((a, b) => a - b).slice(0, Number(limit)).map((key) => ({ key }));
-    },
-  ),
+  read("pending users: with recursive lanes(user_key, place) as", (tables, [webhookId, after, limit]) => {
+    const keys = pendingOf(tables, webhookId).flatMap(({ user_key: key }) =>
+      key === null || Number(key) <= Number(after) ? [] : [Number(key)]
+    );
+    return [...new Set(keys)].sort((a, b) => a - b).slice(0, Number(limit)).map((key) => ({ key }));
+  }),
   read(
     "next message of each user: with lanes as ( select distinct coalesce(u.merged_into, u.key)",
     (tables, [webhookId, users]) => {
