@@ -48,9 +48,9 @@ const isLong = (file: string) => file.endsWith("_long_test.ts");
 /** The test files that are asked for. */
 async function chosen(): Promise<string[]> {
   const stored = kinds.includes("--stored") ? await storedFiles() : null;
-  const files = (await sourceFiles("tests")).filter((file) => /_test\.tsx?$/.test(file));
+  const files = (await sourceFiles("tests")).filter((file) => /[_./]test\.tsx?$/.test(file));
   return files.filter((file) =>
-    (asked.length === 0 || asked.some((path) => file === path || file.startsWith(`${path}/`))) &&
+    (asked.length === 0 || asked.some((path) => `${file}/`.startsWith(`${path}/`))) &&
     (isLong(file) ? kinds.includes("--long") : stored?.has(file) ?? !kinds.includes("--long"))
   );
 }
@@ -84,23 +84,26 @@ function workersOf(files: readonly string[]): string[][] {
   return workers;
 }
 
-const AT = String.raw`(tests/[^\s:]+):(\d+:\d+) `;
-const PREFIX = new RegExp(String.raw`\.[\w./-]*/worker_\d+\.ts => (\S*?)${AT}`);
-const PLACE = new RegExp(String.raw`^${AT}(.* => )\./tests/support/shared_worker\.ts:\d+:\d+`);
-const STEP = new RegExp(String.raw`^${AT}(.* => \./tests/)`);
+const COLORS = String.raw`(?:\s|\x1b\[[\d;]*m)*`;
+const OF = String.raw`(tests/\S+) (tests/\S+:\d+:\d+) `;
+const PREFIX = new RegExp(String.raw`\.[\w./-]*/worker_\d+\.ts =>(${COLORS})${OF}`);
+const PLACE = new RegExp(String.raw`^${OF}(.*=> )\./tests/support/shared_worker\.ts:\d+:\d+`);
+const ELSE = new RegExp(String.raw`^('?)${OF}`);
+const WORKER = /\.[\w./-]*\/worker_(\d+)\.ts/;
 
-/** What Deno would print if each file had its own worker. */
-function asFiles(line: string): string {
-  return line.replace(PREFIX, "./$2 => $1").replace(PLACE, "$3./$1:$2").replace(STEP, "$3");
+/** What Deno would print if each file had its own worker; of a fault outside tests, the files that it can be of. */
+function asFiles(line: string, workers: readonly string[][]): string {
+  return line.replace(PREFIX, "./$2 =>$1").replace(PLACE, "$3./$2").replace(ELSE, "$1./$2 => ")
+    .replace(WORKER, (path, at) => workers[at]?.join(" or ") ?? path);
 }
 
-async function print(output: ReadableStream<Uint8Array>): Promise<void> {
+async function print(output: ReadableStream<Uint8Array>, workers: readonly string[][]): Promise<void> {
   const encoder = new TextEncoder();
   let rest = "";
   for await (const text of output.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
-    const printed = lines.map((line) => `${asFiles(line)}\n`).join("");
+    const printed = lines.map((line) => `${asFiles(line, workers)}\n`).join("");
     for (let bytes = encoder.encode(printed); bytes.length > 0;) {
       bytes = bytes.subarray(await Deno.stdout.write(bytes));
     }
@@ -110,11 +113,13 @@ async function print(output: ReadableStream<Uint8Array>): Promise<void> {
 // An interrupt ends the tests, and then this.
 Deno.addSignalListener("SIGINT", () => {});
 const files = await chosen();
-if (files.length === 0) throw new Error("There are no such test files");
+const unknown = asked.filter((path) => !files.some((file) => `${file}/`.startsWith(`${path}/`)));
+if (files.length === 0 || unknown.length > 0) throw new Error(`No test files to run: ${unknown.join(" ")}`);
 const folder = await Deno.makeTempDir();
 try {
   const shared = new URL("shared_worker.ts", import.meta.url).href;
-  const modules = workersOf(files).map((members, at) => {
+  const workers = workersOf(files);
+  const modules = workers.map((members, at) => {
     const module = `${folder}/worker_${at}.ts`;
     const text = `import { shareWorker } from "${shared}";\nawait shareWorker(${JSON.stringify(members)});\n`;
     Deno.writeTextFileSync(module, text);
@@ -125,7 +130,7 @@ try {
     env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
     stdout: "piped",
   }).spawn();
-  await print(process.stdout);
+  await print(process.stdout, workers);
   Deno.exitCode = (await process.status).code;
 } finally {
   await Deno.remove(folder, { recursive: true });

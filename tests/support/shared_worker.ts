@@ -1,6 +1,6 @@
 // Lets several test files share one worker of `deno test`, as if each had its own: a file's hooks run around its own
-// tests, and its tests carry the place where they are written in front of their names. `run.ts` writes the modules that
-// call this, and takes the places out of the names again.
+// tests, and the names of its tests begin with the file and the place where they are written. `run.ts` writes the modules
+// that call this, and takes files and places out of the names again.
 
 const ROOT = new URL("../../", import.meta.url).href;
 
@@ -70,7 +70,7 @@ function register(into: (definition: Deno.TestDefinition) => void) {
     if (fn === undefined) throw new Error("A test has a function");
     into({
       ...definition,
-      name: `${place()} ${name ?? fn.name}`,
+      name: `${owner.file} ${place()} ${name ?? fn.name}`,
       fn: (context) => run(owner, () => fn(context)),
     });
   };
