@@ -1,16 +1,23 @@
-// Limits of the product that are others while the tests of a file run.
+// Other limits of the product for a while: for the tests of a file, or until the end of a block.
 
-/** Changes limits for the tests of a file, to be called at its top; the files after it have the limits as they were. */
-export function limitsOfFile<Limits extends object>(
-  limits: Limits,
-  values: Partial<Record<keyof Limits, number>>,
-): void {
-  let before = limits;
+type Changes<Limits> = Partial<Record<keyof Limits, number>>;
+
+/**
+ * Changes limits until the end of the block.
+ *
+ * @example `using _limits = changedLimits(GATEWAY_LIMITS, { stillMs: 50 });`
+ */
+export function changedLimits<Limits extends object>(limits: Limits, values: Changes<Limits>): Disposable {
+  const before = { ...limits };
+  Object.assign(limits, values);
+  return { [Symbol.dispose]: () => Object.assign(limits, before) };
+}
+
+/** Changes limits for the tests of a file, to be called at its top; the files after it have the usual ones. */
+export function limitsOfFile<Limits extends object>(limits: Limits, values: Changes<Limits>): void {
+  let changed: Disposable | null = null;
   Deno.test.beforeAll(() => {
-    before = { ...limits };
-    Object.assign(limits, values);
+    changed = changedLimits(limits, values);
   });
-  Deno.test.afterAll(() => {
-    Object.assign(limits, before);
-  });
+  Deno.test.afterAll(() => changed?.[Symbol.dispose]());
 }
