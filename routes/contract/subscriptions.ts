@@ -15,7 +15,7 @@ const rowIds = {
 /** A record schema would drop `__proto__` silently. */
 const customLimits = z.unknown().refine(
   (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
-  'names a group that the plan lacks: "__proto__"',
+  'not a limit group of the plan: "__proto__"',
 ).refine(
   (value) =>
     typeof value !== "object" || value === null ||
