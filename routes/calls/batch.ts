@@ -79,7 +79,7 @@ function readResults(results: string): Batched["results"] {
 }
 
 /**
- * Tracks events, each at its place. An event whose user is in memory is decided at once, and its answer is kept as text
+ * Tracks events, each at its place. If the user of an event is in memory, the event is decided at once, and its answer is kept as text
  * only: a promise for each would cost more than the decision. All keys take their places before any of them is looked up,
  * so two batches with the same keys never wait for each other.
  *

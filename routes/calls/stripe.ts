@@ -6,11 +6,11 @@ import { type Done, receive, type StripeWorld } from "../../src/integrations/str
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import {
-  readStanding,
+  readStripeStatus,
   removeStripeSecret,
   setStripeSecret,
   type StripeAdminWorld,
-  type StripeStanding,
+  type StripeStatus,
 } from "../../src/integrations/stripe/settings.ts";
 import { appOf } from "./admin.ts";
 import { failure, success } from "../http/answer.ts";
@@ -23,7 +23,7 @@ import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
 type World = StripeWorld & StripeAdminWorld & {
   readonly registry: Registry;
-  readonly database: Parameters<typeof readStanding>[0];
+  readonly database: Parameters<typeof readStripeStatus>[0];
 };
 
 const endpoint = keylessEndpointsOn<World>();
@@ -66,11 +66,11 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
 ];
 
 async function show({ database }: World, app: App): Promise<DataOf<typeof contract.getStripe>> {
-  const { live, test } = await readStanding(database, app);
+  const { live, test } = await readStripeStatus(database, app);
   return { live: showMode(app, "live", live), test: showMode(app, "test", test) };
 }
 
-function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStanding) {
+function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStatus) {
   return {
     isSet: connection !== null,
     setAt: timeTextOrNull(connection?.setAt ?? null),

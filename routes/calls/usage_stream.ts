@@ -115,7 +115,8 @@ export async function handleStream(
     if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
     const { text, ...seen } = first.data;
     const token = admitted.endUser === null ? null : request.headers.get("x-end-user-token");
-    const opened = { caller: admitted.caller, event: shown.event ?? null, requestId: id, token };
+    const { keyId } = admitted.caller.key;
+    const opened = { keyId, event: shown.event ?? null, requestId: id, token };
     const source = new UsageSource(holder, opened, seen);
     const body = request.method === "HEAD" ? null : streams.open("usage", text, source);
     // Compression and buffering proxies would delay a state.
@@ -140,7 +141,9 @@ async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promi
 }
 
 /** What a stream is opened with. */
-interface Opened extends Pick<Admitted<StreamWorld>, "caller"> {
+interface Opened {
+  /** Not the caller itself, which belongs to one term; a stream outlives terms. */
+  readonly keyId: string;
   readonly event: string | null;
   readonly requestId: string;
   /** Null with a secret key. */
@@ -201,6 +204,6 @@ class UsageSource implements StreamSource {
   }
 
   #callerIn({ registry }: StreamWorld): Caller | null {
-    return registry.callerById(this.#opened.caller.key.keyId);
+    return registry.callerById(this.#opened.keyId);
   }
 }

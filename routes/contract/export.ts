@@ -16,8 +16,8 @@ export const exportPerson = defineCall({
   input: z.object({ distinctId: endUserId }),
   answersToken: true,
   tag: "Privacy",
-  summary: "A link to everything of a person",
-  description: "The link works for 24 hours and needs no key.",
+  summary: "Create a link to a person's data",
+  description: "The link is valid for 24 hours and needs no key.",
   answer: z.strictObject({
     downloadUrl: z.url(),
     expiresAt: time.describe("24 hours from now"),
@@ -36,8 +36,8 @@ export const downloadExport = defineCall({
   isLong: true,
   mediaType: "application/json",
   tag: "Privacy",
-  summary: "The export document of a person",
-  description: "The token of the link is the authorisation. The document is made while it is sent.",
+  summary: "Download a person's data",
+  description: "The token of the link authorizes the download. The document is generated while it is sent.",
   answer: z.strictObject({
     format: z.literal("json"),
     exportedAt: time,

@@ -1,4 +1,4 @@
-// Metering: hold quota before the work and settle it afterwards, count work that is done, or ask what would be allowed.
+// Metering: reserve quota and settle it, track finished work, and check what would be allowed.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
@@ -18,11 +18,11 @@ import { counter, nothing, reasons, time, unit } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-const COUNTED_COST = "A cents group counts it only where the model is priced by the second";
+const COUNTED_COST = "Limit groups in cents count it only if the model is priced per second";
 
 const HOLD_SLIPS = {
-  outputTokens: "maxOutputTokens for the longest answer",
-  tokens: "inputTokens, and maxOutputTokens for the longest answer",
+  outputTokens: "maxOutputTokens for the maximum output",
+  tokens: "inputTokens, and maxOutputTokens for the maximum output",
   cost: "inputCostCents",
 };
 const COMMIT_SLIPS = {
@@ -40,13 +40,13 @@ const reserveInput = z.object({
   ...meteredCall,
   maxOutputTokens,
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
-    .describe("How long the hold lasts; default: the app's reservationTtlSeconds"),
+    .describe("How long the reservation lasts. Default: the app's reservationTtlSeconds"),
   prompt: loggedText.nullish().describe(
-    "Kept while prompt logging is on and the user has not opted out of it",
+    "Stored while prompt logging is on, unless the user opted out of it",
   ),
 });
 
-/** `POST /v1/reserve`: hold quota before the work. */
+/** `POST /v1/reserve`: reserve quota before the work. */
 export const reserve = defineCall({
   id: "reserve",
   method: "POST",
@@ -61,16 +61,18 @@ export const reserve = defineCall({
   slips: HOLD_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Hold quota before the work",
+  summary: "Reserve quota before the work",
   description:
-    "Holds what the call will use in every limit group that covers the event; credits take what the " +
-    "plan has no room for. maxOutputTokens holds the longest answer too, in tokens and in cents by the " +
-    "model's prices. At the limit the answer is data and nothing is held. A hold lapses after " +
-    "ttlSeconds, by default the app's reservationTtlSeconds.",
+    "Reserves what the call will use in every limit group that covers the event; credits pay for what " +
+    "the plan has no room for. maxOutputTokens reserves the maximum output too, in tokens and in cents." +
+    " If a limit is reached, the status is still 200: allowed is false, and nothing is reserved. A " +
+    "reservation expires after ttlSeconds.",
   answer: z.strictObject({
     allowed: z.boolean(),
-    matched: z.boolean().describe("false when nothing covers the event, or the user has no subscription"),
-    reservationId: z.string().optional().describe("Present when allowed"),
+    matched: z.boolean().describe(
+      "false if no limit group and no credits cover the event, or the user has no subscription",
+    ),
+    reservationId: z.string().optional().describe("Present if allowed"),
     expiresAt: time.optional(),
     reasons: reasons.optional(),
     groups: z.array(z.strictObject({
@@ -78,7 +80,7 @@ export const reserve = defineCall({
       unit,
       quota: z.number(),
       current: z.number(),
-      headroomGate: z.number().optional().describe("The effective gate where headroom is configured"),
+      headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
     })).optional(),
   }),
   errors: ["workspace_limit_reached", "test_quota_exceeded"],
@@ -89,7 +91,7 @@ function isTtl(value: unknown): boolean {
     value <= REQUEST_LIMITS.ttlSecondsMax;
 }
 
-/** The id of a reservation; one that was never given out is `not_found`, whatever its form. */
+/** The id of a reservation. An unknown id is `not_found`, whatever its form. */
 const reservationId = anyId(REQUEST_LIMITS.idLengthMax);
 
 function isReservationId(value: unknown): boolean {
@@ -99,22 +101,22 @@ function isReservationId(value: unknown): boolean {
 const PLAIN_SETTLEMENT = { reservationId: isReservationId };
 const OF_SETTLEMENT = ["reservationId"];
 
-/** What an event cost, and whether anything priced it. */
+/** The cost of an event, and whether the model has a price. */
 const cost = z.strictObject({
   cents: z.number(),
-  priced: z.boolean().describe("Whether the model has a price row"),
-  model: z.string().nullable().describe("The id of the price row"),
+  priced: z.boolean().describe("Whether the model has a price"),
+  model: z.string().nullable().describe("The id of the price"),
 });
 
 const warnings = z.array(z.enum(["unpriced_model"])).optional()
-  .describe("unpriced_model: a cents group covers the event, and nothing says what it cost");
+  .describe("unpriced_model: a limit group in cents covers the event, but the call has no price");
 
 const commitInput = z.object({
   reservationId,
-  extra: extra.nullish().describe("On top of what was held; not for a unit that actual has"),
-  actual: actual.nullish().describe("In place of what was held"),
+  extra: extra.nullish().describe("Added to the reserved amounts; not for a unit that actual has"),
+  actual: actual.nullish().describe("Replaces the reserved amounts"),
   costCents: amount.nullish().describe(
-    `The event's whole cost, for reports; not with an extra or actual in cents. ${COUNTED_COST}`,
+    `The total cost of the event, for reports; not together with cents in extra or actual. ${COUNTED_COST}`,
   ),
   usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
@@ -135,12 +137,13 @@ export const commit = defineCall({
   slips: COMMIT_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Settle a reservation with the work done",
+  summary: "Commit a reservation",
   description:
-    "Records the event. usage, or the model server's own usage object as providerUsage, makes tokens and " +
-    "cents final, by the prices at the time of the reserve. Otherwise extra adds to what was held, actual " +
-    "replaces it, each by unit, and without any of them the cost stays what was held. A commit of more " +
-    "than was held succeeds, since the work is done; one of an expired hold charges it again.",
+    "Settles the reservation with the work done, and records the event. usage, or the model server's " +
+    "own usage object as providerUsage, sets the final tokens and cents, at the prices of the time of " +
+    "the reserve. Otherwise extra adds to the reserved amounts and actual replaces them, unit by unit; " +
+    "without either, the reserved amounts are charged. A commit above the reserved amounts succeeds, " +
+    "because the work is done. A commit of an expired reservation charges it again.",
   answer: z.strictObject({
     eventId: z.string(),
     groups: z.array(z.strictObject({
@@ -148,9 +151,9 @@ export const commit = defineCall({
       unit,
       quota: z.number(),
       current: z.number(),
-      overflow: z.boolean().describe("This commit took the counter past its quota"),
+      overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
     })),
-    recharged: z.boolean().describe("The hold had expired and was charged again"),
+    recharged: z.boolean().describe("Whether the reservation had expired and was charged again"),
     cost,
     warnings,
   }),
@@ -164,7 +167,7 @@ const releaseInput = z.object({
   response: loggedText.nullish(),
 });
 
-/** `POST /v1/release`: give a hold back. */
+/** `POST /v1/release`: return the quota of a reservation. */
 export const release = defineCall({
   id: "release",
   method: "POST",
@@ -174,16 +177,17 @@ export const release = defineCall({
   plain: plainOf<typeof releaseInput>(OF_SETTLEMENT, PLAIN_SETTLEMENT),
   hasOptions: true,
   tag: "Metering",
-  summary: "Give a hold back",
+  summary: "Release a reservation",
   description:
-    "Returns quota and credits. Nothing is counted; reason, errorCode and response are kept for the feed.",
+    "Returns quota and credits, and counts nothing. reason, errorCode and response are stored with the " +
+    "event.",
   answer: nothing,
   errors: ["not_found", "reservation_not_pending"],
 });
 
 const trackInput = z.object({
   ...meteredCall,
-  costCents: amount.nullish().describe("The event's cost, for reports. " + COUNTED_COST),
+  costCents: amount.nullish().describe("The cost of the event, for reports. " + COUNTED_COST),
   usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
   prompt: loggedText.nullish(),
@@ -193,7 +197,7 @@ const trackInput = z.object({
   addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
 });
 
-/** `POST /v1/track`: count work done without a reservation. */
+/** `POST /v1/track`: count work that needs no reservation. */
 export const track = defineCall({
   id: "track",
   method: "POST",
@@ -205,12 +209,12 @@ export const track = defineCall({
   hasOptions: true,
   mayBeInBatch: true,
   tag: "Metering",
-  summary: "Count work done without a reservation",
+  summary: "Track work without a reservation",
   description:
-    "The same decision as reserve and commit in one. usage, or the model server's own usage object as " +
-    "providerUsage, is what was used, priced by the catalog. At the limit a blocked event is recorded, " +
-    "nothing is counted; details.eventId names it, and details.groups the groups without room, with quota " +
-    "and current.",
+    "Counts finished work: the same decision as reserve and commit in one call. usage, or the model " +
+    "server's own usage object as providerUsage, says what was used, at the prices of the catalog. If a" +
+    " limit is reached, nothing is counted and a blocked event is recorded: details.eventId is its id, " +
+    "and details.groups are the limit groups without room, with quota and current.",
   answer: z.strictObject({
     eventId: z.string(),
     matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
@@ -228,7 +232,7 @@ const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, {
   maxOutputTokens: isPositiveAmount,
 });
 
-/** `POST /v1/can-use`: what reserve would answer now. */
+/** `POST /v1/can-use`: check what reserve would answer now. */
 export const canUse = defineCall({
   id: "canUse",
   method: "POST",
@@ -239,8 +243,9 @@ export const canUse = defineCall({
   slips: HOLD_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Ask what reserve would answer now",
-  description: "Holds nothing, counts nothing and is free; the workspace's cap is left out.",
+  summary: "Check whether a call is allowed",
+  description: "Answers what reserve would answer now, except for the workspace's cap. Reserves and counts " +
+    "nothing, and is free.",
   answer: z.strictObject({
     allowed: z.boolean(),
     matched: z.boolean(),
@@ -268,22 +273,24 @@ const explainedGroup = z.strictObject({
   unit,
   covers: z.boolean().describe("Whether a rule of the group matches the call"),
   why: z.enum(["matched", "event", "metadata"])
-    .describe("event: no rule names the event; metadata: a rule names it and asks for other metadata"),
+    .describe(
+      "event: no rule matches the event; metadata: a rule matches the event, but requires other metadata",
+    ),
   metadata: z.record(z.string(), z.strictObject({ wanted: z.string(), given: z.string().nullable() }))
-    .optional().describe("With metadata: the keys in which the call differs from the nearest rule"),
+    .optional().describe("If why is metadata: the keys with other values than the closest rule requires"),
   quota: z.number(),
-  isCustom: z.boolean().describe("The subscription has a quota of its own"),
+  isCustom: z.boolean().describe("Whether the quota comes from the customLimits of the subscription"),
   headroom: z.strictObject({ mode: z.enum(["percent", "multiplier"]), value: z.number() }).nullable()
-    .describe("The group's, else the plan's"),
-  gate: z.number().nullable().describe("The effective limit of reserves where headroom is configured"),
+    .describe("Of the group, else of the plan"),
+  gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),
   current: z.number(),
-  held: z.number().describe("What open reservations hold of current"),
-  need: z.number().nullable().describe("null, as room and fits, where the group does not cover the call"),
-  room: z.number().nullable().describe("What the group alone can take under its gate, without credits"),
-  fits: z.boolean().nullable().describe("Whether the need fits into that room"),
+  held: z.number().describe("The part of current that open reservations hold"),
+  need: z.number().nullable().describe("null, like room and fits, if the group does not cover the call"),
+  room: z.number().nullable().describe("What remains under the effective limit, without credits"),
+  fits: z.boolean().nullable().describe("Whether need fits into room"),
 });
 
-/** `POST /v1/explain`: what can-use says, and why. */
+/** `POST /v1/explain`: the answer of can-use, and why. */
 export const explain = defineCall({
   id: "explain",
   method: "POST",
@@ -294,17 +301,17 @@ export const explain = defineCall({
   slips: HOLD_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Ask why a call is allowed or refused",
+  summary: "Explain why a call is allowed or refused",
   description:
-    "What can-use says, with every limit group of the plan, every balance that has something left, and " +
-    "a text for whoever must tell a customer. Like can-use it holds nothing, counts nothing and is free.",
+    "The answer of can-use, with every limit group of the plan, every balance with remaining credits, " +
+    "and a text for support. Reserves and counts nothing, and is free.",
   answer: z.strictObject({
     allowed: z.boolean(),
     matched: z.boolean(),
     reasons,
     text: z.string().describe("One or two sentences for a support person"),
     subscription: z.strictObject({ subscriptionId: z.string(), planId: z.string(), planName: z.string() })
-      .nullable().describe("The one that the plan in force comes from"),
+      .nullable().describe("The subscription that grants the plan in force"),
     groups: z.array(explainedGroup).describe("Every limit group of the plan, in its order"),
     credits: z.array(z.strictObject({
       balanceId: z.string(),
@@ -314,8 +321,8 @@ export const explain = defineCall({
       remaining: z.number(),
       expiresAt: time.nullable(),
       matches: z.boolean().describe("Whether a rule of the balance matches the call"),
-      wouldPay: z.number().describe("What a reserve would take from it now; 0 where the call is refused"),
-    })).describe("Every balance that can be spent, in the order of use"),
+      wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
+    })).describe("Every balance with remaining credits, in the order of use"),
   }),
   errors: [],
 });

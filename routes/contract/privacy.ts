@@ -19,7 +19,8 @@ export const optOut = defineCall({
   input: consentInput,
   tag: "Privacy",
   summary: "Opt a person out",
-  description: "The default scope, all, is analytics and ai_personalization. Metering goes on. Idempotent.",
+  description: "scope defaults to all, which covers analytics and ai_personalization. Metering continues. " +
+    "Idempotent.",
   answer: nothing,
   errors: ["not_implemented"],
 });
@@ -32,7 +33,7 @@ export const optIn = defineCall({
   access: "secret",
   input: consentInput,
   tag: "Privacy",
-  summary: "Opt a person in again",
+  summary: "Opt a person back in",
   description: "Changes nothing for a person who never opted out.",
   answer: nothing,
   errors: [],
@@ -46,8 +47,8 @@ export const isOptedOut = defineCall({
   access: "secret",
   input: z.object({ distinctId: endUserId, scope: oneScope.optional() }),
   tag: "Privacy",
-  summary: "Whether a person has opted out of one scope",
-  description: "The default scope is analytics.",
+  summary: "Check whether a person opted out",
+  description: "scope defaults to analytics.",
   answer: z.strictObject({ optedOut: z.boolean() }),
   errors: [],
 });
@@ -60,10 +61,10 @@ export const deletePerson = defineCall({
   access: "secret",
   input: z.object({ distinctId: endUserId }),
   tag: "Privacy",
-  summary: "Erase everything of a person",
+  summary: "Delete a person",
   description:
-    "Covers every id and alias. The person is hidden at once and erased soon after; a second request " +
-    "while a job is open answers that job.",
+    "Erases everything of the person, under every id and alias. The person is hidden at once and erased" +
+    " soon after. While a deletion job is open, another request returns the same job.",
   answer: z.strictObject({ jobId: z.string() }),
   errors: ["not_implemented"],
 });
@@ -76,7 +77,7 @@ export const getDeletionStatus = defineCall({
   access: "secret",
   input: z.object({ jobId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   tag: "Privacy",
-  summary: "How far an erasure is",
+  summary: "Get the status of a deletion",
   answer: z.strictObject({
     status: z.enum(["queued", "in_progress", "completed", "failed"]),
     requestedAt: time,
