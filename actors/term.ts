@@ -11,7 +11,7 @@ import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
-import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { MayNotAnswer, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
 import { Refusals } from "./refusals.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
@@ -181,16 +181,5 @@ export class Term {
     this.directory.close();
     this.refusals.close();
     this.#end(fault);
-  }
-
-  /** Ends the term in good order: what was decided is made durable and drained first, as far as time allows. */
-  async close(): Promise<void> {
-    try {
-      await this.flush();
-      await this.refusals.write();
-    } finally {
-      this.fail(new Stopping("The service is stopping"));
-      await this.#lease.close();
-    }
   }
 }

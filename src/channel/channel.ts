@@ -93,10 +93,6 @@ export class Channel {
     return !this.#isEnded && !this.#isLeaving && !this.#hasPeerLeft;
   }
 
-  get silentMs(): number {
-    return performance.now() - this.#parts.reader.heardAt;
-  }
-
   /** Reads until the channel ends. */
   async read(): Promise<void> {
     const { reader, stats } = this.#parts;

@@ -180,8 +180,6 @@ export class FrameReader {
   #kept: Uint8Array = NO_BYTES;
   /** Whether `#bytes` lies in `#kept`. */
   #isKept = false;
-  /** The moment of `performance.now()` at which something was last heard. */
-  heardAt = performance.now();
   /** Reads that brought something. */
   reads = 0;
 
@@ -207,7 +205,6 @@ export class FrameReader {
         return null;
       }
       this.reads++;
-      this.heardAt = performance.now();
       this.#stats.bytesReceived += bytes.length;
       if (this.#bytes.length === 0) {
         this.#bytes = bytes;

@@ -115,11 +115,6 @@ export class Hub {
     return this.#open(term) !== null;
   }
 
-  /** Milliseconds since something was last heard on the channel; Infinity without one. */
-  silentMs(term: number): number {
-    return this.#peers.get(term)?.channel?.silentMs ?? Infinity;
-  }
-
   /**
    * Calls a member; the call leaves once.
    *

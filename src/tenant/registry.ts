@@ -183,7 +183,6 @@ export class Registry {
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
   }
 
-  /** One object for each key, whichever way it was presented. */
   /** An operator of the console, who acts for an app and mode as with a secret key; null for an unknown app. */
   operatorOf(appId: string, mode: Mode): Caller | null {
     const app = this.apps.get(appId);
@@ -203,6 +202,7 @@ export class Registry {
     return this.#callersById.get(keyId) ?? this.#callerOf(key, app);
   }
 
+  /** One object for each key, whichever way it was presented. */
   #callerOf(key: ApiKey, app: App): Caller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;

@@ -64,7 +64,6 @@ Deno.test("a peer that falls silent loses its channel after 2 s and gets another
     await connectAll(one, two);
     await sleep(60_000);
     assert.deepEqual([one.events, two.events], [["opened 2"], ["opened 1"]]);
-    assert.ok(two.hub.silentMs(1) <= 500);
     network.lines[1]?.hold();
     const before = time.now;
     assert.equal(await endOf(two.hub.call(1, "silence")), "ChannelLost");

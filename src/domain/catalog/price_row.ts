@@ -119,11 +119,6 @@ export function pricesFor(row: PriceRow, inputTokens: Amount): TokenPrices {
   return row.prices;
 }
 
-/** Whether two rows of documents price alike, whatever they say of their source. */
-export function pricesAlike(a: ModelDocument, b: ModelDocument): boolean {
-  return priceText(a) === priceText(b);
-}
-
 /**
  * Every price row that an app's catalogs ever had, with those of a new catalog: known rows keep their places, since
  * holds name them, and a row whose prices changed is a new one.
