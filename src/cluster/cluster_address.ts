@@ -3,7 +3,7 @@
 // process is gone.
 
 import { tcpNetwork } from "../channel/tcp.ts";
-import type { Network } from "../channel/line.ts";
+import type { Network } from "../channel/network.ts";
 import { log, messageOf } from "../process/log.ts";
 import { type Config, ConfigError, WILDCARD_HOSTS } from "../process/settings.ts";
 import type { Database } from "../storage/database.ts";

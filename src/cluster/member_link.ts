@@ -2,7 +2,7 @@
 // the routes.
 
 import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
-import type { Network } from "../channel/line.ts";
+import type { Network } from "../channel/network.ts";
 import type { Member } from "./member.ts";
 import type { Note } from "./parts.ts";
 import { notRun, type PassedCall } from "./passing.ts";

@@ -3,7 +3,7 @@
 // term, and serve. The next owner of each cell replays what the term left in the journal.
 
 import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
-import type { Network } from "../channel/line.ts";
+import type { Network } from "../channel/network.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import { Counts } from "./counts.ts";

@@ -2,9 +2,9 @@
 // was said once, or belongs to another role or meeting, opens nothing.
 
 import assert from "node:assert/strict";
-import { FrameReader, HELLO_BOUNDS, idFrame, KIND, linedFrame, textFrame } from "../../src/channel/frames.ts";
+import { FrameReader, HELLO_BOUNDS, idFrame, KIND, jsonLineFrame, textFrame } from "../../src/channel/frames.ts";
 import { ChannelStats, type Identity, type Reply } from "../../src/channel/hub.ts";
-import type { Line } from "../../src/channel/line.ts";
+import type { Connection } from "../../src/channel/network.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
 import {
   closeAll,
@@ -108,13 +108,13 @@ Deno.test("who differs in secret, database, protocol or terms gets no channel", 
 });
 
 /** Ends our side, so that the other one is done with it. */
-async function closedByNow(line: Line): Promise<void> {
+async function closedByNow(line: Connection): Promise<void> {
   line.close();
   await sleep(10);
 }
 
 Deno.test("a dialer takes a listener for a member by its proof alone", async () => {
-  const answers: [string, (line: Line) => Promise<void>][] = [
+  const answers: [string, (line: Connection) => Promise<void>][] = [
     ["its own words", async (line) => {
       for (let bytes = await line.read(); bytes !== null; bytes = await line.read()) await line.write(bytes);
     }],
@@ -190,7 +190,7 @@ Deno.test("a proof that is sent back to its maker, or on to another member, open
 Deno.test("a proved peer that breaks a rule loses its channel, and others keep theirs", async () => {
   const { callsMax, requestsMax, frameBytesMax, chunkBytesMax } = CHANNEL_LIMITS;
   const calls = `[${Array.from({ length: callsMax + 1 }, (_, id) => `[${id},0]`)}]`;
-  const request = (id: number) => linedFrame(KIND.request, `[${id},"waits"]`, new Uint8Array());
+  const request = (id: number) => jsonLineFrame(KIND.request, `[${id},"waits"]`, new Uint8Array());
   const breaks: Record<string, readonly Uint8Array[]> = {
     "an answer to a call that nobody made": [textFrame(KIND.answers, `[[1,null,0]]\n`)],
     "an answer longer than its frame": [textFrame(KIND.answers, `[[1,null,5]]\nabc`)],

@@ -2,7 +2,7 @@
 // a network in memory whose lines a test can hold, cut and read along.
 
 import { Hub, type Identity, type Receiver, type Reply, type StreamedReply } from "../../src/channel/hub.ts";
-import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
+import { type Connection, ConnectionRefused, type Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { Random } from "../model/random.ts";
 import { VirtualTime } from "../simulation/time.ts";
@@ -113,23 +113,23 @@ export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(r
 
 /** A network within this process. */
 export class MemoryNetwork implements Network {
-  readonly #listeners = new Map<string, (line: Line) => void>();
+  readonly #listeners = new Map<string, (line: Connection) => void>();
   /** Every line, both ends of each connection one after another. */
   readonly lines: MemoryLine[] = [];
   #ports = 0;
 
-  listen(onLine: (line: Line) => void): Promise<{ address: string; close(): void }> {
+  listen(onConnection: (line: Connection) => void): Promise<{ address: string; close(): void }> {
     const address = `memory:${++this.#ports}`;
-    this.#listeners.set(address, onLine);
+    this.#listeners.set(address, onConnection);
     return Promise.resolve({ address, close: () => void this.#listeners.delete(address) });
   }
 
-  connect(address: string): Promise<Line> {
-    const onLine = this.#listeners.get(address);
-    if (onLine === undefined) return Promise.reject(new LineRefused(address));
+  connect(address: string): Promise<Connection> {
+    const onConnection = this.#listeners.get(address);
+    if (onConnection === undefined) return Promise.reject(new ConnectionRefused(address));
     const [one, other] = linePair();
     this.lines.push(one, other);
-    queueMicrotask(() => onLine(other));
+    queueMicrotask(() => onConnection(other));
     return Promise.resolve(one);
   }
 }
@@ -144,7 +144,7 @@ export function linePair(): [MemoryLine, MemoryLine] {
 }
 
 /** One end of a line in memory. */
-export class MemoryLine implements Line {
+export class MemoryLine implements Connection {
   peer!: MemoryLine;
   /** Everything written to this end. */
   readonly written: Uint8Array[] = [];

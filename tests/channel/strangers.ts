@@ -3,7 +3,7 @@
 import { FrameReader, HELLO_BOUNDS, textFrame } from "../../src/channel/frames.ts";
 import { type Intent, meetListener } from "../../src/channel/hello.ts";
 import { ChannelStats, type Identity } from "../../src/channel/hub.ts";
-import type { Line } from "../../src/channel/line.ts";
+import type { Connection } from "../../src/channel/network.ts";
 import { SECRET } from "./members.ts";
 
 export const identityOf = (term: number, parts: Partial<Identity> = {}): Identity => ({
@@ -15,7 +15,7 @@ export const identityOf = (term: number, parts: Partial<Identity> = {}): Identit
 });
 
 /** Waits until a line is closed by the other side. */
-export async function closedBy(line: Line): Promise<void> {
+export async function closedBy(line: Connection): Promise<void> {
   try {
     while (await line.read() !== null);
   } catch {
@@ -25,7 +25,7 @@ export async function closedBy(line: Line): Promise<void> {
 
 /** Meets a listener as a member would, with anything wrong that a test likes. */
 export async function meet(
-  line: Line,
+  line: Connection,
   term: number,
   expected: number,
   intent: Intent = "channel",
@@ -33,7 +33,7 @@ export async function meet(
 ) {
   const stats = new ChannelStats();
   const reader = new FrameReader(line, stats);
-  return { reader, found: await meetListener({ line, reader, identity, stats }, expected, intent) };
+  return { reader, found: await meetListener({ connection: line, reader, identity, stats }, expected, intent) };
 }
 
 export async function textIn(reader: FrameReader): Promise<Record<string, unknown>> {
@@ -42,7 +42,7 @@ export async function textIn(reader: FrameReader): Promise<Record<string, unknow
 }
 
 /** Passes on what a line says, changed as a test likes. */
-export async function pass(from: Line, to: Line, change = (text: string) => text): Promise<void> {
+export async function pass(from: Connection, to: Connection, change = (text: string) => text): Promise<void> {
   try {
     for (let bytes = await from.read(); bytes !== null; bytes = await from.read()) {
       const frame = new TextDecoder().decode(bytes.subarray(5));

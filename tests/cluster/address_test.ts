@@ -1,7 +1,7 @@
 // Where members reach a process: an address that is told leads to it, or none is told.
 
 import assert from "node:assert/strict";
-import { LineRefused, type Network } from "../../src/channel/line.ts";
+import { ConnectionRefused, type Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { ConfigError } from "../../src/process/settings.ts";
 import { openNetwork } from "../../src/cluster/cluster_address.ts";
@@ -56,7 +56,7 @@ Deno.test("an address of the settings that cannot be listened on stops the start
 Deno.test("a loopback address of another machine refuses nobody: its process may live", async () => {
   // Nobody listens there.
   const address = "127.0.0.1:9";
-  await assert.rejects(tcpNetwork("127.0.0.1:0").connect(address), LineRefused);
+  await assert.rejects(tcpNetwork("127.0.0.1:0").connect(address), ConnectionRefused);
   const elsewhere = tcpNetwork("127.0.0.1:0", "10.0.0.5");
-  await assert.rejects(elsewhere.connect(address), (error) => !(error instanceof LineRefused));
+  await assert.rejects(elsewhere.connect(address), (error) => !(error instanceof ConnectionRefused));
 });

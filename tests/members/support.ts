@@ -2,7 +2,7 @@
 // cuts the channels between two of them. On a server only: the embedded store has one process.
 
 import type { Hono } from "hono";
-import type { Line, Network } from "../../src/channel/line.ts";
+import type { Connection, Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { wantedOwners } from "../../src/cluster/rendezvous.ts";
 import type { IdSource } from "../../src/domain/values/ids.ts";
@@ -35,14 +35,14 @@ const SETTLE_MS = 60_000;
 export class Cables {
   readonly #ofAddress = new Map<string, string>();
   readonly #cut = new Set<string>();
-  readonly #lines = new Map<Line, string>();
+  readonly #lines = new Map<Connection, string>();
 
   /** The network as one member has it. */
   networkOf(name: string): Network {
     const plain = tcpNetwork("127.0.0.1:0");
     return {
-      listen: async (onLine) => {
-        const listening = await plain.listen(onLine);
+      listen: async (onConnection) => {
+        const listening = await plain.listen(onConnection);
         this.#ofAddress.set(listening.address, name);
         return listening;
       },
