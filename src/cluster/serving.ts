@@ -10,7 +10,7 @@ import type { Database } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import type { Writer } from "../storage/journal/writer.ts";
 import { type InCell, inCellOf } from "../storage/members/cell_store.ts";
-import { openRefusalStore } from "../storage/stores/refusal_store.ts";
+import { openRefusedCallStore } from "../storage/stores/refused_call_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
@@ -65,7 +65,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: MemberLink
   const term = new Term({
     lease: writer,
     store,
-    refusalStore: openRefusalStore(inCell),
+    refusalStore: openRefusedCallStore(inCell),
     ids,
     realNow: () => clock.now(),
     counts: counts.runtime,

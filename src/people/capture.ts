@@ -5,7 +5,7 @@ import type { Realm } from "../../actors/actor.ts";
 import type { Millis } from "../domain/values/period.ts";
 import type { Session } from "../storage/database.ts";
 import { insertCaptured } from "../storage/stores/capture_store.ts";
-import { readStanding } from "../storage/stores/people_store.ts";
+import { readIdState } from "../storage/stores/people_store.ts";
 import { linksDrained } from "./drained_links.ts";
 import { unitePeople } from "./link.ts";
 import { isSilenced, makePerson } from "./people.ts";
@@ -70,7 +70,7 @@ async function ownerOf(
   distinctId: string,
 ): Promise<EventOwner | "erased" | "split"> {
   while (true) {
-    const standing = await readStanding(session, realm.realm, distinctId);
+    const standing = await readIdState(session, realm.realm, distinctId);
     if (standing.isErasing) return "erased";
     if (isSilenced(standing)) {
       const { privacySecret } = features;

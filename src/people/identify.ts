@@ -12,8 +12,8 @@ import {
   lockPerson,
   lockRealm,
   type PersonRow,
+  readIdState,
   readPerson,
-  readStanding,
   saveProperties,
   shareRealm,
 } from "../storage/stores/people_store.ts";
@@ -82,11 +82,11 @@ async function identifyMerged(
   const { database, ids } = world;
   const { distinctId, anonymousId } = call;
   await unitePeople(world, realm, anonymousId);
-  const own = await readStanding(database, realm.realm, distinctId);
+  const own = await readIdState(database, realm.realm, distinctId);
   const anonymous = await readPerson(database, realm.realm, anonymousId);
   // Refuse before the session's opt-outs are put on somebody who has nothing to do with it.
   if (anonymous !== null && anonymous.id !== own.personId) refuseIdentified(anonymous);
-  if (!own.isErasing && !(await readStanding(database, realm.realm, anonymousId)).isErasing) {
+  if (!own.isErasing && !(await readIdState(database, realm.realm, anonymousId)).isErasing) {
     await spreadOptOuts(world, realm, [distinctId, anonymousId]);
   }
   const personId = await world.inCell(realm.cell, async (session) => {
@@ -108,7 +108,7 @@ function refuseIdentified(anonymous: PersonRow): true {
 
 /** A session that opted out is linked only if its id has a person already: nothing new is stored of it. */
 async function isLinkable(session: Session, realm: number, anonymousId: string): Promise<boolean> {
-  const { personId, optedOut, isErasing } = await readStanding(session, realm, anonymousId);
+  const { personId, optedOut, isErasing } = await readIdState(session, realm, anonymousId);
   return !isErasing && (personId !== null || (optedOut & SCOPE_BITS.analytics) === 0);
 }
 
@@ -120,7 +120,7 @@ async function identifyOne(
   { distinctId, properties, propertiesOnce }: Identification,
 ): Promise<string | null> {
   while (true) {
-    const standing = await readStanding(session, realm.realm, distinctId);
+    const standing = await readIdState(session, realm.realm, distinctId);
     if (isSilenced(standing)) return standing.personId;
     if (standing.personId !== null || await makePerson(session, ids, realm, distinctId) !== null) break;
   }

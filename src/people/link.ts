@@ -16,8 +16,8 @@ import {
   lockRealm,
   type PersonRow,
   pointPerson,
+  readIdState,
   readPerson,
-  readStanding,
 } from "../storage/stores/people_store.ts";
 import { addOptOuts } from "./consents.ts";
 import { drainLinks, linksDrained } from "./drained_links.ts";
@@ -39,7 +39,7 @@ export async function linkPeople(
   const { term, database } = world;
   // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
   if (isRepeated) await world.inCell(realm.cell, (session) => recordLink(session, realm.realm, from));
-  const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
+  const sides = await Promise.all([from, into].map((id) => readIdState(database, realm.realm, id)));
   const drained = drainLinks(term);
   // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
   if (sides.every(({ personId, isSplit }) => personId === null && !isSplit)) return;
@@ -59,7 +59,7 @@ export async function unitePeople(
   distinctId: string,
 ): Promise<void> {
   await linksDrained(world);
-  const { isSplit, isErasing } = await readStanding(world.database, realm.realm, distinctId);
+  const { isSplit, isErasing } = await readIdState(world.database, realm.realm, distinctId);
   if (!isSplit || isErasing) return;
   const ids = await listLinkedIds(world.database, realm.realm, distinctId);
   await spreadOptOuts(world, realm, ids);
@@ -91,7 +91,7 @@ export async function aliasPeople(
   const { database, ids } = world;
   await unitePeople(world, realm, from);
   await unitePeople(world, realm, into);
-  const sides = await Promise.all([into, from].map((id) => readStanding(database, realm.realm, id)));
+  const sides = await Promise.all([into, from].map((id) => readIdState(database, realm.realm, id)));
   if (sides.some(({ isErasing }) => isErasing)) {
     const known = sides.find(({ personId }) => personId !== null)?.personId;
     return known ?? standInPersonId(world.features.privacySecret ?? "", realm.realm, into);

@@ -7,10 +7,10 @@ import type { Session } from "../storage/database.ts";
 import {
   deletePeople,
   idsOfPeople,
+  type IdState,
   insertPerson,
   listPersonIds,
   lockRealm,
-  type Standing,
 } from "../storage/stores/people_store.ts";
 import { newPersonId } from "./person_id.ts";
 
@@ -24,7 +24,7 @@ export function idsOfPerson(
 }
 
 /** Whether nothing may be captured under a person's own name. */
-export function isSilenced({ optedOut, isErasing }: Standing): boolean {
+export function isSilenced({ optedOut, isErasing }: IdState): boolean {
   return isErasing || (optedOut & SCOPE_BITS.analytics) !== 0;
 }
 

@@ -7,7 +7,7 @@ import type { MemberParts, Note } from "../../src/cluster/parts.ts";
 import { ClusterCounts } from "../../src/cluster/cluster_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { inCellOf } from "../../src/storage/members/cell_store.ts";
-import { openRefusalStore } from "../../src/storage/stores/refusal_store.ts";
+import { openRefusedCallStore } from "../../src/storage/stores/refused_call_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { cellOf } from "../../src/tenant/cell_of.ts";
 import { RateBuckets } from "../../src/tenant/rate_buckets.ts";
@@ -48,7 +48,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   const term = new Term({
     lease: writer,
     store: openUserStore(database),
-    refusalStore: openRefusalStore(inCellOf(database, writer.term)),
+    refusalStore: openRefusedCallStore(inCellOf(database, writer.term)),
     ids: makeIdSource(clock),
     realNow: clock.now,
   });

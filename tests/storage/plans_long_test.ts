@@ -7,15 +7,19 @@ import { listEvents } from "../../src/storage/queries/feed.ts";
 import { listHolds } from "../../src/storage/queries/holds.ts";
 import { listLedger } from "../../src/storage/queries/ledger.ts";
 import { listUsers, lookUp } from "../../src/storage/queries/users.ts";
-import { listRefusals } from "../../src/storage/queries/refusals.ts";
+import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
-import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
+import { idsOfPeople, readIdState } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
-import { deleteOldRefusals, deleteRefusals, moveRefusals } from "../../src/storage/stores/refusal_store.ts";
+import {
+  deleteOldRefusedCalls,
+  deleteRefusedCalls,
+  moveRefusedCalls,
+} from "../../src/storage/stores/refused_call_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 
@@ -81,10 +85,10 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     for (const userId of [null, "u1", "nobody"]) {
       for (const event of [null, "image.x", "none"]) {
         const of = `refused calls of ${userId} and ${event}`;
-        await few(of, () => listRefusals(database, { ...refused, userId, event }));
+        await few(of, () => listRefusedCalls(database, { ...refused, userId, event }));
         // Each row of the app's page asks who its user is.
         const offset = userId === null ? 30 : 1_000;
-        await few(`${of}, deep`, () => listRefusals(database, { ...refused, userId, event, offset }));
+        await few(`${of}, deep`, () => listRefusedCalls(database, { ...refused, userId, event, offset }));
       }
     }
     const ledger = { userKey: HEAVY, balanceId: null, limit: 20 };
@@ -97,9 +101,9 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await step(() => database.transaction((session) => deleteHistory(session, [HEAVY], 20)), "erasure");
     const ofCalls = (work: (session: Session) => Promise<unknown>, what: string) =>
       step(() => database.transaction(work), `${what} of refused calls`);
-    await ofCalls((session) => moveRefusals(session, 1, "u1", "u2", 20), "move");
-    await ofCalls((session) => deleteRefusals(session, 1, ["u1", "u2"], 20), "erasure");
-    await ofCalls((session) => deleteOldRefusals(session, 1, ROWS / 2, 20), "retention");
+    await ofCalls((session) => moveRefusedCalls(session, 1, "u1", "u2", 20), "move");
+    await ofCalls((session) => deleteRefusedCalls(session, 1, ["u1", "u2"], 20), "erasure");
+    await ofCalls((session) => deleteOldRefusedCalls(session, 1, ROWS / 2, 20), "retention");
   } finally {
     await store.close();
   }
@@ -256,7 +260,7 @@ Deno.test("what linked ids share is looked up by index, however many rows the pl
     const database = explaining(store.database, (plan) => plans.push(plan));
     for (const analyzed of [false, true]) {
       if (analyzed) await store.database.script("analyze");
-      assert.equal((await readStanding(database, 1, "u1001")).isSplit, true);
+      assert.equal((await readIdState(database, 1, "u1001")).isSplit, true);
       assert.deepEqual(await idsOfPeople(database, 1, ["u7", "u6000"]), ["u2000", "u4007", "u6000", "u7"]);
       assert.deepEqual(await listLinkedIds(database, 1, "u9"), ["u4009", "u9"]);
     }

@@ -4,7 +4,7 @@
 import type { Realm } from "../../../actors/actor.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
 import { REFUSAL_LIMITS } from "../../process/limits.ts";
-import { deleteOldRefusals } from "../../storage/stores/refusal_store.ts";
+import { deleteOldRefusedCalls } from "../../storage/stores/refused_call_store.ts";
 import { removeInSteps, type RetentionWorld } from "./steps.ts";
 
 /** Removes rows past their time; answers how many. */
@@ -20,7 +20,7 @@ async function sweepRealm({ term, inCell }: RetentionWorld, realm: Realm): Promi
   const before = realm.now() - REFUSAL_LIMITS.keptMs;
   return await removeInSteps(term, async (limit) => {
     const step = () =>
-      inCell(realm.cell, (session) => deleteOldRefusals(session, realm.realm, before, limit));
+      inCell(realm.cell, (session) => deleteOldRefusedCalls(session, realm.realm, before, limit));
     return await visit(term, realm.cell, step) ?? 0;
   });
 }
