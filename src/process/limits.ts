@@ -1,5 +1,5 @@
-// Every bound of the service in one place, with its unit in its name. At a bound the answer is `unavailable` 503
-// with Retry-After, or the refusal that the specification names; never a crash.
+// Every bound of the service in one place, with its unit in its name. At a bound the answer is `unavailable` 503 with
+// Retry-After, or a documented refusal; never a crash.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
@@ -21,7 +21,7 @@ export const RUNTIME_LIMITS = {
   loadQueueMax: 20_000,
   /** Changes in one journal batch; one turn's changes are never split. */
   batchChangesMax: 2_000,
-  /** Batches on their way to the journal at a time. */
+  /** Appends in flight at a time. */
   appendsInFlightMax: 4,
   /** Changes that make a batch worth an append beside others in flight. */
   batchWorthChanges: 32,
@@ -35,7 +35,7 @@ export const RUNTIME_LIMITS = {
   drainChangesMax: 80_000,
   /** The same where appends and drains share one connection. */
   drainAloneChangesMax: 2_000,
-  /** How long such a transaction may take while nobody waits for it: so appends find little of it in the log before them. */
+  /** Target length of a background drain, so that its write-ahead log does not delay appends. */
   drainSpreadMs: 1_500,
   /** A drain starts at this many changes of backlog ... */
   drainFromChanges: 60_000,
@@ -45,23 +45,23 @@ export const RUNTIME_LIMITS = {
 
 /** Bounds of watches: calls that wait until a user's usage changes. */
 export const WATCH_LIMITS = {
-  /** How long such a call waits before it is answered that nothing has changed. */
+  /** How long such a call waits before it is answered without a change. */
   waitMs: 60_000,
-  /** The shortest time between two readings of one user for those who wait. */
+  /** The shortest time between two readings of one user. */
   readEveryMs: 100,
-  /** How often time, catalogs and moved cells are looked at. */
+  /** How often time, catalogs and moved cells are checked. */
   lookEveryMs: 250,
 } as const;
 
-/** Bounds of streams: answers that go on while something changes. */
+/** Bounds of streams of usage. */
 export const STREAM_LIMITS = {
   /** Open streams of a process. */
   openMax: 10_000,
   /** The shortest time between two states of a stream. */
   stateEveryMs: 250,
-  /** How often keys, tokens and what else may end a stream are looked at. */
+  /** How often keys, tokens and other conditions that end a stream are checked. */
   lookEveryMs: 250,
-  /** How often a stream says by a comment that it lives. */
+  /** How often a stream sends a comment to show that it lives. */
   commentEveryMs: 15_000,
   /** A reader that has taken nothing for this long is gone. */
   readerGoneMs: 60_000,
@@ -71,45 +71,45 @@ export const STREAM_LIMITS = {
   askAgainMs: 500,
 } as const;
 
-/** Bounds of a member's right to write and to answer. */
+/** Bounds of a node's right to write and to answer. */
 export const LEASE_LIMITS = {
   /** How often a process that cannot join yet tries again. */
   tryEveryMs: 500,
-  /** How often a member proves that it lives and reads the version of the registry. */
+  /** How often a node sends a heartbeat and reads the version of the registry. */
   beatEveryMs: 1_000,
-  /** A member whose last beat is this old answers nothing ... */
+  /** A node stops answering when its last heartbeat is this old ... */
   validMs: 3_000,
   /** ... and the server ends a session that was silent for this long, which frees its cells. */
   sessionIdleMs: 8_000,
-  /** A transaction of a dead member that keeps rows locked for this long is ended by whoever waits for it. */
+  /** A transaction of a dead node that keeps rows locked for this long is ended by the node that waits for it. */
   staleDrainMs: 2_000,
 } as const;
 
-/** Bounds of cells on their way from one member to another. */
+/** Bounds of moving cells between nodes. */
 export const CELL_LIMITS = {
-  /** How long a call waits at a door, and how long a call looks for the owner of its cell. */
+  /** How long a call waits during a hand-over, and how long it looks for the owner of its cell. */
   doorWaitMs: 2_000,
-  /** A hand-over whose last calls take longer than this is dropped, and the door opens again. */
+  /** A hand-over is dropped if its last calls take longer than this; the cell then accepts calls again. */
   closedMs: 1_500,
-  /** A cell is handed over only to a member that has lived this long ... */
+  /** A cell is handed over only to a node that has lived this long ... */
   settledMs: 5_000,
-  /** ... and whose last beat is at most this old. */
+  /** ... with a last heartbeat at most this old. */
   freshMs: 1_500,
-  /** An owner that cannot be reached for this long makes a member not ready. */
+  /** A node is not ready if it cannot reach an owner for this long. */
   unreachableMs: 5_000,
-  /** The shortest time between two looks at who owns what. */
+  /** The shortest time between two reads of the owners. */
   lookEveryMs: 25,
 } as const;
 
 /** Bounds of changes of the registry. */
 export const REGISTRY_LIMITS = {
-  /** How long a change waits until every member has it in force. */
+  /** How long a change waits until every node has it in force. */
   confirmMs: 10_000,
-  /** How often it looks. */
+  /** How often it checks. */
   lookEveryMs: 20,
 } as const;
 
-/** Bounds of requests. Section 1 of the decisions. */
+/** Bounds of requests. */
 export const REQUEST_LIMITS = {
   bodyBytesMax: 1024 * 1024,
   /** Of a batch of events. */
@@ -151,13 +151,13 @@ export const STRIPE_LIMITS = {
 export const BODY_LIMITS = {
   /** A body has between one and two of these to arrive. */
   tickMs: 30_000,
-  /** Up to here a body is small: how many there are is bounded by the connections alone. */
+  /** A body up to this size is small: only the connections bound the number of small ones. */
   smallBytesMax: 16 * 1024,
-  /** Bytes held of all larger ones together. */
+  /** Bytes in memory of all larger bodies together. */
   largeBytesMax: 128 * 1024 * 1024,
 } as const;
 
-/** Bounds of sweeps and of what they keep. */
+/** Bounds of sweeps and of retention. */
 export const SWEEP_LIMITS = {
   /** Users settled, or rows removed, by one step. */
   stepRowsMax: 500,
@@ -198,11 +198,11 @@ export const PROCESS_LIMITS = {
   reconnectMs: 1_000,
 } as const;
 
-/** Bounds of compose. Section 10 of the decisions. */
+/** Bounds of compose. */
 export const COMPOSE_LIMITS = {
-  /** Time for everything that the model server is asked in one call. */
+  /** Time for all requests of one call to the model server. */
   deadlineMs: 60_000,
-  /** Answers asked for before a call fails. */
+  /** Requests before a call fails. */
   attemptsMax: 2,
   /** Generations under way at a time. */
   callsMax: 500,
@@ -210,27 +210,27 @@ export const COMPOSE_LIMITS = {
   eventsMax: 50,
 } as const;
 
-/** Bounds of the gateway. beyond.md, section 6. */
+/** Bounds of the gateway. */
 export const GATEWAY_LIMITS = {
   bodyBytesMax: 32 * 1024 * 1024,
   /** Calls under way at a time in one process. */
   callsMax: 10_000,
-  /** How often open calls are looked at: holds to prolong, calls that stand still. */
+  /** How often open calls are checked: holds to prolong, calls that have stalled. */
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
   prolongEveryMs: 60_000,
   /**
-   * A call is ended whose server sends nothing, or whose reader takes nothing, for this long. Nothing else ends one that
-   * stands still: neither the runtime's client nor its server has a timeout for a call under way.
+   * A call is ended when its server sends nothing, or its reader takes nothing, for this long. Neither the runtime's
+   * client nor its server has a timeout for a call under way.
    */
   stillMs: 1_800_000,
   /** Bytes of an answer without a stream that are kept until it is complete. */
   answerBytesMax: 1024 * 1024,
   /** Bytes of one event of a stream that are kept until it is complete. */
   eventBytesMax: 64 * 1024,
-  /** The last bytes of what is longer than that, in which the report of its usage is looked for. */
+  /** The last bytes of longer answers and events, in which the usage report is searched. */
   tailBytes: 64 * 1024,
-  /** Characters of a prompt or an answer that go to its log, which cuts them. */
+  /** Characters of a prompt or an answer that are handed to its log, which cuts them further. */
   loggedChars: 40_000,
   /** How long an answer waits for its settlement ... */
   settledMs: 2_000,
@@ -249,23 +249,23 @@ export const MERGE_LIMITS = {
   historyRestMsMax: 1_000,
   /** Pairs of one batch. */
   batchPairsMax: 500,
-  /** Time after which a batch answers; pairs that are left are not processed. */
+  /** Time after which a batch answers; the remaining pairs are not processed. */
   batchMs: 25_000,
 } as const;
 
 /** Bounds of the proof over the whole database. */
 export const RECONCILE_LIMITS = {
-  /** Users whose sums are made by one query. */
+  /** Users summed by one query. */
   stepUsersMax: 500,
   /** Drifts read at a time. */
   pageDriftsMax: 1_000,
   /** Users of a sample. */
   sampleUsersMax: 200,
-  /** Time for a statement of a sample, on a server: somebody may have millions of events. */
+  /** Time for a statement of a sample, on a server: a user may have millions of events. */
   sampleMs: 5_000,
 } as const;
 
-/** Bounds of webhooks. beyond.md, section 3. */
+/** Bounds of webhooks. */
 export const WEBHOOK_LIMITS = {
   /** Webhooks of one app. */
   ofAppMax: 20,
@@ -274,40 +274,40 @@ export const WEBHOOK_LIMITS = {
   /** Types and prefixes that one webhook lists. */
   eventsMax: 50,
   secretBytes: 32,
-  /** How long a secret that was rotated away goes on signing, in real time. */
+  /** How long a replaced secret continues to sign, in real time. */
   oldSecretMs: 24 * 3_600_000,
   /** Secrets that sign at a time. */
   secretsMax: 2,
-  /** Pending messages that are counted; one that nobody answers may have a million. */
+  /** Pending messages that are counted; a dead endpoint may have a million. */
   pendingCountMax: 10_000,
 } as const;
 
 /** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
-  /** Clocks of process and database that differ by more deserve a warning ... */
+  /** A difference between the clocks of process and database that deserves a warning ... */
   skewWarnMs: 1_000,
-  /** ... and by more than this are a fault. */
+  /** ... and the difference that is a fault. */
   skewFailMs: 30_000,
   /** A round trip to the database that noticeably delays every answer. */
   roundTripWarnMs: 20,
-  /** Room in the server's log, and time between two checkpoints, with which these hold up no calls ... */
+  /** Settings of the server (maximum size of its log, time between checkpoints) with which checkpoints delay no calls ... */
   logMegabytes: 8_192,
   checkpointSeconds: 900,
-  /** ... which is worth a word once more checkpoints than this came because the log was full. */
+  /** ... recommended once more checkpoints than this were forced by a full log. */
   checkpointsMin: 10,
-  /** The sweeps run every minute; what is due for longer shows that they do not. */
+  /** The sweeps run every minute; anything due for longer shows that they do not run. */
   overdueMs: 600_000,
   /** An erasure runs within minutes. */
   erasureWarnMs: 3_600_000,
   /** Model servers change their prices a few times a year. */
   pricesOldMs: 90 * 86_400_000,
-  /** An endpoint that fails for longer, or a message that waits for longer, is worth a look. */
+  /** An endpoint that fails for longer, or a message that waits for longer, is reported. */
   webhookLateMs: 3_600_000,
-  /** Rows counted at most where there should be none. */
+  /** The most rows counted where there should be no rows. */
   countMax: 1_000,
 } as const;
 
-/** Bounds of people, captures and exports. Section 9 of the decisions. */
+/** Bounds of people, captures and exports. */
 export const PEOPLE_LIMITS = {
   /** How far ahead of the realm's clock a captured event may be. */
   timestampAheadMs: 24 * 3_600_000,
@@ -321,27 +321,27 @@ export const PEOPLE_LIMITS = {
   exportValidMs: 24 * 3_600_000,
 } as const;
 
-/** Bounds of the channel between two members. Each is of one channel, so that a slow peer takes nothing from others. */
+/** Bounds of the channel between two nodes. Each is per channel, so that a slow peer does not affect other peers. */
 export const CHANNEL_LIMITS = {
   /** Payload of one frame. */
   frameBytesMax: 16 * 1024 * 1024,
-  /** Payload of a frame before both sides have proved who they are. */
+  /** Payload of a frame before both sides have proved their identity. */
   helloBytesMax: 16 * 1024,
-  /** Time from a connection's begin until both sides have proved who they are. */
+  /** Time from opening a connection until both sides have proved their identity. */
   helloMs: 2_000,
-  /** Connections to this process that have proved nothing yet; another one closes the oldest. */
+  /** Connections to this process that have proved nothing yet; a further one closes the oldest. */
   unprovedMax: 64,
-  /** Proved connections of members that this process has not heard of yet. */
+  /** Proved connections of nodes that this process does not know yet. */
   unknownMax: 64,
-  /** How long a frame gathers calls and answers when the one before has only just left. */
+  /** How long a frame gathers calls and answers after the previous frame was sent. */
   gatherMs: 1,
-  /** How often a channel says that it lives ... */
+  /** How often a channel sends a ping ... */
   pingEveryMs: 500,
-  /** ... and after how many of these times without a word from the peer it is closed. */
+  /** ... and after how many of these intervals without data from the peer it is closed. */
   silentPingsMax: 4,
   /** The first pause before another dial, which doubles ... */
   redialMs: 50,
-  /** ... up to this one. A channel that lived for as long begins with the first pause again. */
+  /** ... up to this pause. After a channel that lived for as long, the first pause applies again. */
   redialMsMax: 1_000,
   /** Calls that wait for their answer. */
   callsMax: 50_000,
@@ -353,7 +353,7 @@ export const CHANNEL_LIMITS = {
   requestBytesMax: 64 * 1024 * 1024,
   /** Bytes that wait to be written. */
   waitingBytesMax: 64 * 1024 * 1024,
-  /** Bytes of one streamed answer that are on their way or not read yet. */
+  /** Bytes of one streamed answer that are in flight or not read yet. */
   streamBytesMax: 256 * 1024,
   /** Bytes of one piece of a streamed answer. */
   chunkBytesMax: 64 * 1024,
@@ -361,13 +361,13 @@ export const CHANNEL_LIMITS = {
   streamsWaitingBytesMax: 1024 * 1024,
   /** Characters of calls or answers after which another frame begins. */
   batchChars: 1024 * 1024,
-  /** Bytes handed to the line at a time. */
+  /** Bytes handed to the connection at a time. */
   writeBytesMax: 256 * 1024,
   /** Bytes of a connection's first read ... */
   firstReadBytes: 4 * 1024,
-  /** ... and of the later ones of a peer that has much to say. */
+  /** ... and of later reads, once the peer has sent much. */
   readBytes: 64 * 1024,
-  /** Room for frames in pieces that is kept for the next one. */
+  /** Buffer for frames in pieces that is kept for the next frame. */
   keptBytesMax: 256 * 1024,
   /** Time for answers under way when this process closes its channels. */
   leaveMs: 1_000,
@@ -378,46 +378,46 @@ export const AUDIT_LIMITS = {
   /** Entries of one page. */
   pageMax: 200,
   pageDefault: 50,
-  /** Values that are kept of something, and characters of each and of its name. */
+  /** Values that an entry keeps, and characters of each value and of its name. */
   valuesMax: 20,
   valueLengthMax: 200,
   nameLengthMax: 64,
-  /** After this time a write whose end nobody saw counts as ended with an unknown outcome. */
+  /** After this time a write without a recorded end counts as ended with an unknown outcome. */
   begunMs: 3_600_000,
 } as const;
 
-/** Bounds of the sender of webhooks. beyond.md, section 3. */
+/** Bounds of the sender of webhooks. */
 export const SENDER_LIMITS = {
   /** How long an attempt may take. */
   answerMs: 15_000,
-  /** How much of an answer is read. */
+  /** Bytes of an answer that are read. */
   answerBytesMax: 16 * 1024,
   /** Connections kept to one address while nothing is sent ... */
   idleConnectionsMax: 8,
   /** ... for this long. */
   idleConnectionMs: 30_000,
-  /** Messages on their way to one webhook. */
+  /** Messages in flight to one webhook. */
   inFlightMax: 8,
-  /** Messages on their way to all of them; above this each webhook may still have one. */
+  /** Messages in flight to all webhooks; above this each webhook may still have one. */
   allInFlightMax: 1_000,
-  /** How often the tables are brought up to date for messages that were just recorded. */
+  /** How often a drain is requested for newly recorded messages. */
   flushEveryMs: 200,
-  /** Lanes, or messages outside every order, looked at by one query. */
+  /** Lanes, or messages without an order, read by one query. */
   lookRows: 64,
-  /** Lanes of one webhook remembered because they have something new; past this all of its lanes are looked at. */
+  /** Lanes of one webhook remembered as having new messages; above this all of its lanes are read. */
   rememberedMax: 10_000,
-  /** The pause after something went wrong on this side. */
+  /** The pause after a fault on this side. */
   pauseMs: 1_000,
-  /** The longest time between two looks at what is to be tried again. */
+  /** The longest time between two checks for retries. */
   lookEveryMs: 60_000,
-  /** Messages that one transaction lets go at once when their webhook is enabled. */
+  /** Retries that one transaction makes due when their webhook is enabled. */
   hurryRows: 500,
   /** Outcomes written by one transaction. */
   outcomesMax: 500,
   /** How long delivered messages are kept, by the realm's clock ... */
   deliveredKeptMs: 7 * 24 * 3_600_000,
-  /** ... and those that were given up. */
+  /** ... and messages that were given up. */
   failedKeptMs: 30 * 24 * 3_600_000,
-  /** How long a count of what is pending is good enough. */
+  /** How long a count of pending messages is reused. */
   countEveryMs: 5_000,
 } as const;
