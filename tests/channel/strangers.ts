@@ -1,4 +1,4 @@
-// What strangers of the tests need to speak with a member: lines, frames and a hello of their own.
+// Helpers for strangers that talk to a node: connections, frames and handshakes of their own.
 
 import { FrameReader, HELLO_BOUNDS, textFrame } from "../../src/channel/frames.ts";
 import { type Intent, meetListener } from "../../src/channel/hello.ts";
@@ -14,16 +14,16 @@ export const identityOf = (term: number, parts: Partial<Identity> = {}): Identit
   ...parts,
 });
 
-/** Waits until a line is closed by the other side. */
+/** Waits until the other side has closed a connection. */
 export async function closedBy(line: Connection): Promise<void> {
   try {
     while (await line.read() !== null);
   } catch {
-    // Broken is closed as well.
+    // A broken connection is closed as well.
   }
 }
 
-/** Meets a listener as a member would, with anything wrong that a test likes. */
+/** Runs a dialer's handshake, with any fault that a test sets. */
 export async function meet(
   line: Connection,
   term: number,
@@ -33,7 +33,10 @@ export async function meet(
 ) {
   const stats = new ChannelStats();
   const reader = new FrameReader(line, stats);
-  return { reader, found: await meetListener({ connection: line, reader, identity, stats }, expected, intent) };
+  return {
+    reader,
+    found: await meetListener({ connection: line, reader, identity, stats }, expected, intent),
+  };
 }
 
 export async function textIn(reader: FrameReader): Promise<Record<string, unknown>> {
@@ -41,7 +44,7 @@ export async function textIn(reader: FrameReader): Promise<Record<string, unknow
   return JSON.parse(new TextDecoder().decode(frame?.payload));
 }
 
-/** Passes on what a line says, changed as a test likes. */
+/** Passes the frames of a connection on, changed by a test. */
 export async function pass(from: Connection, to: Connection, change = (text: string) => text): Promise<void> {
   try {
     for (let bytes = await from.read(); bytes !== null; bytes = await from.read()) {
@@ -49,7 +52,7 @@ export async function pass(from: Connection, to: Connection, change = (text: str
       await to.write(textFrame(bytes[4] as number, change(frame)));
     }
   } catch {
-    // Closed.
+    // The connection was closed.
   }
   to.close();
 }

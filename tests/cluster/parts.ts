@@ -1,4 +1,4 @@
-// The parts of a member on a test's store, with a hub that a test answers for.
+// The parts of a node on a test's store, with a fake hub.
 
 import { Term } from "../../actors/term.ts";
 import type { Hub } from "../../src/channel/hub.ts";
@@ -28,17 +28,17 @@ export const WORKSPACE: Workspace = {
 export const CELL = cellOf(WORKSPACE.workspaceId);
 export const REALM = 1;
 
-/** A member, what happened to its cells in order, and what its hub said. */
+/** A node, the events of its cells in order, and the notifications of its hub. */
 export interface TestMember {
   readonly store: TestStore;
   readonly parts: MemberParts;
   readonly events: string[];
   readonly notes: Note[];
-  /** What a connect to a dead member's address comes to. */
+  /** The result of connecting to a dead node's address. */
   probe: "gone" | "alive" | "unknown";
 }
 
-/** Runs a test with a member on a fresh store that has a workspace with an app. */
+/** Runs a test with a node on a fresh store that has a workspace with an app. */
 export async function withMember(work: (member: TestMember) => Promise<void>): Promise<void> {
   const store = await openTestStore();
   const { database } = store;
@@ -111,7 +111,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   }
 }
 
-/** Notes when methods of an object are called and when they have ended. */
+/** Records when methods of an object are called and when they end. */
 export function watch<Part extends object>(
   events: string[],
   part: Part,

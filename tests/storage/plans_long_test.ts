@@ -1,5 +1,5 @@
-// What a page or a step reads does not grow with the rows of its user: pages of the tables are counted, for a user who
-// has nearly all rows, and no time is measured.
+// The cost of a page or a step does not grow with the rows of its user. The tests count pages of the tables, for a user
+// with nearly all rows, and measure no time.
 
 import assert from "node:assert/strict";
 import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
@@ -26,7 +26,7 @@ import { openTestStore } from "../support/test_store.ts";
 const ROWS = 12_000;
 const HEAVY = 1;
 const ALIAS = 2;
-/** A user's own rows are far more pages than this; a page or a step of twenty rows is far fewer. */
+/** Far fewer pages than a user's rows have, and far more than a page or a step of twenty rows needs. */
 const PAGES_MAX = 300;
 const STEP_PAGES_MAX = 500;
 
@@ -47,14 +47,14 @@ async function fill(database: Database): Promise<void> {
     insert into subscription_events select 'sbe_' || n, n, 'created', 's', 'p', null, null, n
       from generate_series(3, 300) n;`);
   await fillEvents(database);
-  // Every second row is of one user, every third of one event, and both have many rows of an hour that nobody asks for.
+  // Every second row is of one user, every third of one event, and both have many rows of an hour that no query reads.
   await database.script(`
     insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
       select 1, case n % 2 when 0 then 'u1' else 'v' || n % 290 end, case n % 3 when 0 then 'image.x' else 'e' || n end,
         '["limit_reached"]', n * 3600000::bigint, '["' || repeat('g', 200) || '"]', 1, n, n
       from generate_series(1, ${ROWS}) n;`);
   await database.query("vacuum analyze refusals");
-  // Of its own: no transaction may hold it.
+  // Separately: a vacuum cannot run in a transaction.
   await database.query("vacuum analyze events");
   await database.query("vacuum analyze credit_ledger");
   await database.query("vacuum analyze users");
@@ -82,11 +82,11 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
     const refused = { realm: 1, keptFrom: 100, userId: null, event: null, limit: 20, offset: 0 };
-    for (const userId of [null, "u1", "nobody"]) {
+    for (const userId of [null, "u1", "unknown"]) {
       for (const event of [null, "image.x", "none"]) {
         const of = `refused calls of ${userId} and ${event}`;
         await few(of, () => listRefusedCalls(database, { ...refused, userId, event }));
-        // Each row of the app's page asks who its user is.
+        // Each row of the app's page looks up its user.
         const offset = userId === null ? 30 : 1_000;
         await few(`${of}, deep`, () => listRefusedCalls(database, { ...refused, userId, event, offset }));
       }
@@ -177,7 +177,7 @@ Deno.test("users by the beginning of an id, open holds and ids that are looked u
         "a page deep in it",
         () => listUsers(database, { ...page, startsWith: "user_0", after: "user_030001" }),
       ],
-      ["a prefix of nobody", () => listUsers(database, { ...page, startsWith: "nobody" })],
+      ["a prefix of no user", () => listUsers(database, { ...page, startsWith: "unknown" })],
       ["a subscription", () => lookUp(database, 2, "sub_17", 20)],
       ["a reference of a balance", () => lookUp(database, 2, "order_17", 20)],
       ["a reference of a subscription", () => lookUp(database, 2, "si_17", 20)],
@@ -236,7 +236,7 @@ Deno.test("open holds of few users are read by index ranges, whatever the planne
     await checkAll();
     await plain.script("analyze");
     await checkAll();
-    // Statistics of a moment at which one user had all open holds.
+    // Statistics from a time at which one user had all open holds.
     await plain.script(`create temp table kept as select * from reservations where user_key <> ${HEAVY};
       delete from reservations where user_key <> ${HEAVY}; analyze; insert into reservations select * from kept;`);
     await checkAll();
