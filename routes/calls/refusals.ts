@@ -1,7 +1,7 @@
 // Who met a limit. Section 1 of beyond.md, "Refusals".
 
 import { z } from "zod";
-import type { Refusals } from "../../actors/refusals.ts";
+import type { RefusedCalls } from "../../actors/refused_calls.ts";
 import type { Term } from "../../actors/term.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -12,7 +12,7 @@ import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import { REFUSAL_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 interface RefusalsWorld {
-  readonly term: Pick<Term, "flush"> & { readonly refusals: Pick<Refusals, "write"> };
+  readonly term: Pick<Term, "flush"> & { readonly refusedCalls: Pick<RefusedCalls, "write"> };
   readonly database: Parameters<typeof listRefusedCalls>[0];
 }
 
@@ -42,7 +42,7 @@ const list = endpoint({
   handle: async ({ world, caller: { realm }, input }) => {
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
-    await Promise.all([world.term.flush(), world.term.refusals.write([realm.realm])]);
+    await Promise.all([world.term.flush(), world.term.refusedCalls.write([realm.realm])]);
     const refusals = await listRefusedCalls(world.database, {
       realm: realm.realm,
       keptFrom: realm.now() - REFUSAL_LIMITS.keptMs,

@@ -22,7 +22,7 @@ const rowIds = {
 /** A record schema drops `__proto__`, which names no group of any plan. */
 const customLimits = z.unknown().refine(
   (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
-  'names a group that the plan lacks: "__proto__"',
+  'not a limit group of the plan: "__proto__"',
 ).refine(
   (value) =>
     typeof value !== "object" || value === null ||

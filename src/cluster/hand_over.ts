@@ -65,7 +65,7 @@ export async function handOver(
 /** Writes into the tables what only memory has. */
 async function writeAll({ term, registry }: MemberParts, cells: readonly number[]): Promise<void> {
   await term.flush();
-  await term.refusals.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
+  await term.refusedCalls.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
 }
 
 /** Whether work ends within a time. */

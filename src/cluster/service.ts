@@ -299,12 +299,12 @@ async function endTerm({ term, member, lease, database, clock, buckets, sender }
   sender.close();
   try {
     await term.flush();
-    await term.refusals.write();
+    await term.refusedCalls.write();
     // Calls that still run get a 503 below. The cells then keep this term in their rows: the next owner has to look for
     // something to replay, and finds nothing.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
-      await term.refusals.write();
+      await term.refusedCalls.write();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
       await freeCells(database, lease.term, clock.now(), sides);
     }

@@ -17,7 +17,7 @@ export interface PersonRow {
 }
 
 /** The state of an id, across all ids of its person and all ids linked with it. */
-export interface IdState {
+export interface PersonState {
   /** The person of the id itself. */
   readonly personId: string | null;
   /** The scopes that any of the ids opted out of, as a sum of SCOPE_BITS. */
@@ -32,7 +32,11 @@ export interface IdState {
  * Reads the state of an id. In a transaction this also locks the id: until the end it stays with its person, or with the
  * person that this one is merged into, and an erasure waits.
  */
-export async function readIdState(reader: Reader, realm: number, distinctId: string): Promise<IdState> {
+export async function readPersonState(
+  reader: Reader,
+  realm: number,
+  distinctId: string,
+): Promise<PersonState> {
   const [row] = await reader.query<{
     person_id: string | null;
     opted_out: number;
