@@ -7,11 +7,11 @@ import { type Done, receive, type StripeWorld } from "../../src/integrations/str
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import {
-  readStanding,
+  readStripeStatus,
   removeStripeSecret,
   setStripeSecret,
   type StripeAdminWorld,
-  type StripeStanding,
+  type StripeStatus,
 } from "../../src/integrations/stripe/settings.ts";
 import { aboutApp, appOf, appPath } from "./admin.ts";
 import { success } from "../http/answer.ts";
@@ -24,7 +24,7 @@ import { mode, receivedAnswer, stripeAnswer, stripeSecret } from "../contract/sc
 
 type World = StripeWorld & StripeAdminWorld & {
   readonly registry: Registry;
-  readonly database: Parameters<typeof readStanding>[0];
+  readonly database: Parameters<typeof readStripeStatus>[0];
 };
 
 const endpoint = keylessEndpointsOn<World>();
@@ -134,11 +134,11 @@ const remove = endpoint({
 export const STRIPE: readonly KeylessEndpoint<World>[] = [message, set, get, remove];
 
 async function show({ database }: World, app: App) {
-  const { live, test } = await readStanding(database, app);
+  const { live, test } = await readStripeStatus(database, app);
   return { live: showMode(app, "live", live), test: showMode(app, "test", test) };
 }
 
-function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStanding) {
+function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStatus) {
   return {
     isSet: connection !== null,
     setAt: timeTextOrNull(connection?.setAt ?? null),

@@ -1,5 +1,5 @@
-// What holds of the tables after any requests: the books add up, the tight user is within its quotas, no prototype
-// was changed, and what was refused left no trace.
+// Checks the tables after any requests: the books add up, the tight user is within its quotas, no prototype
+// was changed, and refused requests left no trace.
 
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";

@@ -187,7 +187,12 @@ Deno.test("more rows than move within the call are the canonical user's at once,
   const count = 2_500;
   await refuse(app, "e.0", "many");
   for (let place = 0; place < count; place++) {
-    refusedCalls.count(realm, "many", { event: `e.${place}`, reasons: ["no_subscription"], groupIds: [], at });
+    refusedCalls.count(realm, "many", {
+      event: `e.${place}`,
+      reasons: ["no_subscription"],
+      groupIds: [],
+      at,
+    });
   }
   await refusedCalls.write();
   await dataOf(app.call("POST", "/customers/alias", { from: "many", to: "u" }));

@@ -97,7 +97,7 @@ Deno.test("each type of message answers in the envelope what was done, or why no
     [eventOf("customer.subscription.deleted", subscriptionOf({ ended_at: 1_768_000_000 }), 9), ["subscription_ended"]],
     [eventOf("customer.created", { id: "cus_1" }), /^event type not handled/],
     [subOf("updated", {}, "price_pro"), /^a newer message/],
-    [{ ...subOf("updated"), livemode: false }, /^the message is not of live mode/],
+    [{ ...subOf("updated"), livemode: false }, /^the message is not for live mode/],
   ];
   for (const [event, did] of rows) {
     const { done, reason, warnings } = await told(app, event);

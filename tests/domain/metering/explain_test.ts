@@ -218,7 +218,7 @@ const story = fc.record({
 });
 type Story = typeof story extends fc.Arbitrary<infer Of> ? Of : never;
 
-/** Plays a story up to its last call; labels are texts that stand in no other part of an answer. */
+/** Plays a story up to its last call; labels are texts that no other part of an answer contains. */
 function play({ plans, packs, isSubscribed, refusesUnpriced, custom, steps }: Story) {
   const limitsOf = (index: number) =>
     (plans[index] as Story["plans"][0]).limits.map((each, at) => ({
@@ -237,7 +237,7 @@ function play({ plans, packs, isSubscribed, refusesUnpriced, custom, steps }: St
     packOf(`k${at}`, { unit, matches: matches as LimitGroupDocument["matches"] })
   );
   const settings = refusesUnpriced ? { unpricedModels: "refuse" } as const : {};
-  const scene = new Scene(documents, undefined, offers, { settings });
+  const scene = new Scene(documents, undefined, offers, { settings, isCompared: false });
   if (isSubscribed) {
     const limits = custom === null ? {} : { customLimits: { g0: BigInt(Math.round(custom * 1e6)) } };
     scene.subscribe("p0", limits);

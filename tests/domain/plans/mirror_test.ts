@@ -1,4 +1,4 @@
-// Mirror: what becomes of the row of a provider's subscription, the history that it writes, and what webhooks are told.
+// Mirror: the row of a provider's subscription, its history, and its messages.
 
 import assert from "node:assert/strict";
 import type { InForce, Over } from "../../../src/domain/plans/mirror.ts";
@@ -20,7 +20,7 @@ const sceneOf = () => new Scene(PLANS, undefined, [], { listensTo: ["*"] });
 const tell = (scene: Scene, state: InForce | Over) =>
   scene.ask("mirror", { provider: "stripe", externalId: "sub_1", state }).row;
 
-/** What was told, then what it wrote: history, how the row stands, and the quota of the user. */
+/** The reports, then the history, the row and the counters of the user. */
 interface Row {
   readonly name: string;
   readonly told: readonly (InForce | Over)[];
@@ -85,7 +85,7 @@ Deno.test("mirror: custom limits of our own stay through everything but another 
   assert.deepEqual(limits(), {});
 });
 
-Deno.test("mirror: another subscription is promoted where this one is over, whichever way that is told", () => {
+Deno.test("mirror: another subscription is promoted where this one is over, however that is reported", () => {
   for (const state of [over(), inForce("top", { endsAt: NOW })]) {
     const scene = sceneOf();
     tell(scene, inForce("top"));

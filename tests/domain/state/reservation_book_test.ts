@@ -71,7 +71,7 @@ const held: fc.Arbitrary<Reservation> = fc.record({
   settledAt: fc.constant(null),
 }, PLAIN);
 
-Deno.test("an open hold is read as it was kept, whatever texts it has", () => {
+Deno.test("an open hold is read unchanged, whatever texts it has", () => {
   fc.assert(fc.property(held, (row) => {
     const book = new ReservationBook(row.userKey, new HoldTexts());
     book.set(row);
@@ -105,7 +105,7 @@ Deno.test("a hold whose lines left counters keeps them", () => {
   assert.deepEqual([...book.keys()], [HELD.id]);
 });
 
-Deno.test("each reservation is there once, as it was set last, until it is deleted", () => {
+Deno.test("each reservation is there once, with its last value, until it is deleted", () => {
   const book = new ReservationBook(HELD.userKey, new HoldTexts());
   const settled: Reservation = { ...HELD, status: "committed", settledAt: 1_500 };
   book.set(HELD);

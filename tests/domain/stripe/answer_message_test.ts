@@ -1,4 +1,4 @@
-// What messages of Stripe come to, with what was told before: whose a subscription is, which plan and pack, which of two
+// The effect of Stripe's messages, given the earlier ones: whose a subscription is, which plan and pack, which of two
 // messages is the newer one, and what is done again where a message was cut off.
 
 import assert from "node:assert/strict";
@@ -59,7 +59,7 @@ class Facts {
   readonly purchases = new Map<string, Purchase>();
   catalog = compileCatalog(DOCUMENT, 1);
 
-  /** Takes a message; one that is cut off keeps what it told and does nothing. */
+  /** Takes a message; an interrupted one is stored without effect. */
   take(message: StripeMessage, isCutOff = false) {
     const outcome = answerMessage(message, this, this.catalog);
     const { learned, acts, left, settled, reason } = outcome;
@@ -93,7 +93,7 @@ function shown(act: StripeAct): string {
 const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
 
-/** Messages one after another, and what the last one comes to. */
+/** Messages one after another, and the effect of the last one. */
 type Row = readonly [name: string, messages: readonly StripeMessage[], last: readonly (string | null)[]];
 
 // deno-fmt-ignore: a row a case
@@ -142,7 +142,7 @@ const ROWS: readonly Row[] = [
   ["the subscription again does not grant again", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada")), subscription("created", of("ada"))], ["ada on low"]],
 ];
 
-Deno.test("what a message comes to, after others: a row a case", () => {
+Deno.test("the effect of a message after others: a row a case", () => {
   for (const [name, messages, last] of ROWS) {
     const facts = new Facts();
     const done = messages.map((message) => facts.take(message));
@@ -173,7 +173,7 @@ Deno.test("a message that was cut off does the rest when it comes again, also wh
   assert.deepEqual(
     facts.take(subscription("updated", of("cat"), 2)),
     [over("ada"), over("bob"), "cat on low"],
-    "nobody who may have it is forgotten",
+    "no user who may have it is forgotten",
   );
   assert.deepEqual(facts.take(moves), [OVERTAKEN]);
 });
