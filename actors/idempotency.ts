@@ -59,7 +59,7 @@ export class Flight {
   readonly call: IdempotentCall;
   /** The key, unique over all realms. */
   readonly name: string;
-  /** Resolves when the call before it under the key has ended; null if there is none. */
+  /** Resolves when the call before it under the key has ended; null for the first call. */
   readonly before: Promise<void> | null;
   /** The first answer under the key, null for none; undefined before the lookup. */
   known: Known | null | undefined = undefined;
