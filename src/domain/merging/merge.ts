@@ -41,7 +41,7 @@ export function merge(
   const settled = from.operations + to.operations;
   const told = [from, to].flatMap((side) => messagesOf(side, context));
   const alerts = alertBase(to, context);
-  const merged = mergeRows(from, to, context);
+  const merged = joinRows(from, to, context);
   fireAlerts(to, alerts, context);
 
   const mergeId = input.isDryRun ? null : context.ids.next("merge");
@@ -53,7 +53,7 @@ export function merge(
     alreadyMerged: false,
     historyPending: input.history === null,
     billableOperations,
-    ...movedAndMet(merged, fromState, to, input, context),
+    ...movesAndConflicts(merged, fromState, to, input, context),
     analytics: input.analytics,
   };
   if (mergeId !== null) {
@@ -70,7 +70,7 @@ export function merge(
 }
 
 /** What a merge did to the rows of both users. */
-interface MergedRows {
+interface JoinedRows {
   readonly subscriptions: MergedSubscriptions;
   readonly usage: MergedUsage;
   readonly credits: MergedCredits;
@@ -78,8 +78,8 @@ interface MergedRows {
   readonly holds: number;
 }
 
-/** Merges all rows of `from` into `to`, and decides the entitlement of both as one user. */
-function mergeRows(from: Draft, to: Draft, context: Context): MergedRows {
+/** Joins all rows of two users under `to`, and decides the entitlement of both as one user. */
+function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const sides = [from, to] as const;
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
   const running = sides.map((side) => runningPlanOf(side, context));
@@ -100,8 +100,8 @@ function mergeRows(from: Draft, to: Draft, context: Context): MergedRows {
   return { subscriptions, usage, credits, holds };
 }
 
-function movedAndMet(
-  { subscriptions, usage, credits, holds }: MergedRows,
+function movesAndConflicts(
+  { subscriptions, usage, credits, holds }: JoinedRows,
   fromState: UserState,
   to: Draft,
   { history }: MergeInput,
