@@ -1,10 +1,10 @@
 // The doors of the cells: which cells this member owns, and which calls are inside or wait. A call enters the cell of its
 // workspace before it touches anything of it, and leaves when its answer is complete, so an empty cell can be handed over.
 //
-// A door never passes a call on: a call must not run on two members. A waiting call ends in exactly
-// one way, by one synchronous change of state: it enters, it learns that the cell has gone, or it is refused after a
-// bounded wait. Long work (a generation, a batch, a stream) pins its cell: a voluntary hand-over waits for it with the
-// door open, a stop does not.
+// A door never passes a call on: a call must not run on two members. A waiting call ends in exactly one way, by one
+// synchronous change of state: it enters, it learns that the cell has gone, or it is refused after a bounded wait. Long
+// work (a generation, a batch, a stream) pins its cell: a voluntary hand-over waits for it with the door open, a stop does
+// not.
 
 import { Unavailable } from "./port.ts";
 import { CELL_LIMITS } from "../src/process/limits.ts";
