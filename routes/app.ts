@@ -2,7 +2,6 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
-import { AUDIT } from "./calls/audit.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
 import { authenticate, authorizeAdmin } from "./http/auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
@@ -11,10 +10,8 @@ import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
-import { DAILY_USE } from "./calls/daily_use.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
-import { GATEWAY_PAGES } from "./gateway/docs.ts";
 import { gatewayRoutes } from "./gateway/gateway.ts";
 import { HOLD_CALLS, SETTLE_CALLS } from "./gateway/holds.ts";
 import { healthRoutes } from "./http/health.ts";
@@ -27,17 +24,17 @@ import { handle, handleKeyless } from "./http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "./http/endpoint_types.ts";
 import { PEOPLE } from "./calls/people.ts";
 import { PRIVACY } from "./calls/privacy.ts";
-import { PAGES } from "./reference/pages.ts";
-import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
-import { REFUSALS } from "./calls/refusals.ts";
+import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, Refused, STATUS } from "./http/errors.ts";
+import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
+import { SURFACE } from "./surface.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
-import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
-import { USERS } from "./calls/users.ts";
+import { BETWEEN_MEMBERS, handleStream, USAGE_STREAM, usageStream } from "./calls/usage_stream.ts";
+import { USERS } from "./calls/usage.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./http/request_metrics.ts";
 import { isKeyless, runPassedKeyless } from "./http/run_keyless.ts";
@@ -69,18 +66,11 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...SERVICE,
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...STRIPE,
-  ...AUDIT,
-  ...DAILY_USE,
 ];
-
-/** Everything that the reference shows. */
-export const SURFACE: Surface = {
-  endpoints: [...ENDPOINTS, ...KEYLESS],
-  pages: [...PAGES, ...GATEWAY_PAGES],
-};
 
 /** The path of a request that goes to no route, since its host would stand for a part of it. */
 const NOWHERE = "/ ";
@@ -133,9 +123,9 @@ export function makeApp(
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
   const keyed = new Map(
-    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]),
+    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.id, endpoint]),
   );
-  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.id, endpoint]));
   return {
     onCall: (call) => {
       const { serving } = service;
@@ -158,7 +148,7 @@ function passedHandlers(service: Service): PassedHandlers {
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
   const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  const answer = endpoint === streamUsage
+  const answer = endpoint === usageStream
     ? (context: Context) => handleStream(context, service, watch)
     : (context: Context) => handle(context, endpoint, service, watch);
   if (!isForBrowsers(endpoint.access)) return answer;

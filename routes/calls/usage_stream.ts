@@ -1,11 +1,10 @@
-// The stream of a user's usage: what `GET /v1/usage` answers, and again whenever that changes. Section 4 of beyond.md.
+// The stream of a user's usage: the answer of `GET /v1/usage`, and again after every change.
 //
-// The process that took the request holds the stream, and asks the owner of the user's cell for each state. So a cell
-// that moves, or an owner that dies, is no more to a stream than to any other call: the next question goes to the new
-// owner. No question stays inside a cell, so that a stream never holds up a hand-over.
+// The process that took the request holds the stream, and asks the owner of the user's cell for each state. If the cell
+// moves or the owner dies, the next question goes to the new owner. No question stays inside a cell, so a stream never
+// delays a hand-over.
 
 import type { Context } from "hono";
-import { z } from "zod";
 import type { Directory } from "../../actors/directory.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
@@ -19,18 +18,14 @@ import { endOfToken, type EndUser, requireSameUser } from "../http/auth.ts";
 import type { Members } from "../http/body.ts";
 import { admit, endpointsOn, type Source } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import { EVENT_STREAM, nextUsage, streamUsage } from "../contract/usage_stream.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { countCall } from "../http/rate_limit.ts";
 import { headersOf, requestId } from "../http/respond.ts";
 import { countAnywhere, type KeyedWorld, runNamed } from "../http/run_anywhere.ts";
-import { usageStreamAnswer } from "../contract/schemas/answers.ts";
-import { endUserId, eventPattern } from "../contract/schemas/fields.ts";
 import type { RouteWatch } from "../http/request_metrics.ts";
-import { showUsage } from "./wire.ts";
-
-/** The media type of a stream of events. */
-const EVENT_STREAM = "text/event-stream";
+import { showUsage } from "./shown_records.ts";
 
 interface StreamWorld extends KeyedWorld {
   readonly term:
@@ -42,7 +37,7 @@ interface StreamWorld extends KeyedWorld {
     };
 }
 
-/** A process that holds streams. */
+/** The process that holds the streams. */
 interface StreamHolder extends Source<StreamWorld> {
   readonly serving: StreamWorld | null;
   readonly streams: Streams;
@@ -50,73 +45,33 @@ interface StreamHolder extends Source<StreamWorld> {
 
 const endpoint = endpointsOn<StreamWorld>();
 
-/** `GET /v1/usage/stream`. What runs at the owner is the first reading; the rest comes by `nextUsage`. */
-export const streamUsage = endpoint({
-  method: "GET",
-  path: "/v1/usage/stream",
-  access: "end_user",
-  input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
-  mediaType: EVENT_STREAM,
-  doc: {
-    id: "streamUsage",
-    tag: "Usage",
-    summary: "The counters of a user, live",
-    description:
-      "Server-sent events. The event usage carries what getUsage answers, without the envelope: at once, and " +
-      "again whenever it has changed, at most every 250 ms; the last state is always sent. A comment comes every " +
-      "15 s. The event end says why the stream ends: stopping (connect again), token_expired, key_revoked, merged " +
-      "(the user became an alias; connect again for the other user), erased. With a public key userId may be left " +
-      "out: the token's user, and the stream ends with the token.",
-    answer: usageStreamAnswer,
-    errors: [],
-  },
-  handle: async ({ world, caller, input, endUser }) => {
-    const userId = input.userId ?? endUser?.userId;
-    if (userId === undefined) throw invalidMember("userId", "is required");
-    await requireSameUser(world.term.directory, caller.realm, endUser, userId);
-    const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
-    return written({ kind: "state", reading });
-  },
+/** Reads the first state at the owner. The process that holds the stream reads the others with `nextState`. */
+export const usageStream = endpoint(streamUsage, async ({ world, caller, input, endUser }) => {
+  const userId = input.userId ?? endUser?.userId;
+  if (userId === undefined) throw invalidMember("userId", "is required");
+  await requireSameUser(world.term.directory, caller.realm, endUser, userId);
+  const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
+  return writeState({ kind: "state", reading });
 });
 
-/** What a process asks the owner for a stream: the first state after the one that was sent last. It has no route. */
-const nextUsage = endpoint({
-  method: "GET",
-  path: "/v1/usage/stream/next",
-  access: "end_user",
-  input: z.object({
-    id: z.string(),
-    key: z.number().nullable(),
-    digest: z.string(),
-    event: z.string().nullable(),
-    withDuplicates: z.boolean(),
-  }),
-  waitsOutside: true,
-  doc: {
-    id: "nextUsage",
-    tag: "Usage",
-    summary: "The next state of a stream, between members",
-    answer: usageStreamAnswer,
-    errors: [],
-  },
-  handle: async ({ world, caller, input }) => {
-    const { id, event, withDuplicates } = input;
-    const next = await world.term.watches.next({
-      realm: caller.realm,
-      id,
-      variant: `${withDuplicates} ${event ?? ""}`,
-      read: () => read(world, caller, id, event, withDuplicates),
-    }, input);
-    return written(next);
-  },
+/** Waits at the owner for a state other than the last one sent. */
+const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
+  const { id, event, withDuplicates } = input;
+  const next = await world.term.watches.next({
+    realm: caller.realm,
+    id,
+    variant: `${withDuplicates} ${event ?? ""}`,
+    read: () => read(world, caller, id, event, withDuplicates),
+  }, input);
+  return writeState(next);
 });
 
-export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [streamUsage];
+export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [usageStream];
 
-/** What members ask each other for streams. */
-export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextUsage];
+/** Calls that processes make to each other for streams. */
+export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextState];
 
-/** Reads what `GET /v1/usage` answers, when it is durable. */
+/** Reads the answer of `GET /v1/usage` once it is durable. */
 async function read(
   { term }: StreamWorld,
   { realm }: Caller,
@@ -137,25 +92,25 @@ async function read(
   };
 }
 
-/** How an owner answers: one line of JSON, and the text of a state after it. */
-function written(next: Next): WrittenAnswer {
+/** Writes the answer of an owner: one line of JSON, then the text of a state. */
+function writeState(next: Next): WrittenAnswer<string> {
   if (next.kind !== "state") return { code: "ok", status: 200, body: JSON.stringify([next.kind]) };
   const { id, key, digest, text } = next.reading;
   return { code: "ok", status: 200, body: `${JSON.stringify(["state", id, key, digest])}\n${text}` };
 }
 
-type Told =
+type StateAnswer =
   | { readonly kind: "state"; readonly mark: Mark; readonly text: string }
   | { readonly kind: Exclude<Next["kind"], "state"> };
 
-function told({ body }: WrittenAnswer): Told {
+function readState({ body }: WrittenAnswer): StateAnswer {
   const at = body.indexOf("\n");
   if (at < 0) return { kind: JSON.parse(body)[0] };
   const [, id, key, digest] = JSON.parse(body.slice(0, at));
   return { kind: "state", mark: { id, key, digest }, text: body.slice(at + 1) };
 }
 
-/** Answers a request with a stream, or refuses it as any other call. */
+/** Answers a request with a stream, or refuses it like any other call. */
 export async function handleStream(
   context: Context,
   holder: StreamHolder,
@@ -164,7 +119,7 @@ export async function handleStream(
   const request = context.req.raw;
   const startedAt = watch.starts();
   try {
-    const { world, caller, endUser } = admit(request, streamUsage, holder);
+    const { world, caller, endUser } = admit(request, usageStream, holder);
     const isCounted = world.term.doors.isOpen(caller.app.cell);
     if (isCounted) countCall(world, caller);
     let members: Members;
@@ -181,7 +136,7 @@ export async function handleStream(
     if (streams.isEnding) throw new Stopping("The service is stopping");
     if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
     const call = {
-      endpoint: streamUsage,
+      endpoint: usageStream,
       caller,
       endUser,
       members,
@@ -196,7 +151,7 @@ export async function handleStream(
     const body = request.method === "HEAD"
       ? null
       : streamOf(holder, { caller, endUser, event: event ?? null, request, id, answer });
-    // Compressed, or gathered by a proxy, a state would come late.
+    // Compression and buffering proxies would delay a state.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
       "cache-control": "no-store, no-transform",
@@ -219,14 +174,14 @@ interface Opened {
 
 function streamOf(holder: StreamHolder, opened: Opened): ReadableStream<Uint8Array> {
   const { caller, endUser, event, request, id, answer } = opened;
-  const first = told(answer);
+  const first = readState(answer);
   if (first.kind !== "state") throw new MayNotAnswer();
   const token = endUser === null ? null : request.headers.get("x-end-user-token");
   const source = new UsageSource(holder, caller, { event, token, requestId: id, seen: first.mark });
   return holder.streams.open("usage", first.text, source);
 }
 
-/** Where a stream has its states from: whoever owns the user's cell at the moment. */
+/** Reads the states of a stream from the current owner of the user's cell. */
 class UsageSource implements StreamSource {
   readonly #holder: StreamHolder;
   readonly #keyId: string;
@@ -234,7 +189,7 @@ class UsageSource implements StreamSource {
   readonly #requestId: string;
   /** Null with a secret key. */
   readonly #token: string | null;
-  /** The app's record that the end of the token was read from. */
+  /** The app's record at the time when the end of the token was read. */
   #record: unknown = null;
   #tokenEndsAt = 0;
   #seen: Mark;
@@ -257,7 +212,7 @@ class UsageSource implements StreamSource {
     this.#seen = seen;
   }
 
-  /** Every other refusal than that of the key is a fault, which may pass. */
+  /** A refused key ends the stream. Any other refusal is a fault that may pass. */
   async next(): Promise<StreamNext> {
     const world = this.#holder.requireServing();
     const caller = world.registry.callerById(this.#keyId);
@@ -268,7 +223,7 @@ class UsageSource implements StreamSource {
       withDuplicates: this.#token === null,
     };
     const call = {
-      endpoint: nextUsage,
+      endpoint: nextState,
       caller,
       endUser: null,
       members,
@@ -282,7 +237,7 @@ class UsageSource implements StreamSource {
     if (answer.code !== "ok") {
       throw new Unavailable(`The owner answered ${answer.code satisfies RefusalCode}`);
     }
-    const next = told(answer);
+    const next = readState(answer);
     if (next.kind === "same") return { kind: "same" };
     if (next.kind !== "state") return { kind: "end", reason: next.kind };
     this.#seen = next.mark;

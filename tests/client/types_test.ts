@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import openapiTS, { astToString } from "npm:openapi-typescript@7.13.0";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { STATUS } from "../../routes/http/errors.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { Compiled } from "./compiler.ts";

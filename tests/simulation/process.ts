@@ -8,6 +8,7 @@ import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { isKeyless } from "../../routes/http/run_keyless.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
+import { SERVICE } from "../../routes/calls/service.ts";
 import { STRIPE } from "../../routes/calls/stripe.ts";
 import type { PassedHandlers } from "../../src/cluster/member_link.ts";
 import { Service, type Serving } from "../../src/cluster/service.ts";
@@ -23,7 +24,7 @@ import { newOwner, type Owner, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
 const KEYLESS: ReadonlyMap<string, unknown> = new Map(
-  [...ADMIN_ENDPOINTS, ...STRIPE].map((endpoint) => [endpoint.doc.id, endpoint]),
+  [...ADMIN_ENDPOINTS, ...SERVICE, ...STRIPE].map((endpoint) => [endpoint.id, endpoint]),
 );
 
 const FEATURES: Features = {
