@@ -2,8 +2,8 @@
 // of a model, so each step of a run with tools, is reserved before it is made and settled when it has ended.
 
 import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
-import { type ModelUsage } from "./metering_shapes.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
+import type { ModelUsage } from "./wire_types.ts";
 
 /** What is read of a call's parameters; the same in every version of the SDK. */
 export interface ModelParams {

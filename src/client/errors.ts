@@ -1,35 +1,6 @@
 // Errors of calls: the codes of the service, those of the client itself, and the one error class that carries both.
 
-/** Every error code of the service. */
-export type ServiceErrorCode =
-  | "unavailable"
-  | "invalid_key"
-  | "invalid_or_expired_token"
-  | "not_found"
-  | "method_not_allowed"
-  | "requires_secret_key"
-  | "forbidden"
-  | "rate_limited"
-  | "payload_too_large"
-  | "invalid_request"
-  | "idempotency_conflict"
-  | "not_implemented"
-  | "workspace_limit_reached"
-  | "test_quota_exceeded"
-  | "credit_pack_not_found"
-  | "invalid_quantity"
-  | "credit_balance_not_found"
-  | "alias_conflict"
-  | "alias_cycle"
-  | "consent_required"
-  | "reservation_not_pending"
-  | "already_canceled"
-  | "catalog_in_use"
-  | "limit_reached"
-  | "ai_budget_exceeded"
-  | "generation_failed"
-  | "not_processed"
-  | "internal_error";
+import type { ServiceErrorCode } from "./wire_types.ts";
 
 /**
  * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not the

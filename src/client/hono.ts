@@ -3,9 +3,8 @@
 
 import type { Context, Env, MiddlewareHandler } from "npm:hono@4.13.19";
 import { HoldfastError } from "./errors.ts";
-import type { CommitOptions, ReserveOptions } from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { SettlingCalls } from "./with_reservation.ts";
+import type { CommitOptions, Metadata, ReserveOptions } from "./wire_types.ts";
 
 /** What a route is metered as. */
 // deno-lint-ignore no-explicit-any -- as Hono's own types have it, so that a context has every variable

@@ -1,25 +1,24 @@
 // The calls that meter: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
 // Specification, "Reservations"; sections 4 and 5 of the decisions.
 
-import type { Metadata } from "./shapes.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
+import { TrackLater } from "./track_later.ts";
+import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
+import type { Held, ReserveAnswer } from "./metering_types.ts";
 import type {
   CanUseAnswer,
   CommitAnswer,
   CommitOptions,
   Explanation,
-  Held,
   HeldSize,
+  Metadata,
   ReleaseOptions,
-  ReserveAnswer,
   ReserveOptions,
   TrackAnswer,
   TrackOptions,
   Usage,
-} from "./metering_shapes.ts";
-import type { CallOptions, Transport } from "./transport.ts";
-import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
-import { TrackLater } from "./track_later.ts";
-import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
+} from "./wire_types.ts";
 
 /** The calls that meter. */
 export class Metering {

@@ -2,9 +2,9 @@
 // afterwards what the model reported is committed, or an estimate where a call ends without its report.
 
 import { HoldfastError, invalidInput } from "./errors.ts";
-import type { CommitOptions, ReportedUsage } from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { SettlingCalls } from "./with_reservation.ts";
+import type { ReportedUsage } from "./metering_types.ts";
+import type { CommitOptions, Metadata } from "./wire_types.ts";
 
 /** Whose calls these are, and as what they are metered. */
 export interface ModelMetering<Call> {

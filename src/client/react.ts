@@ -5,7 +5,7 @@
 import { useEffect, useState } from "npm:react@19.3.1";
 import type { HoldfastClient } from "./client.ts";
 import { HoldfastError } from "./errors.ts";
-import type { Usage } from "./metering_shapes.ts";
+import type { Usage } from "./wire_types.ts";
 
 /** What a component watches. */
 export interface UseUsageOptions {

@@ -1,12 +1,7 @@
 // The clock of test mode, for tests of your own product: a month passes in one call. Section 3 of the decisions.
 
-import type { Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-
-/** The time of test mode. */
-export interface TestClockAnswer {
-  readonly now: string;
-}
+import type { Moment, TestClockAnswer } from "./wire_types.ts";
 
 /** `client.testClock`; needs a secret key of test mode. */
 export class TestClock {

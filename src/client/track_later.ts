@@ -3,9 +3,10 @@
 // once however often it is sent. Whatever cannot be counted is told: no event is lost in silence. beyond.md, section 5.
 
 import { HoldfastError } from "./errors.ts";
-import type { BatchResult, LaterEvent, OnTrackError } from "./metering_shapes.ts";
 import type { Transport } from "./transport.ts";
 import { bodyOf } from "./wire.ts";
+import type { LaterEvent, OnTrackError } from "./metering_types.ts";
+import type { BatchResult } from "./wire_types.ts";
 
 /** An error with the event that it is about, as `flush` rejects with it. */
 export class TrackError extends Error {

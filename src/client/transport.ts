@@ -4,8 +4,8 @@
 
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
-import type { OnTrackError } from "./metering_shapes.ts";
 import { addressOf, bodyOf } from "./wire.ts";
+import type { OnTrackError } from "./metering_types.ts";
 
 /** Sends a request as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;

@@ -4,9 +4,9 @@
 
 import { HoldfastError } from "./errors.ts";
 import { eventsOf } from "./event_stream.ts";
-import type { Usage } from "./metering_shapes.ts";
 import { mayPass } from "./retry.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import type { Usage } from "./wire_types.ts";
 
 /** Whether a watch is connected, and if not, why. */
 export interface WatchConnection {

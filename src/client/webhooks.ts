@@ -2,67 +2,7 @@
 // and is fresh. Signed as Standard Webhooks says. beyond.md, section 3.
 
 import { HoldfastError } from "./errors.ts";
-import type { Mode, Period, Unit } from "./shapes.ts";
-
-/** What a message about a credit balance says. */
-export interface CreditsMessageData {
-  readonly userId: string;
-  readonly balanceId: string;
-  readonly packId: string;
-  /** null for a pack without items. */
-  readonly packItemId: string | null;
-  readonly remaining: number;
-  readonly externalRef: string | null;
-}
-
-/** What a message about a subscription says. */
-export interface SubscriptionMessageData {
-  readonly userId: string;
-  readonly subscriptionId: string;
-  readonly planId: string;
-  readonly previousPlanId: string | null;
-  readonly reason: string | null;
-}
-
-/** What a message about a threshold says. */
-export interface ThresholdMessageData {
-  readonly userId: string;
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  /** The percent of the quota that was reached. */
-  readonly thresholdPercent: number;
-  readonly quota: number;
-  /** What is used and held. */
-  readonly current: number;
-  readonly period: Period;
-}
-
-/** What a message of each type says, beside app and mode. */
-export interface WebhookData {
-  readonly "usage.threshold_reached": ThresholdMessageData;
-  readonly "credits.granted": CreditsMessageData;
-  readonly "credits.low": CreditsMessageData;
-  readonly "credits.depleted": CreditsMessageData;
-  readonly "credits.expired": CreditsMessageData;
-  readonly "credits.revoked": CreditsMessageData;
-  readonly "subscription.created": SubscriptionMessageData;
-  readonly "subscription.plan_changed": SubscriptionMessageData;
-  readonly "subscription.canceled": SubscriptionMessageData;
-  readonly "subscription.reactivated": SubscriptionMessageData;
-  readonly "subscription.ended": SubscriptionMessageData;
-  readonly "subscription.merged": SubscriptionMessageData;
-  readonly "subscription.promoted": SubscriptionMessageData;
-  readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
-  readonly "reservation.expired": {
-    readonly userId: string;
-    readonly reservationId: string;
-    readonly event: string;
-  };
-  /** Of the erasure alone: nothing names the person. */
-  readonly "person.erased": { readonly jobId: string };
-  readonly ping: Readonly<Record<never, never>>;
-}
+import type { WebhookData } from "./wire_types.ts";
 
 export type WebhookType = keyof WebhookData;
 
@@ -72,7 +12,7 @@ export type WebhookMessage<Type extends WebhookType = WebhookType> = {
     readonly type: Name;
     /** When it happened. */
     readonly timestamp: string;
-    readonly data: WebhookData[Name] & { readonly appId: string; readonly mode: Mode };
+    readonly data: WebhookData[Name];
   };
 }[Type];
 

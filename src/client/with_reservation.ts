@@ -1,16 +1,8 @@
 // Work under a reservation: however the work ends, the reservation is settled once.
 
-import type {
-  CommitAnswer,
-  CommitOptions,
-  Held,
-  NotHeld,
-  ReleaseOptions,
-  ReserveAnswer,
-  ReserveOptions,
-} from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { CallOptions } from "./transport.ts";
+import type { Held, NotHeld, ReserveAnswer } from "./metering_types.ts";
+import type { CommitAnswer, CommitOptions, Metadata, ReleaseOptions, ReserveOptions } from "./wire_types.ts";
 
 /** What to reserve before the work. */
 export interface ReservedWork extends ReserveOptions {

@@ -1,6 +1,5 @@
 // Every call against the running service, with every member that it can send. The service must know each member, and
-// each answer must be as the API reference describes it; `types_test.ts` proves that the client's types are those of
-// the reference.
+// each answer must be as the API reference describes it. The client's types are generated from that reference.
 
 import assert from "node:assert/strict";
 import {
