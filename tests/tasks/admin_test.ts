@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import { runAdmin } from "../../src/cli/admin.ts";
 import { EXIT } from "../../src/cli/shell.ts";
+import { renderTable } from "../../src/cli/table.ts";
 import { ADMIN_TOKEN } from "../support/test_service.ts";
 import { operatorOf, runTask, serve, testShell, withFile, withService } from "./support.ts";
 
@@ -199,4 +200,12 @@ Deno.test("sweep settles what is due of idle users and prints the counts", async
     assert.equal(outcome.code, EXIT.ok, outcome.err);
     assert.match(outcome.out, /^WHAT +COUNT\nexpired reservations +1\n/);
   });
+});
+
+Deno.test("tables are aligned, and a name cannot steer the terminal", () => {
+  const rows = [["Zoë", 1234.5, null], ["a\x1b[31m\nb", 7, "x"]] as const;
+  assert.equal(
+    renderTable(["NAME", "COUNT", "NOTE"], rows),
+    ["NAME        COUNT  NOTE", "Zoë       1,234.5  -", "a\u{fffd}[31m\u{fffd}b        7  x"].join("\n"),
+  );
 });

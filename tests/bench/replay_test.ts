@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { EXIT } from "../../src/cli/shell.ts";
-import { replay, type ReplayPlan, Tally } from "../bench/replay_run.ts";
-import { runReplay } from "../bench/replay.ts";
-import { type TraceRow } from "../bench/trace.ts";
+import { replay, type ReplayPlan, Tally } from "./replay_run.ts";
+import { runReplay } from "./replay.ts";
+import { type TraceRow } from "./trace.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { proveCounters } from "./counter_proof.ts";
 import {
@@ -16,7 +16,7 @@ import {
   testShell,
   withFile,
   withService,
-} from "./support.ts";
+} from "../tasks/support.ts";
 
 const NEVER = new AbortController().signal;
 
