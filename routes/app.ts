@@ -9,6 +9,7 @@ import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
+import { CONTRACT } from "./contract/contract.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
 import { DAILY_USE } from "./calls/daily_use.ts";
@@ -30,13 +31,13 @@ import { PRIVACY } from "./calls/privacy.ts";
 import { PAGES } from "./reference/pages.ts";
 import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
-import { REFUSALS } from "./calls/refusals.ts";
+import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, Refused, STATUS } from "./http/errors.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
-import { BETWEEN_MEMBERS, handleStream, streamUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
+import { BETWEEN_MEMBERS, handleStream, USAGE_STREAM, usageStream } from "./calls/usage_stream.ts";
 import { USERS } from "./calls/users.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./http/request_metrics.ts";
@@ -78,7 +79,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
 
 /** Everything that the reference shows. */
 export const SURFACE: Surface = {
-  endpoints: [...ENDPOINTS, ...KEYLESS],
+  calls: Object.values(CONTRACT),
   pages: [...PAGES, ...GATEWAY_PAGES],
 };
 
@@ -133,9 +134,9 @@ export function makeApp(
 /** What answers calls that other members pass on. */
 function passedHandlers(service: Service): PassedHandlers {
   const keyed = new Map(
-    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]),
+    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.id, endpoint]),
   );
-  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.doc.id, endpoint]));
+  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.id, endpoint]));
   return {
     onCall: (call) => {
       const { serving } = service;
@@ -158,7 +159,7 @@ function passedHandlers(service: Service): PassedHandlers {
 /** Only what browsers may call looks at where a request comes from. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
   const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  const answer = endpoint === streamUsage
+  const answer = endpoint === usageStream
     ? (context: Context) => handleStream(context, service, watch)
     : (context: Context) => handle(context, endpoint, service, watch);
   if (!isForBrowsers(endpoint.access)) return answer;

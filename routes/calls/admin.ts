@@ -1,34 +1,12 @@
 // The admin API: workspaces, apps, keys, catalogs, sweeps, health and members. Section 3 of the decisions, "Admin API".
 
-import { z } from "zod";
-import { success } from "../http/answer.ts";
+import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
-import type { About, KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import * as service from "../contract/service.ts";
+import * as admin from "../contract/admin.ts";
 import { Refused } from "../http/errors.ts";
-import {
-  appAnswer,
-  appInput,
-  appliedAnswer,
-  catalogAnswer,
-  catalogBody,
-  catalogInput,
-  clusterAnswer,
-  healthAnswer,
-  identityAnswer,
-  identityInput,
-  KEEP_OLD_SECONDS_DEFAULT,
-  keyAnswer,
-  keyInput,
-  moveHistoryAnswer,
-  newAppAnswer,
-  newKeyAnswer,
-  sweepAnswer,
-  workspaceAnswer,
-  workspaceInput,
-  workspacePatch,
-  workspacesAnswer,
-} from "../contract/schemas/admin.ts";
-import { timeText, timeTextOrNull } from "../contract/schemas/fields.ts";
+import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import {
   type AdminWorld,
   applyCatalog,
@@ -50,319 +28,88 @@ type World = AdminWorld & HousekeepingWorld;
 
 const endpoint = keylessEndpointsOn<World>();
 
-const workspacePath = { workspaceId: z.string() };
-/** The app in the path of a call. */
-export const appPath = { appId: z.string() };
-const keyPath = { ...appPath, keyId: z.string() };
-
-/** An app's calls run at the owner of its cell. */
-export function aboutApp({ input }: { readonly input: unknown }): About {
-  return input as { readonly appId: string };
-}
-
 /** Counts by name, each the sum of what every member counted. */
-function sumOf(answers: readonly unknown[]): Record<string, number> {
+function sumOf<Counts extends Readonly<Record<string, number>>>(answers: readonly Counts[]): Counts {
   const sum: Record<string, number> = {};
-  for (const counts of answers as readonly Record<string, number>[]) {
+  for (const counts of answers) {
     for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count;
   }
-  return sum;
+  return sum as Counts;
 }
 
 const WORKSPACES: readonly KeylessEndpoint<World>[] = [
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/workspaces",
-    input: null,
-    doc: {
-      id: "listWorkspaces",
-      tag: "Administration",
-      summary: "Every workspace with what it used this month",
-      answer: workspacesAnswer,
-      errors: [],
-    },
-    gather: (answers) => {
-      const all = answers.flat() as ReturnType<typeof listWorkspaces>;
-      // Ids grow with time.
-      return all.toSorted((one, other) => one.workspaceId < other.workspaceId ? -1 : 1);
-    },
-    handle: ({ world }) => success(listWorkspaces(world)),
+  endpoint(admin.listWorkspaces, ({ world }) => success(listWorkspaces(world)), {
+    // Ids grow with time.
+    gather: (answers) =>
+      answers.flat().toSorted((one, other) => one.workspaceId < other.workspaceId ? -1 : 1),
   }),
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/workspaces",
-    input: workspaceInput,
-    doc: {
-      id: "createWorkspace",
-      tag: "Administration",
-      summary: "Make a workspace",
-      description: "Caps are per UTC month; null means no limit.",
-      answer: workspaceAnswer,
-      errors: [],
-    },
-    handle: async ({ world, input }) => success(await createWorkspace(world, withoutUndefined(input))),
-  }),
-  endpoint({
-    method: "PATCH",
-    access: "admin",
-    path: "/admin/v1/workspaces/:workspaceId",
-    input: workspacePatch.extend(workspacePath),
-    about: ({ input }) => input as { readonly workspaceId: string },
-    doc: {
-      id: "changeWorkspace",
-      tag: "Administration",
-      summary: "Change a workspace",
-      description: "A member that is left out keeps its value; a cap of null means no limit.",
-      answer: workspaceAnswer,
-      errors: ["not_found"],
-    },
-    handle: async ({ world, input: { workspaceId, ...changes } }) => {
-      const changed = await changeWorkspace(world, workspaceId, withoutUndefined(changes));
-      return success(changed ?? unknown("workspace"));
-    },
+  endpoint(
+    admin.createWorkspace,
+    async ({ world, input }) => success(await createWorkspace(world, withoutUndefined(input))),
+  ),
+  endpoint(admin.changeWorkspace, async ({ world, input: { workspaceId, ...changes } }) => {
+    const changed = await changeWorkspace(world, workspaceId, withoutUndefined(changes));
+    return success(changed ?? unknown("workspace"));
   }),
 ];
 
 const APPS: readonly KeylessEndpoint<World>[] = [
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/apps",
-    input: null,
-    doc: {
-      id: "listApps",
-      tag: "Administration",
-      summary: "Every app",
-      answer: z.array(appAnswer),
-      errors: [],
-    },
-    handle: ({ world }) => success([...world.registry.apps.values()].map(showApp)),
+  endpoint(admin.listApps, ({ world }) => success([...world.registry.apps.values()].map(showApp))),
+  endpoint(admin.createApp, async ({ world, input: { name, workspaceId } }) => {
+    const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined });
+    return success(created ?? unknown("workspace"));
   }),
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/apps",
-    input: appInput,
-    about: ({ input }) => {
-      const { workspaceId } = input as z.infer<typeof appInput>;
-      return workspaceId == null ? null : { workspaceId };
-    },
-    doc: {
-      id: "createApp",
-      tag: "Administration",
-      summary: "Make an app with its four keys",
-      description:
-        "Without workspaceId the app belongs to the first workspace. Keys and identitySecret show once.",
-      answer: newAppAnswer,
-      errors: ["not_found"],
-    },
-    handle: async ({ world, input: { name, workspaceId } }) => {
-      const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined });
-      return success(created ?? unknown("workspace"));
-    },
-  }),
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/apps/:appId",
-    input: z.object(appPath),
-    about: aboutApp,
-    doc: {
-      id: "getApp",
-      tag: "Administration",
-      summary: "An app",
-      answer: appAnswer,
-      errors: ["not_found"],
-    },
-    handle: ({ world, input }) => success(showApp(appOf(world, input.appId))),
-  }),
+  endpoint(admin.getApp, ({ world, input }) => success(showApp(appOf(world, input.appId)))),
 ];
 
 const IDENTITY: readonly KeylessEndpoint<World>[] = [
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/identity-secret",
-    input: identityInput.extend(appPath),
-    about: aboutApp,
-    doc: {
-      id: "rotateIdentitySecret",
-      tag: "Administration",
-      summary: "Give an app a new identity secret",
-      description:
-        "The new secret signs end-user tokens at once and shows once. Tokens that the old one signed hold " +
-        "until oldValidUntil, or until they expire.",
-      answer: identityAnswer,
-      errors: ["not_found"],
-    },
-    handle: async ({ world, input }) => {
-      const keepOldMs = Math.round((input.keepOldSeconds ?? KEEP_OLD_SECONDS_DEFAULT) * 1000);
-      const rotated = await rotateIdentitySecret(world, appOf(world, input.appId), keepOldMs);
-      const { identitySecret, oldValidUntil } = rotated;
-      return success({ identitySecret, oldValidUntil: timeText(oldValidUntil) });
-    },
+  endpoint(admin.rotateIdentitySecret, async ({ world, input }) => {
+    const keepOldMs = Math.round((input.keepOldSeconds ?? admin.KEEP_OLD_SECONDS_DEFAULT) * 1000);
+    const rotated = await rotateIdentitySecret(world, appOf(world, input.appId), keepOldMs);
+    const { identitySecret, oldValidUntil } = rotated;
+    return success({ identitySecret, oldValidUntil: timeText(oldValidUntil) });
   }),
 ];
 
 const KEYS: readonly KeylessEndpoint<World>[] = [
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/keys",
-    input: z.object(appPath),
-    about: aboutApp,
-    doc: {
-      id: "listKeys",
-      tag: "Administration",
-      summary: "The keys of an app, by their prefixes",
-      answer: z.array(keyAnswer),
-      errors: ["not_found"],
-    },
-    handle: ({ world, input }) => success(keysOf(world, appOf(world, input.appId)).map(showKey)),
-  }),
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/keys",
-    input: keyInput.extend(appPath),
-    about: aboutApp,
-    doc: {
-      id: "createKey",
-      tag: "Administration",
-      summary: "Make a key",
-      answer: newKeyAnswer,
-      errors: ["not_found"],
-    },
-    handle: async ({ world, input }) =>
+  endpoint(
+    admin.listKeys,
+    ({ world, input }) => success(keysOf(world, appOf(world, input.appId)).map(showKey)),
+  ),
+  endpoint(
+    admin.createKey,
+    async ({ world, input }) =>
       success(await createKey(world, appOf(world, input.appId), input.class, input.mode)),
-  }),
-  endpoint({
-    method: "DELETE",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/keys/:keyId",
-    input: z.object(keyPath),
-    about: aboutApp,
-    doc: {
-      id: "revokeKey",
-      tag: "Administration",
-      summary: "Revoke a key, at once",
-      answer: keyAnswer,
-      errors: ["not_found"],
-    },
-    handle: async ({ world, input }) => {
-      const app = appOf(world, input.appId);
-      const key = keysOf(world, app).find(({ keyId }) => keyId === input.keyId);
-      return success(showKey(await revokeKey(world, key ?? unknown("key"))));
-    },
+  ),
+  endpoint(admin.revokeKey, async ({ world, input }) => {
+    const app = appOf(world, input.appId);
+    const key = keysOf(world, app).find(({ keyId }) => keyId === input.keyId);
+    return success(showKey(await revokeKey(world, key ?? unknown("key"))));
   }),
 ];
 
 const CATALOG_AND_SWEEPS: readonly KeylessEndpoint<World>[] = [
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/catalog",
-    input: z.object(appPath),
-    about: aboutApp,
-    doc: {
-      id: "getCatalog",
-      tag: "Administration",
-      summary: "The catalog in force",
-      answer: catalogAnswer,
-      errors: ["not_found"],
-    },
-    handle: ({ world, input }) => {
-      const { applied } = appOf(world, input.appId);
-      return success({ version: applied?.version ?? 0, ...applied?.document });
-    },
+  endpoint(admin.getCatalog, ({ world, input }) => {
+    const { applied } = appOf(world, input.appId);
+    return success({ version: applied?.version ?? 0, ...applied?.document });
   }),
-  endpoint({
-    method: "PUT",
-    access: "admin",
-    path: "/admin/v1/apps/:appId/catalog",
-    input: catalogInput.extend(appPath),
-    about: aboutApp,
-    inQuery: ["dryRun"],
-    wholeBody: { member: "catalog", schema: catalogBody },
-    doc: {
-      id: "applyCatalog",
-      tag: "Administration",
-      summary: "Put a whole catalog in force",
-      description: "Refused as a whole when any part is wrong; details then name each fault by its path. " +
-        "A dry run says what would change. With expectedVersion, a catalog that somebody else has changed " +
-        "meanwhile is refused. version and $schema are ignored, so that what GET answered can be put back.",
-      answer: appliedAnswer,
-      errors: ["not_found", "catalog_in_use"],
-    },
-    handle: async ({ world, input: { appId, dryRun, catalog } }) => {
-      const { document, expectedVersion } = catalog;
-      const options = { isDryRun: dryRun === "true", expectedVersion };
-      const result = await applyCatalog(world, appOf(world, appId), document, options);
-      return "code" in result ? { ok: false, error: result } : success(result);
-    },
+  endpoint(admin.applyCatalog, async ({ world, input: { appId, dryRun, catalog } }) => {
+    const { document, expectedVersion } = catalog;
+    const options = { isDryRun: dryRun === "true", expectedVersion };
+    const result = await applyCatalog(world, appOf(world, appId), document, options);
+    return "code" in result ? failure(result) : success(result);
   }),
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/health",
-    input: null,
-    doc: {
-      id: "examine",
-      tag: "Administration",
-      summary: "What the service finds when it examines itself",
-      description: "Each check has a verdict, what was found, and what to do where it is not ok.",
-      answer: healthAnswer,
-      errors: [],
-    },
-    handle: async ({ world }) => success(await examine(world)),
-  }),
-  endpoint({
-    method: "GET",
-    access: "admin",
-    path: "/admin/v1/cluster",
-    input: null,
-    doc: {
-      id: "showCluster",
-      tag: "Administration",
-      summary: "The processes that serve this database",
-      description: "Each is a member and owns the workspaces of its cells. Any of them answers this.",
-      answer: clusterAnswer,
-      errors: [],
-    },
-    handle: async ({ world }) => success(showCluster(world, await examineCluster(world))),
-  }),
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/sweep",
-    input: null,
-    doc: {
-      id: "sweep",
-      tag: "Administration",
-      summary: "Settle everything that is due, now",
-      answer: sweepAnswer,
-      errors: [],
-    },
-    gather: sumOf,
-    handle: async ({ world }) => success(await sweepAll(world)),
-  }),
-  endpoint({
-    method: "POST",
-    access: "admin",
-    path: "/admin/v1/move-history",
-    input: null,
-    doc: {
-      id: "moveHistory",
-      tag: "Administration",
-      summary: "File the history of merged users under one id, now",
-      answer: moveHistoryAnswer,
-      errors: [],
-    },
-    gather: sumOf,
-    handle: async ({ world }) => success({ historyRows: await runSweep(world, "history") }),
-  }),
+  endpoint(service.examine, async ({ world }) => success(await examine(world))),
+  endpoint(
+    service.showCluster,
+    async ({ world }) => success(showCluster(world, await examineCluster(world))),
+  ),
+  endpoint(service.sweep, async ({ world }) => success(await sweepAll(world)), { gather: sumOf }),
+  endpoint(
+    service.moveHistory,
+    async ({ world }) => success({ historyRows: await runSweep(world, "history") }),
+    { gather: sumOf },
+  ),
 ];
 
 /** Every endpoint of the admin API. */

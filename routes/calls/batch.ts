@@ -2,7 +2,6 @@
 // they stand. What becomes of an event, a refusal too, is its result, and never the status of the call. beyond.md, section
 // 5.
 
-import type { z } from "zod";
 import type { Actor } from "../../actors/actor.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { allDurable, type Batch } from "../../actors/gate.ts";
@@ -13,14 +12,14 @@ import { type Members, refuseForbiddenText } from "../http/body.ts";
 import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
+import { track, trackBatch } from "../contract/metering.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput } from "../http/input.ts";
-import { showTrack, track, trackCommand } from "./metering.ts";
+import { showTrack, trackCommand } from "./metering.ts";
 import { countCall, type CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
-import { trackBatchAnswer } from "../contract/schemas/answers.ts";
-import { trackBatchInput, type trackInput } from "../contract/schemas/metering.ts";
-import { handledOf, keepingOf, type TurnWorld } from "../http/turn.ts";
+import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
 
 /** What batches run on. */
 export interface BatchWorld extends TurnWorld, CountingWorld {
@@ -31,10 +30,11 @@ export interface BatchWorld extends TurnWorld, CountingWorld {
 }
 
 type Request = EndpointRequest<BatchWorld, unknown>;
+type Tracked = DataOf<typeof track>;
 
 /** An event that may be decided. */
 interface Event {
-  readonly input: z.infer<typeof trackInput>;
+  readonly input: CheckedOf<typeof track>;
   /** Its place among the calls of its key; null for an event without one. */
   readonly flight: Flight | null;
 }
@@ -56,34 +56,15 @@ interface Round {
 
 const endpoint = endpointsOn<BatchWorld>();
 
-/** `POST /v1/track/batch`: many events in one call. */
-const trackBatch = endpoint({
-  method: "POST",
-  path: "/v1/track/batch",
-  access: "secret",
-  input: trackBatchInput,
-  isBatch: true,
-  doc: {
-    id: "trackBatch",
-    tag: "Metering",
-    summary: "Count many events in one call",
-    description:
-      "Each event is a body of track, with an idempotencyKey of its own where it may be sent again: alone or " +
-      "in another batch, it then gets its first result. Events are independent of each other; those of one " +
-      "user are counted in the order in which they stand. Each takes one call of the rate limit.",
-    answer: trackBatchAnswer,
-    errors: [],
-  },
-  handle: async (request) => {
+export const BATCHES: readonly Endpoint<BatchWorld>[] = [
+  endpoint(trackBatch, async (request) => {
     const { events } = request.input;
     const results = await trackAll(request, events);
     // A first answer is kept as a value; otherwise the results' texts are the answer's text.
     if (request.idempotent !== null) return { ok: true, data: { results: JSON.parse(`[${results}]`) } };
     return { code: "ok", status: 200, body: `{"ok":true,"data":{"results":[${results}]}}` };
-  },
-});
-
-export const BATCHES: readonly Endpoint<BatchWorld>[] = [trackBatch];
+  }),
+];
 
 /**
  * Tracks events, each at its place. An event that needs nothing but the memory of its user is decided at once, and its
@@ -203,7 +184,8 @@ async function trackOne(
 ): Promise<WrittenAnswer> {
   const first = async () => {
     await before;
-    const handled = track.handle({ ...request, input, idempotent: flight?.call ?? null });
+    const call = { ...request, idempotent: flight?.call ?? null };
+    const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrack);
     begins();
     return writeHandled(await handled);
   };

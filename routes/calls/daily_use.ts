@@ -1,12 +1,11 @@
 // Use by day, for charts: an app's events added up by day, by kind of event or by user. beyond.md, section 8.
 
-import { z } from "zod";
 import { success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import * as service from "../contract/service.ts";
 import { Refused } from "../http/errors.ts";
-import { dailyUseAnswer, dailyUseInput, dayText } from "../contract/schemas/admin.ts";
-import { timeText } from "../contract/schemas/fields.ts";
+import { timeText } from "../contract/fields.ts";
 import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
 import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
@@ -19,24 +18,8 @@ export interface DailyUseWorld extends AddingWorld {
 
 const endpoint = keylessEndpointsOn<DailyUseWorld>();
 
-/** `GET /admin/v1/apps/{appId}/usage/daily` */
-const list = endpoint({
-  method: "GET",
-  access: "admin",
-  path: "/admin/v1/apps/:appId/usage/daily",
-  input: dailyUseInput.safeExtend({ appId: z.string() }),
-  about: ({ input }) => input as { readonly appId: string },
-  doc: {
-    id: "listDailyUse",
-    tag: "Administration",
-    summary: "Use by day, by kind of event or by user",
-    description:
-      "Days are those of the app's clock, in UTC. Each day's own numbers are of everybody, or of userId; " +
-      "parts leave out users whom the feed hides.",
-    answer: dailyUseAnswer,
-    errors: ["not_found"],
-  },
-  handle: async ({ world, input }) => {
+export const DAILY_USE: readonly KeylessEndpoint<DailyUseWorld>[] = [
+  endpoint(service.listDailyUse, async ({ world, input }) => {
     const { appId, mode, from, to, by, userId } = input;
     const realm = world.registry.apps.get(appId)?.realms[mode];
     if (realm === undefined) throw new Refused("not_found", "No such app");
@@ -49,12 +32,10 @@ const list = endpoint({
     ]);
     return success({
       by,
-      from: dayText(from),
-      to: dayText(to),
+      from: service.dayText(from),
+      to: service.dayText(to),
       countedUntil: timeText(Math.min(unadded ?? now, now)),
-      days: days.map(({ day, ...use }) => ({ day: dayText(day), ...use })),
+      days: days.map(({ day, ...use }) => ({ day: service.dayText(day), ...use })),
     });
-  },
-});
-
-export const DAILY_USE: readonly KeylessEndpoint<DailyUseWorld>[] = [list];
+  }),
+];

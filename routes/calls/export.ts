@@ -14,10 +14,10 @@ import type { Registry } from "../../src/tenant/registry.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import { downloadExport, exportPerson } from "../contract/privacy.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
-import { exportDocumentAnswer, exportPersonAnswer } from "../contract/schemas/answers.ts";
-import { endUserId, timeText } from "../contract/schemas/fields.ts";
+import { endUserId, timeText } from "../contract/fields.ts";
 
 /** What links are made with. */
 interface LinkWorld {
@@ -39,24 +39,8 @@ export interface ExportGrant {
   readonly expiresAt: Millis;
 }
 
-const DOWNLOAD_PATH = "/v1/export-download";
-
-/** `POST /v1/export-person`: a link to the document of a person. */
-const exportPerson = endpointsOn<LinkWorld>()({
-  method: "POST",
-  path: "/v1/export-person",
-  access: "secret",
-  input: z.object({ distinctId: endUserId }),
-  answersToken: true,
-  doc: {
-    id: "exportPerson",
-    tag: "Privacy",
-    summary: "A link to everything of a person",
-    description: "The link works for 24 hours and needs no key.",
-    answer: exportPersonAnswer,
-    errors: ["not_implemented"],
-  },
-  handle: ({ world, caller, input, url }) => {
+export const EXPORT: readonly Endpoint<LinkWorld>[] = [
+  endpointsOn<LinkWorld>()(exportPerson, ({ world, caller, input, url }) => {
     const { features, clock } = world;
     const secret = requireSecret(features);
     const expiresAt = clock.now() + PEOPLE_LIMITS.exportValidMs;
@@ -64,12 +48,10 @@ const exportPerson = endpointsOn<LinkWorld>()({
     const { distinctId } = input;
     const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
     const origin = features.publicUrl ?? originOf(url);
-    const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
+    const downloadUrl = `${origin}/api${downloadExport.path}?token=${token}`;
     return success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" });
-  },
-});
-
-export const EXPORT: readonly Endpoint<LinkWorld>[] = [exportPerson];
+  }),
+];
 
 /** The origin that a request was sent to; an address in full may name one that is none. */
 function originOf(url: string): string {
@@ -98,25 +80,9 @@ function readExport(secret: string, token: string, nowMs: Millis): ExportGrant |
   return grant.success && grant.data.expiresAt > nowMs ? grant.data : null;
 }
 
-/** `GET /v1/export-download`: the document, made while it is sent. Every bad token answers the same. */
-const exportDownload = keylessEndpointsOn<DocumentWorld>()({
-  method: "GET",
-  path: DOWNLOAD_PATH,
-  access: "open",
-  input: z.object({ token: z.string().optional() }),
-  misfit: badToken,
-  about: ({ world, input }) => grantOf(world, (input as { token?: string }).token ?? null),
-  isLong: true,
-  mediaType: "application/json",
-  doc: {
-    id: "downloadExport",
-    tag: "Privacy",
-    summary: "The export document of a person",
-    description: "The token of the link is the authorisation. The document is made while it is sent.",
-    answer: exportDocumentAnswer,
-    errors: ["invalid_or_expired_token", "not_implemented"],
-  },
-  handle: async ({ world, input, requestId }) => {
+/** The download of an export. */
+export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
+  keylessEndpointsOn<DocumentWorld>()(downloadExport, async ({ world, input, requestId }) => {
     const { grant, realm } = granted(world, input.token ?? null);
     await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
@@ -133,11 +99,8 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
       "content-disposition": 'attachment; filename="person-export.json"',
     };
     return new Response(streamOf(first, pieces), { headers });
-  },
-});
-
-/** The download of an export. */
-export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [exportDownload];
+  }, { misfit: badToken, about: ({ world, input }) => grantOf(world, input.token ?? null) }),
+];
 
 /** The grant of a token, or null. */
 function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGrant | null {

@@ -5,7 +5,6 @@
 // owner. No question stays inside a cell, so that a stream never holds up a hand-over.
 
 import type { Context } from "hono";
-import { z } from "zod";
 import type { Directory } from "../../actors/directory.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
@@ -19,18 +18,16 @@ import { endOfToken, type EndUser, requireSameUser } from "../http/auth.ts";
 import type { Members } from "../http/body.ts";
 import { admit, endpointsOn, type Source } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import type { DataOf } from "../contract/definition.ts";
+import type { getUsage } from "../contract/usage.ts";
+import { EVENT_STREAM, nextUsage, streamUsage } from "../contract/usage_stream.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { countCall } from "../http/rate_limit.ts";
 import { headersOf, requestId } from "../http/respond.ts";
 import { countAnywhere, type KeyedWorld, runNamed } from "../http/run_anywhere.ts";
-import { usageStreamAnswer } from "../contract/schemas/answers.ts";
-import { endUserId, eventPattern } from "../contract/schemas/fields.ts";
 import type { RouteWatch } from "../http/request_metrics.ts";
-import { showUsage } from "./wire.ts";
-
-/** The media type of a stream of events. */
-const EVENT_STREAM = "text/event-stream";
+import { showUsage } from "./shown_records.ts";
 
 interface StreamWorld extends KeyedWorld {
   readonly term:
@@ -50,71 +47,31 @@ interface StreamHolder extends Source<StreamWorld> {
 
 const endpoint = endpointsOn<StreamWorld>();
 
-/** `GET /v1/usage/stream`. What runs at the owner is the first reading; the rest comes by `nextUsage`. */
-export const streamUsage = endpoint({
-  method: "GET",
-  path: "/v1/usage/stream",
-  access: "end_user",
-  input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
-  mediaType: EVENT_STREAM,
-  doc: {
-    id: "streamUsage",
-    tag: "Usage",
-    summary: "The counters of a user, live",
-    description:
-      "Server-sent events. The event usage carries what getUsage answers, without the envelope: at once, and " +
-      "again whenever it has changed, at most every 250 ms; the last state is always sent. A comment comes every " +
-      "15 s. The event end says why the stream ends: stopping (connect again), token_expired, key_revoked, merged " +
-      "(the user became an alias; connect again for the other user), erased. With a public key userId may be left " +
-      "out: the token's user, and the stream ends with the token.",
-    answer: usageStreamAnswer,
-    errors: [],
-  },
-  handle: async ({ world, caller, input, endUser }) => {
-    const userId = input.userId ?? endUser?.userId;
-    if (userId === undefined) throw invalidMember("userId", "is required");
-    await requireSameUser(world.term.directory, caller.realm, endUser, userId);
-    const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
-    return written({ kind: "state", reading });
-  },
+/** What runs at the owner is the first reading; the rest comes by `next`. */
+export const usageStream = endpoint(streamUsage, async ({ world, caller, input, endUser }) => {
+  const userId = input.userId ?? endUser?.userId;
+  if (userId === undefined) throw invalidMember("userId", "is required");
+  await requireSameUser(world.term.directory, caller.realm, endUser, userId);
+  const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
+  return written({ kind: "state", reading });
 });
 
-/** What a process asks the owner for a stream: the first state after the one that was sent last. It has no route. */
-const nextUsage = endpoint({
-  method: "GET",
-  path: "/v1/usage/stream/next",
-  access: "end_user",
-  input: z.object({
-    id: z.string(),
-    key: z.number().nullable(),
-    digest: z.string(),
-    event: z.string().nullable(),
-    withDuplicates: z.boolean(),
-  }),
-  waitsOutside: true,
-  doc: {
-    id: "nextUsage",
-    tag: "Usage",
-    summary: "The next state of a stream, between members",
-    answer: usageStreamAnswer,
-    errors: [],
-  },
-  handle: async ({ world, caller, input }) => {
-    const { id, event, withDuplicates } = input;
-    const next = await world.term.watches.next({
-      realm: caller.realm,
-      id,
-      variant: `${withDuplicates} ${event ?? ""}`,
-      read: () => read(world, caller, id, event, withDuplicates),
-    }, input);
-    return written(next);
-  },
+/** What a process asks the owner for a stream: the first state after the one that was sent last. */
+const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
+  const { id, event, withDuplicates } = input;
+  const next = await world.term.watches.next({
+    realm: caller.realm,
+    id,
+    variant: `${withDuplicates} ${event ?? ""}`,
+    read: () => read(world, caller, id, event, withDuplicates),
+  }, input);
+  return written(next);
 });
 
-export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [streamUsage];
+export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [usageStream];
 
 /** What members ask each other for streams. */
-export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextUsage];
+export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextState];
 
 /** Reads what `GET /v1/usage` answers, when it is durable. */
 async function read(
@@ -127,7 +84,8 @@ async function read(
   const result = await term.directory.runById(userId, { realm, name: "usage", input: { event } });
   if (!result.ok) throw new Refused(result.refusal.code, result.refusal.message);
   const { answer } = result;
-  const text = JSON.stringify(showUsage(answer, withDuplicates));
+  const shown: DataOf<typeof getUsage> = showUsage(answer, withDuplicates);
+  const text = JSON.stringify(shown);
   return {
     id: answer.userId,
     key: answer.isRecorded ? answer.userKey : null,
@@ -138,7 +96,7 @@ async function read(
 }
 
 /** How an owner answers: one line of JSON, and the text of a state after it. */
-function written(next: Next): WrittenAnswer {
+function written(next: Next): WrittenAnswer<string> {
   if (next.kind !== "state") return { code: "ok", status: 200, body: JSON.stringify([next.kind]) };
   const { id, key, digest, text } = next.reading;
   return { code: "ok", status: 200, body: `${JSON.stringify(["state", id, key, digest])}\n${text}` };
@@ -164,7 +122,7 @@ export async function handleStream(
   const request = context.req.raw;
   const startedAt = watch.starts();
   try {
-    const { world, caller, endUser } = admit(request, streamUsage, holder);
+    const { world, caller, endUser } = admit(request, usageStream, holder);
     const isCounted = world.term.doors.isOpen(caller.app.cell);
     if (isCounted) countCall(world, caller);
     let members: Members;
@@ -181,7 +139,7 @@ export async function handleStream(
     if (streams.isEnding) throw new Stopping("The service is stopping");
     if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
     const call = {
-      endpoint: streamUsage,
+      endpoint: usageStream,
       caller,
       endUser,
       members,
@@ -268,7 +226,7 @@ class UsageSource implements StreamSource {
       withDuplicates: this.#token === null,
     };
     const call = {
-      endpoint: nextUsage,
+      endpoint: nextState,
       caller,
       endUser: null,
       members,

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
-import type { EndpointDoc } from "../contract/doc.ts";
+import type { CallDoc } from "../contract/definition.ts";
 import type { ForeignCall, Page } from "../reference/pages.ts";
 
 const error = z.strictObject({
@@ -54,7 +54,7 @@ const METERED =
 
 function metered(
   path: string,
-  doc: Pick<EndpointDoc, "id" | "summary" | "description">,
+  doc: Pick<CallDoc, "id" | "summary" | "description">,
   members: z.ZodRawShape,
 ): Page {
   const body = z.looseObject({
@@ -72,7 +72,7 @@ function metered(
   return page(path, { ...doc, errors: METERED_ERRORS }, foreign);
 }
 
-function page(path: string, doc: Omit<EndpointDoc, "tag" | "answer">, foreign: ForeignCall): Page {
+function page(path: string, doc: Omit<CallDoc, "tag" | "answer">, foreign: ForeignCall): Page {
   return {
     path: `/openai/v1${path}`,
     mediaType: "application/json",

@@ -13,7 +13,7 @@ import { refused, type Result } from "../../src/domain/state/result.ts";
 import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Caller, Registry } from "../../src/tenant/registry.ts";
-import { type Answer, answerOf, readAnswer, type WrittenAnswer } from "../http/answer.ts";
+import { type Answer, answerOf, failure, readAnswer, type WrittenAnswer } from "../http/answer.ts";
 import type { Members } from "../http/body.ts";
 import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
@@ -21,7 +21,8 @@ import { Refused } from "../http/errors.ts";
 import { checkInput } from "../http/input.ts";
 import { type KeyedWorld, runAnywhere } from "../http/run_anywhere.ts";
 import { type KeylessWorld, runKeylessAnywhere } from "../http/run_keyless.ts";
-import { nothing } from "../contract/schemas/answers.ts";
+import { defineCall } from "../contract/definition.ts";
+import { nothing, reasons } from "../contract/records.ts";
 import {
   amount,
   amountOrNull,
@@ -31,8 +32,8 @@ import {
   loggedText,
   metadata,
   nameOf,
-} from "../contract/schemas/fields.ts";
-import { usage } from "../contract/schemas/usage.ts";
+} from "../contract/fields.ts";
+import { usage } from "../contract/model_usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 
 /** What holds are kept in. */
@@ -52,13 +53,19 @@ const reserveInput = z.object({
 });
 
 /** Holds what a call may use. */
-export const reserveCall = endpointsOn<TurnWorld>()({
-  method: "POST",
-  path: "/gateway/reserve",
-  access: "secret",
-  input: reserveInput,
-  doc: between("gatewayReserve", "Hold what a call may use"),
-  handle: (request) => {
+export const reserveCall = endpointsOn<TurnWorld>()(
+  defineCall({
+    ...between("gatewayReserve", "Hold what a call may use"),
+    method: "POST",
+    path: "/gateway/reserve",
+    access: "secret",
+    input: reserveInput,
+    answer: z.strictObject({
+      hold: z.strictObject({ reservationId: z.string(), ttlMs: z.number() }).nullable(),
+      reasons,
+    }),
+  }),
+  (request) => {
     const { userId, event, metadata, model, inputTokens, maxOutputTokens, prompt } = request.input;
     const input = {
       event,
@@ -80,50 +87,59 @@ export const reserveCall = endpointsOn<TurnWorld>()({
       reasons,
     }));
   },
-});
+);
 
 const keyless = keylessEndpointsOn<HoldWorld>();
 
 const heldBy = { appId: z.string(), mode: z.enum(["live", "test"]), reservationId: anyId(200) };
 
 /** Charges what a call used. */
-const commitHold = keyless({
-  method: "POST",
-  path: "/gateway/commit",
-  access: "open",
-  input: z.object({ ...heldBy, usage, isEstimate: z.boolean(), response: loggedText.nullable() }),
-  about: ({ input }) => input as { appId: string },
-  doc: between("gatewayCommit", "Charge what a call used"),
-  handle: ({ world, input: { usage, isEstimate, response, ...hold } }) => {
+const commitHold = keyless(
+  defineCall({
+    ...between("gatewayCommit", "Charge what a call used"),
+    method: "POST",
+    path: "/gateway/commit",
+    access: "open",
+    about: "appId",
+    input: z.object({ ...heldBy, usage, isEstimate: z.boolean(), response: loggedText.nullable() }),
+    answer: nothing,
+  }),
+  ({ world, input: { usage, isEstimate, response, ...hold } }) => {
     const { reservationId } = hold;
     const input = { reservationId, extra: {}, actual: {}, costCents: null, usage, isEstimate, response };
     return runOnHold(world, hold, "commit", input);
   },
-});
+);
 
 /** Gives the hold of a failed call back. */
-const releaseHold = keyless({
-  method: "POST",
-  path: "/gateway/release",
-  access: "open",
-  input: z.object({ ...heldBy, reason: z.string(), errorCode: z.string().nullable() }),
-  about: ({ input }) => input as { appId: string },
-  doc: between("gatewayRelease", "Give the hold of a failed call back"),
-  handle: ({ world, input: { reason, errorCode, ...hold } }) =>
+const releaseHold = keyless(
+  defineCall({
+    ...between("gatewayRelease", "Give the hold of a failed call back"),
+    method: "POST",
+    path: "/gateway/release",
+    access: "open",
+    about: "appId",
+    input: z.object({ ...heldBy, reason: z.string(), errorCode: z.string().nullable() }),
+    answer: nothing,
+  }),
+  ({ world, input: { reason, errorCode, ...hold } }) =>
     runOnHold(world, hold, "release", { reservationId: hold.reservationId, reason, errorCode }),
-});
+);
 
 /** Keeps the hold of a call under way from lapsing. */
-const prolongHold = keyless({
-  method: "POST",
-  path: "/gateway/prolong",
-  access: "open",
-  input: z.object({ ...heldBy, ttlMs: z.number() }),
-  about: ({ input }) => input as { appId: string },
-  doc: between("gatewayProlong", "Keep the hold of a call under way from lapsing"),
-  handle: ({ world, input: { ttlMs, ...hold } }) =>
+const prolongHold = keyless(
+  defineCall({
+    ...between("gatewayProlong", "Keep the hold of a call under way from lapsing"),
+    method: "POST",
+    path: "/gateway/prolong",
+    access: "open",
+    about: "appId",
+    input: z.object({ ...heldBy, ttlMs: z.number() }),
+    answer: nothing,
+  }),
+  ({ world, input: { ttlMs, ...hold } }) =>
     runOnHold(world, hold, "prolong", { reservationId: hold.reservationId, ttlMs }),
-});
+);
 
 /** What members ask each other with a key. */
 export const HOLD_CALLS: readonly Endpoint<TurnWorld>[] = [reserveCall];
@@ -132,7 +148,7 @@ export const HOLD_CALLS: readonly Endpoint<TurnWorld>[] = [reserveCall];
 export const SETTLE_CALLS: readonly KeylessEndpoint<HoldWorld>[] = [commitHold, releaseHold, prolongHold];
 
 function between(id: string, summary: string) {
-  return { id, tag: "Gateway", summary, answer: nothing, errors: [] } as const;
+  return { id, tag: "Gateway", summary, errors: [] } as const;
 }
 
 /** A hold, and whose it is. */
@@ -147,10 +163,10 @@ async function runOnHold<Name extends CommandName>(
   { appId, mode, reservationId }: Hold,
   name: Name,
   input: Commands[Name]["input"],
-): Promise<Answer> {
+): Promise<Answer<Record<string, never>>> {
   const realm = registry.apps.get(appId)?.realms[mode];
   const owner = ownerOf("reservation", reservationId);
-  if (realm === undefined || owner === null) return answerOf(refused(unknownReservation()), () => null);
+  if (realm === undefined || owner === null) return failure(unknownReservation());
   const result: Result<unknown> | null = await term.directory.runByKey(owner, {
     realm,
     name,

@@ -9,12 +9,16 @@ import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
 import { NOT_KEPT, STATUS } from "./errors.ts";
 
 /** The envelope of an answer: data, or an error. */
-export type Answer =
-  | { readonly ok: true; readonly data: unknown }
+export type Answer<Data = unknown> =
+  | { readonly ok: true; readonly data: Data }
   | { readonly ok: false; readonly error: Refusal };
 
+/** Marks a text with the type of the data in it. No value has it. */
+declare const DATA: unique symbol;
+
 /** An answer as text. */
-export interface WrittenAnswer extends WireAnswer {
+export interface WrittenAnswer<Data = unknown> extends WireAnswer {
+  readonly [DATA]?: Data;
   readonly code: AnswerCode;
   /** Whether this is the first answer to an earlier call with the same idempotency key. */
   readonly isReplayed?: boolean;
@@ -23,22 +27,27 @@ export interface WrittenAnswer extends WireAnswer {
 }
 
 /** An answer that is about a user, where no turn says so: kept as a first answer, it is erased with that user. */
-export interface AnswerAbout {
-  readonly answer: Answer;
+export interface AnswerAbout<Data = unknown> {
+  readonly answer: Answer<Data>;
   readonly userKey: UserKey | null;
 }
 
 /** What a handler gives back; a text where a turn kept it as a first answer together with its changes. */
-export type Handled = Answer | AnswerAbout | WrittenAnswer;
+export type Handled<Data = unknown> = Answer<Data> | AnswerAbout<Data> | WrittenAnswer<Data>;
 
-/** An answer with data. */
-export function success(data: unknown): Answer {
+/** An answer with data. Its type is the one that the handler has to return, so that no member of it is unknown there. */
+export function success<Data>(data: NoInfer<Data>): Answer<Data> {
   return { ok: true, data };
 }
 
+/** The answer of a refused call. */
+export function failure(refusal: Refusal): Answer<never> {
+  return { ok: false, error: refusal };
+}
+
 /** The answer of a result. */
-export function answerOf<Of>(result: Result<Of>, show: (answer: Of) => unknown): Answer {
-  return result.ok ? { ok: true, data: show(result.answer) } : { ok: false, error: result.refusal };
+export function answerOf<Of, Data>(result: Result<Of>, show: (answer: Of) => NoInfer<Data>): Answer<Data> {
+  return result.ok ? { ok: true, data: show(result.answer) } : failure(result.refusal);
 }
 
 /** The code of an answer, and the status that it has on the wire. */
@@ -49,7 +58,7 @@ export function headOf(answer: Answer): { readonly code: AnswerCode; readonly st
 }
 
 /** An answer as text. */
-export function write(answer: Answer): WrittenAnswer {
+export function write<Data>(answer: Answer<Data>): WrittenAnswer<Data> {
   const body = JSON.stringify(answer);
   if (answer.ok) return { code: "ok", status: 200, body };
   const { code } = answer.error;
@@ -57,7 +66,7 @@ export function write(answer: Answer): WrittenAnswer {
 }
 
 /** What a handler gave back, as text. */
-export function writeHandled(handled: Handled): WrittenAnswer {
+export function writeHandled<Data>(handled: Handled<Data>): WrittenAnswer<Data> {
   if ("ok" in handled) return write(handled);
   return "body" in handled ? handled : write(handled.answer);
 }
@@ -73,6 +82,6 @@ export function readKept({ status, body }: WireAnswer): WrittenAnswer {
 }
 
 /** A written answer as a value. */
-export function readAnswer({ body }: WrittenAnswer): Answer {
-  return JSON.parse(body) as Answer;
+export function readAnswer<Data>({ body }: WrittenAnswer<Data>): Answer<Data> {
+  return JSON.parse(body) as Answer<Data>;
 }

@@ -55,8 +55,8 @@ function endingOf(given: WrittenAnswer | Response, before: Values | null, after:
 }
 
 /** Whether a call to the admin API writes anything. */
-export function isWrite({ method, access, doc }: KeylessEndpoint<never>, input: unknown): boolean {
-  return access === "admin" && method !== "GET" && AUDIT_VALUES[doc.id]?.isWrite?.(input as Values) !== false;
+export function isWrite({ id, method, access }: KeylessEndpoint<never>, input: unknown): boolean {
+  return access === "admin" && method !== "GET" && AUDIT_VALUES[id]?.isWrite?.(input as Values) !== false;
 }
 
 /** Runs a call to the admin API where it belongs; one that writes goes into the audit log. */
@@ -71,10 +71,10 @@ export async function runKeylessAudited<World extends KeylessWorld & AuditWorld 
   if (!isWrite(endpoint, call.input)) return await run();
   const about = endpoint.about?.({ world, input: call.input }) ?? null;
   const appId = about !== null && "appId" in about ? about.appId : null;
-  const values = AUDIT_VALUES[endpoint.doc.id];
+  const values = AUDIT_VALUES[endpoint.id];
   const input = (call.input ?? {}) as Values;
   const before = values?.before?.(world.registry, input) ?? null;
   const after = (data: Values) => values?.after(input, data) ?? null;
-  const deed = { ...actor, what: endpoint.doc.id, appId, mode: null, userId: null };
+  const deed = { ...actor, what: endpoint.id, appId, mode: null, userId: null };
   return await audited(world, deed, { before, after }, run);
 }

@@ -7,14 +7,8 @@ import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
 import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
 import { Refused } from "./errors.ts";
-import { endUserId } from "../contract/schemas/fields.ts";
-
-/**
- * Who may call an endpoint: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`; `hidden`
- * a secret key, to a public one the path is unknown; `any` either key; `end_user` a secret key, or a public key with
- * an end-user token; `token` either key, always with a token; `test_secret` a secret key of test mode.
- */
-export type Access = "secret" | "credit_write" | "hidden" | "any" | "end_user" | "token" | "test_secret";
+import type { Access } from "../contract/definition.ts";
+import { endUserId } from "../contract/fields.ts";
 
 /** An end user as a token names one. */
 export interface EndUser {

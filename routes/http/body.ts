@@ -2,11 +2,11 @@
 // comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
 //
 // Bytes that are no UTF-8 are read as U+FFFD, as everywhere on the web; so that two ids that differ can't become one,
-// no id or name may hold that character (schemas/fields.ts).
+// no id or name may hold that character (contract/fields.ts).
 
 import { Buffer } from "node:buffer";
 import { giveBytes, inTime, takeBytes } from "./arrival.ts";
-import type { Definition } from "../contract/definition.ts";
+import type { CallDefinition } from "../contract/definition.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -20,7 +20,7 @@ export interface RequestInput {
 }
 
 /** What of a definition the reading of a body goes by. */
-type BodyKind = Pick<Definition, "isBatch">;
+type BodyKind = Pick<CallDefinition, "isBatch">;
 
 function bytesMaxOf({ isBatch }: BodyKind): number {
   return isBatch === true ? REQUEST_LIMITS.batchBytesMax : REQUEST_LIMITS.bodyBytesMax;

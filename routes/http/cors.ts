@@ -5,7 +5,8 @@
 
 import type { Context } from "hono";
 import { MayNotAnswer } from "../../actors/port.ts";
-import { type Access, authenticate } from "./auth.ts";
+import type { Access } from "../contract/definition.ts";
+import { authenticate } from "./auth.ts";
 import { requestId, respondTo } from "./respond.ts";
 import type { Source } from "./endpoint.ts";
 import type { Registry } from "../../src/tenant/registry.ts";

@@ -4,18 +4,18 @@
 // says. Where its call runs, here or at the owner of the caller's cell, is in `run_anywhere.ts`.
 
 import type { Context } from "hono";
-import type { z } from "zod";
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
+import type { CheckedOf, DataOf, KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
 import { type Answer, type Handled, readAnswer } from "./answer.ts";
 import { authenticate, authorize, authorizeAdmin } from "./auth.ts";
 import { type Members, readMembers, refuseForbiddenText, type RequestInput } from "./body.ts";
 import { valueHash } from "./canonical.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import { checkInput, readInput } from "./input.ts";
-import type { Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
+import type { About, Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
 import { countCall } from "./rate_limit.ts";
 import { refusalOf, requestId } from "./respond.ts";
 import { type CheckedCall, countAnywhere, type KeyedWorld, runAnywhere } from "./run_anywhere.ts";
@@ -30,33 +30,49 @@ export interface Source<World> {
   requireServing(): World;
 }
 
-type Typed<Defined, Schema, Handle> = Omit<Defined, "input" | "handle"> & {
-  readonly input: Schema;
-  readonly handle: Handle;
-};
-
-/** Makes endpoints of one kind of world; each knows the type of its own input. */
+/** Binds calls to handlers that work on `World`: a handler gets the call's input and returns the call's answer. */
 export function endpointsOn<World>() {
-  return <Schema extends z.ZodType>(
-    definition: Typed<
-      Endpoint<World>,
-      Schema,
-      (request: EndpointRequest<World, z.infer<Schema>>) => Promise<Handled> | Handled
-    >,
-  ): Endpoint<World> => definition as unknown as Endpoint<World>;
+  return <Call extends KeyedDefinition>(
+    call: Call,
+    handle: (
+      request: EndpointRequest<World, CheckedOf<Call>>,
+    ) => Promise<Handled<DataOf<Call>>> | Handled<DataOf<Call>>,
+  ): Endpoint<World> => ({ ...call, handle }) as unknown as Endpoint<World>;
 }
 
-/** The same for endpoints without an API key. */
+/** What a handler of a call without an API key returns: a response of its own where the answer has no envelope. */
+type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string } ? Response
+  : Answer<DataOf<Call>>;
+
+/** What running a call without an API key needs beside its handler. */
+interface KeylessOptions<World, Call extends KeylessDefinition>
+  extends Pick<KeylessEndpoint<World>, "misfit"> {
+  /** Where the input names neither app nor workspace. */
+  readonly about?: (
+    request: Pick<KeylessRequest<World, CheckedOf<Call>>, "world" | "input">,
+  ) => About | null;
+  readonly gather?: (answers: readonly DataOf<Call>[]) => DataOf<Call>;
+}
+
+/** The same for calls without an API key. */
 export function keylessEndpointsOn<World>() {
-  return <Schema extends z.ZodType | null>(
-    definition: Typed<
-      KeylessEndpoint<World>,
-      Schema,
-      (
-        request: KeylessRequest<World, Schema extends z.ZodType ? z.infer<Schema> : null>,
-      ) => ReturnType<KeylessEndpoint<World>["handle"]>
-    >,
-  ): KeylessEndpoint<World> => definition as unknown as KeylessEndpoint<World>;
+  return <Call extends KeylessDefinition>(
+    { about, ...call }: Call,
+    handle: (
+      request: KeylessRequest<World, CheckedOf<Call>>,
+    ) => Promise<KeylessHandled<Call>> | KeylessHandled<Call>,
+    options: KeylessOptions<World, Call> = {},
+  ): KeylessEndpoint<World> => {
+    const found = about === undefined ? {} : { about: aboutMember(about) };
+    return { ...call, ...found, ...options, handle } as unknown as KeylessEndpoint<World>;
+  };
+}
+
+function aboutMember(member: "appId" | "workspaceId") {
+  return ({ input }: { readonly input: unknown }): About | null => {
+    const id = (input as Readonly<Record<string, string | null | undefined>>)[member] ?? null;
+    return id === null ? null : { [member]: id } as About;
+  };
 }
 
 /** Lets a caller in: refuses an unknown key, and a call that the key may not make. */

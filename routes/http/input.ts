@@ -13,12 +13,12 @@ import {
   type RequestInput,
 } from "./body.ts";
 import { invalidMember, Refused } from "./errors.ts";
-import type { Definition } from "../contract/definition.ts";
+import type { CallDefinition } from "../contract/definition.ts";
 
 const FAULTS_SHOWN_MAX = 20;
 
 /** Reads the members of a request, and the text that stands for them in the hash of an idempotent call. */
-export async function readInput(context: Context, definition: Definition): Promise<RequestInput> {
+export async function readInput(context: Context, definition: CallDefinition): Promise<RequestInput> {
   const request = context.req.raw;
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
@@ -39,7 +39,7 @@ export async function readInput(context: Context, definition: Definition): Promi
   return { members: { ...asked, ...sent, ...context.req.param() }, text };
 }
 
-async function bodyOf(request: Request, definition: Definition): Promise<RequestInput> {
+async function bodyOf(request: Request, definition: CallDefinition): Promise<RequestInput> {
   const { signedBody } = definition;
   if (signedBody === undefined) return await readBody(request, definition);
   const text = await readText(request);
@@ -68,7 +68,7 @@ function refuseForeignPath(url: string, path: string): void {
 
 /** The input of an endpoint; refuses members that do not fit its schema. */
 export function checkInput(
-  { input, plain, slips, hasOptions, wholeBody }: Definition,
+  { input, plain, slips, hasOptions, wholeBody }: CallDefinition,
   members: Members,
 ): unknown {
   const read = plain?.(members) ?? null;

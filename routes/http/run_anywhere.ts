@@ -113,7 +113,7 @@ export function runNamed<World extends KeyedWorld>(
       const { endpoint } = call;
       // Only an answer with a link needs the address, which would make up a good part of a short call.
       const url = endpoint.answersToken === true ? call.url : "";
-      return onTheWay(world, { ...call, endpoint: endpoint.doc.id, url }, id);
+      return onTheWay(world, { ...call, endpoint: endpoint.id, url }, id);
     },
     id,
   );

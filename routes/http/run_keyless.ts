@@ -207,7 +207,7 @@ function onTheWayOf<World extends KeylessWorld>(
   id: string,
   isOwn: boolean,
 ): CallOnTheWay {
-  return [endpoint.doc.id, registry.version, id, members, isOwn];
+  return [endpoint.id, registry.version, id, members, isOwn];
 }
 
 /** Whether a passed call is one without an API key: it names an endpoint of these. */

@@ -26,15 +26,15 @@ export type Target =
   | { readonly balanceId: string };
 
 /** Puts a command to a user; `show` makes the data of the answer. */
-export function runTurn<Name extends CommandName>(
+export function runTurn<Name extends CommandName, Data>(
   { world, caller, idempotent }: EndpointRequest<TurnWorld, unknown>,
   target: Target,
   { name, input, isCapped, needs, aiCents }: Pick<
     Call<Name>,
     "name" | "input" | "isCapped" | "needs" | "aiCents"
   >,
-  show: (answer: Commands[Name]["answer"]) => unknown,
-): Promise<Handled> {
+  show: (answer: Commands[Name]["answer"]) => NoInfer<Data>,
+): Promise<Handled<Data>> {
   const keeping = idempotent === null ? null : keepingOf(idempotent, show);
   const { directory } = world.term;
   const { realm } = caller;
@@ -50,7 +50,10 @@ export function keepingOf<Of>(call: IdempotentCall, show: (answer: Of) => unknow
 }
 
 /** What a handler gives back for the outcome of a turn. */
-export function handledOf<Of>(outcome: Outcome<Of>, show: (answer: Of) => unknown): Handled {
+export function handledOf<Of, Data>(
+  outcome: Outcome<Of>,
+  show: (answer: Of) => NoInfer<Data>,
+): Handled<Data> {
   if (outcome.kept === undefined) return answerOf(outcome, show);
   return { ...outcome.kept, code: codeOf(outcome) };
 }

@@ -1,7 +1,6 @@
 // The tools of agents: endpoints of the API by another door. A tool's description and schemas are those of its
 // endpoint, and its call is a call of the endpoint, so both always answer the same. Section 11 of the decisions.
 
-import type { z } from "zod";
 import { invalidField } from "../../src/domain/values/refusal.ts";
 import { answered, refused, type Result } from "../../src/domain/state/result.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
@@ -22,20 +21,20 @@ const behind = new Map<string, Behind>();
 
 /** Every tool. */
 export const TOOLS: readonly Tool[] = EVENTS.flatMap((endpoint) => {
-  const name = TOOL_NAMES[endpoint.doc.id];
+  const name = TOOL_NAMES[endpoint.id];
   return name === undefined ? [] : [toolOf(name, endpoint)];
 });
 
 function toolOf(name: string, endpoint: Endpoint<FeedWorld>): Tool {
-  const { input, doc } = endpoint;
+  const { input, answer, summary, description } = endpoint;
   const inputSchema = jsonSchemaOf(input) as ObjectSchema;
   behind.set(name, { endpoint, members: inputSchema.properties as Record<string, JsonSchema> });
   return {
     name,
-    title: doc.summary,
-    description: doc.description === undefined ? `${doc.summary}.` : `${doc.summary}. ${doc.description}`,
+    title: summary,
+    description: description === undefined ? `${summary}.` : `${summary}. ${description}`,
     inputSchema,
-    outputSchema: jsonSchemaOf(doc.answer as z.ZodType) as ObjectSchema,
+    outputSchema: jsonSchemaOf(answer) as ObjectSchema,
   };
 }
 

@@ -2,7 +2,7 @@
 // parameters and headers of every call, and the shape of errors.
 
 import { REFUSAL_CODES } from "../../src/domain/values/refusal.ts";
-import type { Access } from "../http/auth.ts";
+import type { Access } from "../contract/definition.ts";
 import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
 import type { JsonSchema } from "./json_schema.ts";

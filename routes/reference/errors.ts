@@ -1,8 +1,7 @@
 // Errors in the reference: what each code means, and which codes an endpoint's key class and method bring with them. The statuses stand in `routes/http/errors.ts`. Specification, "Errors"; section 1 of the decisions.
 
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
-import type { Access } from "../http/auth.ts";
-import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { Access, CallDefinition } from "../contract/definition.ts";
 
 /** When each code is answered. */
 export const MEANING: Readonly<Record<RefusalCode, string>> = {
@@ -55,13 +54,13 @@ const OF_ACCESS: Readonly<Record<Access | "admin" | "open", readonly RefusalCode
 };
 
 /** Every code that an endpoint can answer. */
-export function errorsOf(endpoint: Endpoint<never> | KeylessEndpoint<never>): RefusalCode[] {
-  const { access, method, input, hasNoBody, doc } = endpoint;
+export function errorsOf(call: CallDefinition): RefusalCode[] {
+  const { access, method, input, hasNoBody, errors } = call;
   const isKeyed = access !== "admin" && access !== "open";
   const ofKey: RefusalCode[] = isKeyed ? ["invalid_key", "rate_limited"] : [];
   const ofInput: RefusalCode[] = input === null || access === "open" ? [] : ["invalid_request"];
   const ofBody: RefusalCode[] = input === null || hasNoBody || method === "GET" ? [] : ["payload_too_large"];
   const ofWrite: RefusalCode[] = isKeyed && method !== "GET" ? ["idempotency_conflict"] : [];
-  const all = [OF_EVERY_CALL, ofKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, doc.errors];
+  const all = [OF_EVERY_CALL, ofKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, errors];
   return [...new Set(all.flat())];
 }

@@ -2,7 +2,7 @@
 // that others refer to.
 
 import { z } from "zod";
-import { SHOWN_AS } from "../contract/schemas/fields.ts";
+import { SHOWN_AS } from "../contract/fields.ts";
 
 export type JsonSchema = Record<string, unknown>;
 

@@ -2,7 +2,7 @@
 // that come with it, and what its receiver's answer means.
 
 import { MESSAGE_TYPES } from "../../src/domain/state/message.ts";
-import { messageBody, MESSAGES } from "../contract/schemas/webhooks.ts";
+import { messageBody, MESSAGES } from "../contract/webhook_messages.ts";
 import { type JsonSchema, recordName, type SchemaWriter } from "./json_schema.ts";
 
 const HEADERS: readonly (readonly [name: string, description: string])[] = [

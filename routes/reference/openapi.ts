@@ -5,10 +5,9 @@ import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import { OPTION_MEMBERS } from "../http/body.ts";
 import { STATUS } from "../http/errors.ts";
-import type { Definition, Method } from "../contract/definition.ts";
-import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { CallDefinition, CallDoc, Method } from "../contract/definition.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
-import { type EndpointDoc, TAGS } from "../contract/doc.ts";
+import { TAGS } from "../contract/tags.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { messageItems } from "./messages.ts";
@@ -17,7 +16,7 @@ import type { ForeignCall, Page } from "./pages.ts";
 
 /** Everything that the document is made of. */
 export interface Surface {
-  readonly endpoints: readonly (Endpoint<never> | KeylessEndpoint<never>)[];
+  readonly calls: readonly CallDefinition[];
   readonly pages: readonly Page[];
 }
 
@@ -25,7 +24,7 @@ export interface Surface {
 interface Shown {
   readonly method: Method;
   readonly path: string;
-  readonly doc: EndpointDoc;
+  readonly doc: CallDoc;
   readonly errors: readonly RefusalCode[];
   readonly security: readonly unknown[];
   /** Members of path and query. */
@@ -41,10 +40,10 @@ interface Shown {
 }
 
 /** The OpenAPI document of the whole API. */
-export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
+export function makeDocument({ calls, pages }: Surface): JsonSchema {
   const writer = new SchemaWriter();
   const shown = [
-    ...endpoints.map((endpoint) => showEndpoint(writer, endpoint)),
+    ...calls.map((call) => showCall(writer, call)),
     ...pages.map((page) => showPage(writer, page)),
   ];
   const paths: Record<string, Record<string, unknown>> = {};
@@ -67,25 +66,25 @@ export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
   };
 }
 
-function showEndpoint(writer: SchemaWriter, endpoint: Endpoint<never> | KeylessEndpoint<never>): Shown {
-  const { method, path, access, doc } = endpoint;
+function showCall(writer: SchemaWriter, call: CallDefinition): Shown {
+  const { method, path, access } = call;
   const isKeyless = access === "admin" || access === "open";
   return {
     method,
     path: `/api${path}`,
-    doc,
-    errors: errorsOf(endpoint),
+    doc: call,
+    errors: errorsOf(call),
     security: SECURITY[access],
-    ...placesOf(writer, endpoint),
+    ...placesOf(writer, call),
     isKeyed: !isKeyless && method !== "GET",
-    rawType: "mediaType" in endpoint ? endpoint.mediaType ?? null : null,
-    ...endpoint.signedBody === undefined ? {} : { signature: endpoint.signedBody.header },
+    rawType: call.mediaType ?? null,
+    ...call.signedBody === undefined ? {} : { signature: call.signedBody.header },
   };
 }
 
 /** Where the members of an endpoint's input go: into path and query, or into the body. */
-function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "parameters" | "body"> {
-  const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = endpoint;
+function placesOf(writer: SchemaWriter, call: CallDefinition): Pick<Shown, "parameters" | "body"> {
+  const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = call;
   if (input === null) return { parameters: {}, body: null };
   const members = writer.write(input);
   // A body of DELETE holds the members of the query; clients often cannot send one.

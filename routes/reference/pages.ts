@@ -2,14 +2,14 @@
 // calls of another API.
 
 import { z } from "zod";
-import type { EndpointDoc } from "../contract/doc.ts";
+import type { CallDoc } from "../contract/definition.ts";
 
 /** A page as the reference shows it. */
 export interface Page {
   readonly path: string;
   /** null: JSON in the envelope. */
   readonly mediaType: string | null;
-  readonly doc: EndpointDoc;
+  readonly doc: CallDoc;
   /** What makes it a call of another API; left out for a page. */
   readonly foreign?: ForeignCall;
 }

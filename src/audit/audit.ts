@@ -35,7 +35,7 @@ export interface Deed extends Actor {
   /** The name that the reference has for it, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 

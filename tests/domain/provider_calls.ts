@@ -1,7 +1,7 @@
 // What a payment provider does, as commands: a subscription mirrored, a grant that was paid for, a refund. No call of the
 // API names them, so the answers are of the model's own shape.
 
-import { showSubscription } from "../../routes/calls/wire.ts";
+import { showSubscription } from "../../routes/calls/shown_records.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { type ModelReply, type ModelRequest, PROVIDER_OPERATIONS, type WireData } from "../model/document.ts";

@@ -217,7 +217,7 @@ async function digest(): Promise<string> {
 }
 
 /** Acts whose calls are on their way into the API. */
-const AWAITED = SURFACE.endpoints.some(({ doc }) => doc.id === "pingWebhook") ? [] : ["ping", "redeliver"];
+const AWAITED = SURFACE.calls.some(({ id }) => id === "pingWebhook") ? [] : ["ping", "redeliver"];
 
 for (const { path } of PAGES) {
   if (AWAITED.some((end) => path.endsWith(`/${end}`))) continue;

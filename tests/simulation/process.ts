@@ -23,7 +23,7 @@ import { newOwner, type Owner, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
 const KEYLESS: ReadonlyMap<string, unknown> = new Map(
-  [...ADMIN_ENDPOINTS, ...STRIPE].map((endpoint) => [endpoint.doc.id, endpoint]),
+  [...ADMIN_ENDPOINTS, ...STRIPE].map((endpoint) => [endpoint.id, endpoint]),
 );
 
 const FEATURES: Features = {

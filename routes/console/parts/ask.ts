@@ -10,7 +10,7 @@ import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, readAnswer, type WrittenAnswer } from "../../http/answer.ts";
 import { audited, isWrite, runKeylessAudited, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/body.ts";
-import type { Definition } from "../../contract/definition.ts";
+import type { CallDefinition } from "../../contract/definition.ts";
 import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
@@ -44,8 +44,8 @@ export function endpointsOf(
   keyed: readonly Endpoint<World>[],
   keyless: readonly KeylessEndpoint<World>[],
 ): Endpoints {
-  const byId = <Each extends Definition>(endpoints: readonly Each[]) =>
-    new Map(endpoints.map((endpoint) => [endpoint.doc.id, endpoint]));
+  const byId = <Each extends CallDefinition>(endpoints: readonly Each[]) =>
+    new Map(endpoints.map((endpoint) => [endpoint.id, endpoint]));
   return { keyed: byId(keyed), keyless: byId(keyless) };
 }
 
@@ -207,7 +207,7 @@ export class Asking {
     }
   }
 
-  #checked<Each extends Definition>(endpoint: Each, members: Members) {
+  #checked<Each extends CallDefinition>(endpoint: Each, members: Members) {
     refuseForbiddenText(members);
     return { endpoint, members, input: checkInput(endpoint, members) };
   }

@@ -35,7 +35,7 @@ export interface TrackInput {
 
 export interface TrackAnswer {
   readonly eventId: string;
-  readonly matchStatus: MatchStatus;
+  readonly matchStatus: Exclude<MatchStatus, "blocked" | "released">;
   /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
   readonly cost: Cost;
@@ -111,7 +111,7 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment): Refus
   return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
 }
 
-function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {
+function statusOf({ matched, groups, reasons }: Assessment): Exclude<MatchStatus, "released"> {
   if (groups.length > 0) return reasons.length === 0 ? "matched" : "blocked";
   if (matched) return "matched_credits_only";
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";

@@ -15,7 +15,7 @@ export interface BegunRow {
   /** The write by the name that the reference has for it, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 
@@ -100,7 +100,7 @@ interface StoredRow {
   readonly via: "console" | "api";
   readonly what: string;
   readonly app_id: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly user_id: string | null;
   readonly before: string | null;
   readonly after: string | null;

@@ -229,19 +229,19 @@ const BEYOND_SCHEMAS = new Set([
 ]);
 
 Deno.test("a member that is told as a slip is no member of the document", () => {
-  for (const { slips, doc, path } of SURFACE.endpoints) {
+  for (const { slips, id, path } of SURFACE.calls) {
     if (slips === undefined) continue;
     const members = bodyMembers(`/api${path}`);
     const shown = [...Object.keys(members), ...Object.keys(members.options.properties)];
-    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], doc.id);
+    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], id);
   }
 });
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;
-  for (const { doc, path, input, access, signedBody } of SURFACE.endpoints) {
+  for (const { id, path, input, access, signedBody } of SURFACE.calls) {
     if (input === null || access === "admin" || signedBody !== undefined) continue;
-    const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
+    const body = examples[id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
     const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
     for (const name of Object.keys(bodyMembers(`/api${path}`))) {
@@ -250,7 +250,7 @@ Deno.test("the document takes and refuses the bodies that the service takes and 
         const changed: Record<string, unknown> = { ...body, [name]: value };
         if (value === undefined) delete changed[name];
         const takes: boolean = input.safeParse(changed).success;
-        assert.equal(validate(changed), takes, `${doc.id} with ${name}: ${JSON.stringify(value)}`);
+        assert.equal(validate(changed), takes, `${id} with ${name}: ${JSON.stringify(value)}`);
         compared += 1;
       }
     }

@@ -1,8 +1,4 @@
-// What the API reference says of an endpoint, beside what routing needs of it anyway: plain data that stands in the
-// endpoint's own record, so that neither can change without the other in sight.
-
-import type { z } from "zod";
-import type { RefusalCode } from "../../src/domain/values/refusal.ts";
+// The areas of the API reference, by which its calls are grouped.
 
 /** The areas of the reference, in its order, with what each is about. */
 export const TAGS = {
@@ -24,16 +20,3 @@ export const TAGS = {
 } as const;
 
 export type Tag = keyof typeof TAGS;
-
-/** What the reference says of an endpoint. */
-export interface EndpointDoc {
-  /** The endpoint's name in generated clients. */
-  readonly id: string;
-  readonly tag: Tag;
-  readonly summary: string;
-  readonly description?: string;
-  /** The `data` of a 200 answer. */
-  readonly answer: z.ZodType;
-  /** Error codes of its own, beside those that its key class and its method bring. */
-  readonly errors: readonly RefusalCode[];
-}

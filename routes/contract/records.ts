@@ -11,6 +11,20 @@ export const time = z.iso.datetime({ precision: 3 }).register(SHOWN_AS, {
   description: "ISO 8601, UTC, with milliseconds",
 });
 
+/** The answer of a call that only says that it was done. */
+export const nothing = z.strictObject({});
+
+/** Why a call is not allowed. */
+export const REASONS = [
+  "limit_reached",
+  "reservation_headroom_exceeded",
+  "unmatched_event",
+  "no_subscription",
+  "unpriced_model",
+] as const;
+
+export const reasons = z.array(z.enum(REASONS));
+
 /** What a limit group or a balance counts in. */
 export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
 

@@ -2,10 +2,10 @@
 // came. Both become the same usage. Section 9 of beyond.md; src/domain/pricing/README.md has the table of members.
 
 import { z } from "zod";
-import { amountOf } from "../../../src/domain/values/amount.ts";
-import { readProviderUsage } from "../../../src/domain/pricing/provider_usage.ts";
-import { NO_USAGE, type Usage, usageFault } from "../../../src/domain/pricing/usage.ts";
-import { REQUEST_LIMITS } from "../../../src/process/limits.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
+import { readProviderUsage } from "../../src/domain/pricing/provider_usage.ts";
+import { NO_USAGE, type Usage, usageFault } from "../../src/domain/pricing/usage.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { SHOWN_AS } from "./fields.ts";
 
 const NAMES = [

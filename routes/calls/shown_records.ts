@@ -9,7 +9,7 @@ import type { LimitGroup } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { UsageAnswer } from "../../src/domain/usage.ts";
-import { timeText, timeTextOrNull } from "../contract/schemas/fields.ts";
+import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
 /** A counter of usage and track. */
 export function showCounter({ group, quota, counter }: CounterReading) {

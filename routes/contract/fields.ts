@@ -2,11 +2,11 @@
 // decisions, "Wire conventions".
 
 import { z } from "zod";
-import { type Amount, amountOf } from "../../../src/domain/values/amount.ts";
-import type { Metadata } from "../../../src/domain/values/match.ts";
-import { TEXT_BYTES_MAX } from "../../../src/domain/values/texts.ts";
-import type { Millis } from "../../../src/domain/values/period.ts";
-import { REQUEST_LIMITS } from "../../../src/process/limits.ts";
+import { type Amount, amountOf } from "../../src/domain/values/amount.ts";
+import type { Metadata } from "../../src/domain/values/match.ts";
+import { TEXT_BYTES_MAX } from "../../src/domain/values/texts.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /**
  * How a schema shows in the API reference, where its own checks cannot be read from it: JSON Schema that takes the
@@ -49,6 +49,12 @@ export function isAnyId(value: unknown, max: number): boolean {
 
 /** An end-user id. Specification, "End-user ids and aliases". */
 export const endUserId = nameOf(REQUEST_LIMITS.idLengthMax);
+
+/** Live or test mode. */
+export const mode = z.enum(["live", "test"]);
+
+/** The path members of a call for one app. */
+export const appPath = { appId: z.string() };
 
 /** Whether a value fits `endUserId`. */
 export function isEndUserId(value: unknown): boolean {

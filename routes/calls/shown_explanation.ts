@@ -8,7 +8,7 @@ import type {
   Meeting,
 } from "../../src/domain/metering/explanation.ts";
 import type { Headroom } from "../../src/domain/catalog/plan.ts";
-import { timeTextOrNull } from "../contract/schemas/fields.ts";
+import { timeTextOrNull } from "../contract/fields.ts";
 
 /** The data of `POST /v1/explain`. */
 export function showExplain({ allowed, matched, reasons, text, subscription, ...seen }: ExplainAnswer) {

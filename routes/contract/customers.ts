@@ -1,0 +1,150 @@
+// Aliases: one user with several ids.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, mode, SHOWN_AS } from "./fields.ts";
+import { duplicates, subRef } from "./records.ts";
+import { MERGE_LIMITS } from "../../src/process/limits.ts";
+
+const options = { consentGiven: z.boolean().nullish(), dryRun: z.boolean().nullish() };
+
+const rowCount = z.int().min(0);
+
+/** The report of a merge. */
+export const aliasReport = z.strictObject({
+  mergeId: z.string().nullable().describe("null on a dry run"),
+  from: z.string(),
+  to: z.string(),
+  mode,
+  dryRun: z.boolean(),
+  alreadyMerged: z.boolean(),
+  historyPending: z.boolean().describe("History is still moving in the background"),
+  billableOperations: rowCount,
+  moved: z.strictObject({
+    events: rowCount,
+    eventLogs: rowCount,
+    counters: rowCount,
+    reservations: rowCount,
+    subscriptions: rowCount,
+    subscriptionEvents: rowCount,
+    creditBalances: rowCount,
+    creditLedger: rowCount,
+    mediaAssets: rowCount,
+    composeGenerations: rowCount,
+    aliasesRepointed: rowCount,
+  }),
+  conflicts: z.strictObject({
+    counters: z.strictObject({
+      summed: rowCount,
+      carried: z.array(z.strictObject({ fromGroupId: z.string(), toGroupId: z.string() })),
+      unpaired: z.array(z.string()),
+    }),
+    subscriptions: duplicates.nullable(),
+    endedSubscriptions: z.array(subRef),
+    credits: z.array(z.strictObject({
+      externalRef: z.string(),
+      survivorId: z.string(),
+      droppedId: z.string(),
+      remaining: z.number(),
+      overage: z.number(),
+    })),
+  }),
+  analytics: z.enum(["linked", "already_linked", "skipped_consent_required"]),
+}).meta({ id: "AliasReport" });
+
+/** What a pair brought is shown as it came, also where it is no text. */
+const asSent = z.unknown().describe("As it was sent");
+
+/** A pair of a batch that may be merged. */
+export const PAIR = z.object({ from: endUserId, to: endUserId });
+/** A pair is checked by itself, so that one that is wrong does not stop the others. */
+const pair = z.unknown().register(SHOWN_AS, {
+  type: "object",
+  properties: { from: SHOWN_AS.get(endUserId), to: SHOWN_AS.get(endUserId) },
+  required: ["from", "to"],
+});
+
+/** `POST /v1/customers/alias` */
+export const aliasCustomer = defineCall({
+  id: "aliasCustomer",
+  method: "POST",
+  path: "/v1/customers/alias",
+  access: "secret",
+  input: z.object({ from: endUserId, to: endUserId, ...options }),
+  tag: "Customers",
+  summary: "Make one id an alias of another user",
+  description:
+    "Merges usage, holds, subscriptions, credits and history; from then on both ids are the same user. " +
+    "A repeated call answers the first report with alreadyMerged. consentGiven is needed only to link " +
+    "analytics people when an id starts with anon_.",
+  answer: aliasReport,
+  errors: ["alias_conflict", "alias_cycle", "workspace_limit_reached", "test_quota_exceeded"],
+});
+
+/** `POST /v1/customers/alias/batch` */
+export const aliasCustomers = defineCall({
+  id: "aliasCustomers",
+  method: "POST",
+  path: "/v1/customers/alias/batch",
+  access: "secret",
+  input: z.object({
+    pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
+    ...options,
+  }),
+  isLong: true,
+  tag: "Customers",
+  summary: "Make many aliases, each pair for itself",
+  description:
+    "A pair that fails does not stop the others. At the workspace's cap every pair that is left gets " +
+    "its code; a pair with not_processed was not reached and is to be sent again.",
+  answer: z.strictObject({
+    results: z.array(z.union([
+      z.strictObject({
+        from: asSent,
+        to: asSent,
+        ok: z.literal(true),
+        report: aliasReport,
+        billableOperations: rowCount,
+      }).meta({ id: "MergedPair" }),
+      z.strictObject({
+        from: asSent,
+        to: asSent,
+        ok: z.literal(false),
+        error: z.strictObject({
+          code: z.enum([
+            "invalid_request",
+            "alias_conflict",
+            "alias_cycle",
+            "workspace_limit_reached",
+            "test_quota_exceeded",
+            "unavailable",
+            "internal_error",
+            "not_processed",
+          ]),
+          message: z.string(),
+        }),
+        billableOperations: z.literal(0),
+      }).meta({ id: "RefusedPair" }),
+    ])).describe("In the order of the pairs"),
+    billableOperations: rowCount,
+  }),
+  errors: [],
+});
+
+/** `GET /v1/customers/{id}` */
+export const getCustomer = defineCall({
+  id: "getCustomer",
+  method: "GET",
+  path: "/v1/customers/:id",
+  access: "hidden",
+  input: z.object({ id: endUserId }),
+  tag: "Customers",
+  summary: "The user that an id stands for",
+  description: "To a public key the path is unknown.",
+  answer: z.strictObject({
+    canonicalId: z.string(),
+    aliases: z.array(z.string()),
+    duplicateActiveSubscriptions: duplicates.nullable(),
+  }),
+  errors: [],
+});

@@ -1,0 +1,46 @@
+// The event feed.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventName, nameOf, wholeNumber } from "./fields.ts";
+import { event, eventDetail } from "./records.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** `GET /v1/events` */
+export const listEvents = defineCall({
+  id: "listEvents",
+  method: "GET",
+  path: "/v1/events",
+  access: "secret",
+  input: z.object({
+    userId: endUserId.optional(),
+    eventType: eventName.optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+  }),
+  tag: "Events",
+  summary: "A page of events, newest first",
+  description:
+    "Without users who opted out of ai_personalization or wait for an erasure. Items can shift between " +
+    "pages when new events arrive. While prompt logging is off, hasLog is false and promptPreview null.",
+  answer: z.strictObject({
+    events: z.array(event).describe("Newest first"),
+    limit: z.int(),
+    offset: z.int(),
+    logPromptsEnabled: z.boolean(),
+  }),
+  errors: [],
+});
+
+/** `GET /v1/events/{eventId}` */
+export const getEvent = defineCall({
+  id: "getEvent",
+  method: "GET",
+  path: "/v1/events/:eventId",
+  access: "secret",
+  input: z.object({ eventId: nameOf(REQUEST_LIMITS.idLengthMax) }),
+  tag: "Events",
+  summary: "One event with its details",
+  answer: eventDetail,
+  errors: ["not_found"],
+});

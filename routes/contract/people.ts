@@ -1,0 +1,87 @@
+// Analytics people: capture, identify and the alias of two people.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventName, metadata, moment, SHOWN_AS } from "./fields.ts";
+
+type Property = string | number | boolean | null;
+type Properties = Readonly<Record<string, Property>>;
+
+/** An object of plain values. */
+const properties = metadata.transform(({ members }, context): Properties => {
+  for (const [name, value] of Object.entries(members)) {
+    if (!isProperty(value)) {
+      const message = `${name}: must be a string, a number, a boolean or null`;
+      context.addIssue({ code: "custom", message });
+      break;
+    }
+  }
+  return members as Properties;
+}).register(SHOWN_AS, {
+  type: "object",
+  additionalProperties: { type: ["string", "number", "boolean", "null"] },
+});
+
+function isProperty(value: unknown): value is Property {
+  return typeof value === "number" ? Number.isFinite(value) : typeof value !== "object" || value === null;
+}
+
+/** `POST /v1/capture` */
+export const capture = defineCall({
+  id: "capture",
+  method: "POST",
+  path: "/v1/capture",
+  access: "any",
+  input: z.object({
+    distinctId: endUserId.nullish(),
+    event: eventName,
+    properties: properties.nullish(),
+    timestamp: moment.nullish(),
+  }),
+  tag: "People",
+  summary: "Record an event of a person, or of nobody",
+  description:
+    "Without distinctId the event is anonymous. timestamp may be up to 24 hours ahead. The answer is " +
+    "the same whatever becomes of the event.",
+  answer: z.strictObject({ accepted: z.literal(true) }),
+  errors: [],
+});
+
+/** `POST /v1/identify` */
+export const identify = defineCall({
+  id: "identify",
+  method: "POST",
+  path: "/v1/identify",
+  access: "any",
+  input: z.object({
+    distinctId: endUserId,
+    properties: properties.nullish(),
+    propertiesOnce: properties.nullish(),
+    mergeAnonymousId: endUserId.nullish(),
+    consentGiven: z.boolean().nullish(),
+  }).refine(({ distinctId, mergeAnonymousId }) => distinctId !== mergeAnonymousId, {
+    path: ["mergeAnonymousId"],
+    message: "must differ from distinctId",
+  }),
+  tag: "People",
+  summary: "Say who an id is",
+  description:
+    "properties overwrite, the first write of propertiesOnce wins. mergeAnonymousId links an anonymous " +
+    "session with consentGiven: true.",
+  answer: z.strictObject({ personId: z.string(), merged: z.boolean() }),
+  errors: ["consent_required"],
+});
+
+/** `POST /v1/alias` */
+export const aliasPerson = defineCall({
+  id: "aliasPerson",
+  method: "POST",
+  path: "/v1/alias",
+  access: "secret",
+  input: z.object({ distinctId: endUserId, alias: endUserId, consentGiven: z.boolean().nullish() }),
+  tag: "People",
+  summary: "Make one person of two ids",
+  description: "Metering is not touched. An id that starts with anon_ needs consentGiven: true.",
+  answer: z.strictObject({ personId: z.string() }),
+  errors: ["alias_cycle", "consent_required"],
+});

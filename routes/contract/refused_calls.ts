@@ -1,0 +1,43 @@
+// Calls that were refused at a limit.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventName, wholeNumber } from "./fields.ts";
+import { REASONS, time } from "./records.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** `GET /v1/refusals` */
+export const listRefusals = defineCall({
+  id: "listRefusals",
+  method: "GET",
+  path: "/v1/refusals",
+  access: "secret",
+  input: z.object({
+    userId: endUserId.optional(),
+    event: eventName.optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+  }),
+  tag: "Events",
+  summary: "Who met a limit, newest first",
+  description:
+    "Refused reserves, tracks and composes. Those of a user that are alike in event and reasons, within one hour " +
+    "of UTC, are one row with a count. Kept for 90 days. Without users who wait for an erasure.",
+  answer: z.strictObject({
+    refusals: z.array(z.strictObject({
+      userId: z.string(),
+      event: z.string(),
+      reasons: z.array(
+        z.enum([...REASONS, "workspace_limit_reached", "test_quota_exceeded", "ai_budget_exceeded"]),
+      ),
+      groupIds: z.array(z.string())
+        .describe("The groups without room for the newest call, in the plan's order"),
+      count: z.int().min(1),
+      firstAt: time,
+      lastAt: time,
+    })).describe("Newest first by lastAt"),
+    limit: z.int(),
+    offset: z.int(),
+  }),
+  errors: [],
+});
