@@ -2,19 +2,14 @@
 // The service checks the whole document; its faults are printed with their exact paths.
 
 import type { Command } from "commander";
-import type { CatalogChange } from "../tenant/catalog/changes.ts";
-import type { CatalogInput } from "../tenant/catalog/schema.ts";
+import { applyCatalog, getCatalog } from "../../routes/contract/admin.ts";
+import type { AnswerOf } from "../../routes/contract/definition.ts";
 import { messageOf } from "../process/log.ts";
-import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { commandOf, type Groups, withApp } from "./admin_call.ts";
+import type { AdminAction, AdminRun } from "./admin_run.ts";
 import { ServiceRefusal } from "./admin_client.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable } from "./table.ts";
-
-/** What the service says of a catalog that it applied, or would apply. */
-export interface Applied {
-  readonly version: number;
-  readonly changes: readonly CatalogChange[];
-}
 
 /** Options of what applies a file. */
 export interface ApplyOptions {
@@ -22,25 +17,21 @@ export interface ApplyOptions {
   readonly dryRun?: boolean;
 }
 
-/** A catalog in force. */
-export type Shown = CatalogInput & { readonly version: number };
+/** The group of commands. */
+export const CATALOG_GROUP: Groups[string] = [
+  "Manage the catalog of an app: plans, packs, models, settings.",
+  [
+    commandOf("show", getCatalog, catalogText, "admin catalog show --app app_1 --json > catalog.json", {
+      words: "Show the current catalog; the whole document with --json.",
+    }),
+    addApplyCommand,
+  ],
+];
 
-/** Adds the commands. */
-export function addCatalogCommands(program: Command, action: AdminAction): void {
-  const group = program.command("catalog").description(
-    "The catalog of an app: plans, packs, models, settings.",
-  );
-  withExample(group, "deno task admin catalog show --app app_1");
-  const show = withApp(
-    group.command("show").description("The catalog in force; the whole document with --json."),
-  )
-    .action(action(async ({ client, show, appId }: AdminRun, { app }: { app?: string }) => {
-      show(await client.call<Shown>("GET", catalogPath(await appId(app))), catalogText);
-    }));
-  withExample(show, "deno task admin catalog show --app app_1 --json > catalog.json");
-  const apply = withApp(group.command("apply").description("Put a catalog document in force."))
+function addApplyCommand(group: Command, action: AdminAction): void {
+  const apply = withApp(group.command("apply").description("Apply a catalog document."))
     .argument("<file>", "the whole document as JSON")
-    .option("--dry-run", "only say what would change")
+    .option("--dry-run", "only show the changes")
     .action(action(applyFile));
   withExample(apply, "deno task admin catalog apply catalog.json --app app_1 --dry-run");
 }
@@ -58,9 +49,10 @@ export async function putCatalog(
   appId: string,
   document: unknown,
   isDryRun: boolean,
-): Promise<Applied> {
+): Promise<AnswerOf<typeof applyCatalog>> {
   try {
-    return await client.call("PUT", `${catalogPath(appId)}${isDryRun ? "?dryRun=true" : ""}`, document);
+    const dryRun = isDryRun ? "true" : undefined;
+    return await client.call(applyCatalog, { appId, dryRun, catalog: document });
   } catch (error) {
     // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
@@ -85,12 +77,7 @@ export async function readDocument(file: string): Promise<string> {
   }
 }
 
-/** Where the API has an app's catalog. */
-export function catalogPath(appId: string): string {
-  return `/apps/${encodeURIComponent(appId)}/catalog`;
-}
-
-function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
+function appliedText({ version, changes }: AnswerOf<typeof applyCatalog>, isDryRun: boolean): string {
   if (changes.length === 0) return `No changes: version ${version} stays in force`;
   const title = isDryRun ? `Dry run: version ${version} stays in force` : `Version ${version} is in force`;
   return `${title}\n${
@@ -106,7 +93,7 @@ function faultsOf(details: unknown): [string, string][] {
   );
 }
 
-function catalogText(catalog: Shown): string {
+function catalogText(catalog: AnswerOf<typeof getCatalog>): string {
   if (catalog.version === 0) return "No catalog was applied yet";
   const { settings = {}, models = [], plans = [], packs = [], composeTypes = [] } = catalog;
   const sections = [`Version ${catalog.version}`];

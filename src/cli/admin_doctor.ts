@@ -3,6 +3,7 @@
 // the settings. It changes nothing. Exit status: 0 nothing is broken (there may be warnings), 1 something is.
 
 import type { Command } from "commander";
+import { examine } from "../../routes/contract/service.ts";
 import { type Config, ConfigError, readConfig } from "../process/settings.ts";
 import {
   type Check,
@@ -14,7 +15,6 @@ import {
   warn,
   worstOf,
 } from "../operations/doctor/checks.ts";
-import type { Examination } from "../operations/doctor/examine.ts";
 import { storeFacts } from "../operations/doctor/facts.ts";
 import { messageOf } from "../process/log.ts";
 import { openUnmigrated } from "../cluster/store.ts";
@@ -88,7 +88,7 @@ async function askService(
   if (readiness !== "serving") return { service: checkReadiness(base, readiness), checks: null };
   try {
     const client = await openAdminClient(url, shell);
-    const { checks } = await client.call<Examination>("GET", "/health");
+    const { checks } = await client.call(examine);
     return { service: ok("service", `serves at ${base}`), checks };
   } catch (error) {
     if (!(error instanceof TaskError)) throw error;

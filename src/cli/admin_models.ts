@@ -2,21 +2,16 @@
 // it changes is decided in src/tenant/catalog; here the file is read, the differences are printed, the catalog is sent.
 
 import type { Command } from "commander";
+import { getCatalog } from "../../routes/contract/admin.ts";
 import {
   importPrices,
   type PriceDifference,
   type PriceImport,
   readPriceFile,
 } from "../tenant/catalog/import.ts";
-import {
-  type Applied,
-  type ApplyOptions,
-  catalogPath,
-  putCatalog,
-  readDocument,
-  type Shown,
-} from "./admin_catalog.ts";
-import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { type ApplyOptions, putCatalog, readDocument } from "./admin_catalog.ts";
+import { type Groups, withApp } from "./admin_call.ts";
+import type { AdminAction, AdminRun } from "./admin_run.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable, safeText, type TableValue } from "./table.ts";
 
@@ -24,10 +19,12 @@ interface ImportCommandOptions extends ApplyOptions {
   readonly only?: readonly string[];
 }
 
-/** Adds the commands. */
-export function addModelCommands(program: Command, action: AdminAction): void {
-  const group = program.command("models").description("Prices of the models in an app's catalog.");
-  withExample(group, "deno task admin models import prices.json --app app_1");
+/** The group of commands. */
+export const MODEL_GROUP: Groups[string] = ["Manage the prices of models in an app's catalog.", [
+  addImportCommand,
+]];
+
+function addImportCommand(group: Command, action: AdminAction): void {
   const command = withApp(
     group.command("import").description(
       "Take prices from a file and apply them: LiteLLM's model_prices_and_context_window.json, or rows as a\n" +
@@ -58,7 +55,7 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
     );
   }
   const appId = await run.appId(options.app);
-  const { version, ...document } = await run.client.call<Shown>("GET", catalogPath(appId));
+  const { version, ...document } = await run.client.call(getCatalog, { appId });
   const found = importPrices(document.models ?? [], file, {
     only: options.only ?? null,
     checkedAt: new Date().toISOString(),
@@ -66,7 +63,7 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
   });
   run.say(importText(found));
   const isDryRun = options.dryRun === true;
-  const applied: Applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
+  const applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
     run,
     appId,
     { ...document, models: found.models, expectedVersion: version },
@@ -105,7 +102,7 @@ function shownOf(value: unknown): TableValue {
   return JSON.stringify(value);
 }
 
-function resultText(applied: Applied, before: number, isDryRun: boolean): string {
+function resultText(applied: { readonly version: number }, before: number, isDryRun: boolean): string {
   if (isDryRun) return `Dry run: version ${before} stays in force`;
   if (applied.version === before) return `Nothing to apply: version ${before} stays in force`;
   return `Version ${applied.version} is in force`;

@@ -2,6 +2,7 @@
 // becomes one line, or JSON with `--json`.
 
 import type { Command } from "commander";
+import { listApps } from "../../routes/contract/admin.ts";
 import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, type Shell, TaskError } from "./shell.ts";
 import { safeText } from "./table.ts";
@@ -45,7 +46,7 @@ const APPS_SHOWN_MAX = 10;
 
 async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  const apps = await client.call<{ appId: string; name: string }[]>("GET", "/apps");
+  const apps = await client.call(listApps);
   const [only, ...others] = apps;
   if (only === undefined) {
     throw new TaskError("There is no app yet: make one with `deno task admin apps create NAME`", EXIT.usage);
@@ -59,9 +60,4 @@ async function appIdOf(client: AdminClient, given: string | undefined): Promise<
   }
   const problem = `--app: is needed, since there are ${apps.length} apps. Say which one:`;
   throw new TaskError([problem, ...shown].join("\n"), EXIT.usage);
-}
-
-/** The option that names an app. */
-export function withApp(command: Command): Command {
-  return command.option("--app <id>", "the app (default: the only one there is)");
 }

@@ -38,7 +38,7 @@ Deno.test("an operator makes a workspace, an app and its catalog from the comman
   });
 });
 
-Deno.test("a revoked key stops at once, and is asked for on a terminal alone", async () => {
+Deno.test("a revoked key stops at once, and revoking asks for confirmation on a terminal", async () => {
   await withService(async (service) => {
     const app = await service.newApp();
     const variables = operatorOf(service);
@@ -48,7 +48,7 @@ Deno.test("a revoked key stops at once, and is asked for on a terminal alone", a
 
     const program = testShell(variables);
     assert.equal(await runAdmin(revoke, program.shell), EXIT.usage);
-    assert.match(program.err(), /give --yes/);
+    assert.match(program.err(), /^Confirmation required; use --yes$/);
     const hesitant = testShell(variables, "no");
     assert.equal(await runAdmin(revoke, hesitant.shell), EXIT.refused);
     assert.equal(hesitant.asked.length, 1);

@@ -67,7 +67,7 @@ Deno.test("a new identity secret is asked for with the time that the old one hol
     const rotate = ["apps", "rotate-identity-secret", "app_1"];
     assert.equal(await runAdmin([...rotate, "--keep-old-seconds", "60"], shell), EXIT.ok);
     assert.equal(await runAdmin(rotate, shell), EXIT.ok);
-    assert.match(out(), /Identity secret: s3cret\nTokens signed with the old secret hold until 2026-11-23/);
+    assert.match(out(), /Identity secret: s3cret\nTokens signed with the old secret are valid until 2026-11-23/);
     assert.equal(await runAdmin([...rotate, "--keep-old-seconds", "-1"], shell), EXIT.usage);
   } finally {
     await close();

@@ -35,7 +35,7 @@ Deno.test("an operator makes, changes and removes a webhook, and sees its secret
 
     const hesitant = testShell(operatorOf(service), "no");
     assert.equal(await runAdmin(["webhooks", "delete", id], hesitant.shell), EXIT.refused);
-    assert.match((await admin(service, ["webhooks", "delete", id], EXIT.usage)).err, /give --yes/);
+    assert.match((await admin(service, ["webhooks", "delete", id], EXIT.usage)).err, /use --yes/);
     assert.equal((await admin(service, ["webhooks", "delete", id, "--yes"])).out, `Removed ${id}`);
     assert.deepEqual(JSON.parse((await admin(service, ["webhooks", "list", "--json"])).out), []);
   });
