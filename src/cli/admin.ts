@@ -1,6 +1,6 @@
 // `deno task admin`: a thin client of the admin API. It prints tables for people and, with `--json`, data for
-// programs. The service decides everything. Exit status: 0 done, 1 refused by the service, 2 wrong usage, 3 the service
-// cannot be reached.
+// programs. Every rule is the service's. Exit status: 0 done, 1 refused by the service, 2 wrong usage, 3 the service is
+// unreachable.
 
 import { SETTING_NAMES } from "../process/settings.ts";
 import type { Groups } from "./admin_call.ts";
@@ -27,7 +27,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
     .addHelpText(
       "after",
       "\nThe token is HOLDFAST_ADMIN_TOKEN, else the file admin-token in HOLDFAST_DATA_DIR (default .holdfast)." +
-        "\nExit status: 0 done, 1 refused by the service or faults, 2 wrong usage, 3 the service cannot be reached.",
+        "\nExit status: 0 done, 1 refused by the service or faults, 2 wrong usage, 3 the service is unreachable.",
     );
   withExample(program, "deno task admin apps create Shop", "deno task admin workspaces list --json");
   const action = actionsOf(program, shell);

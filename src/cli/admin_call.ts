@@ -9,7 +9,7 @@ import type { AdminAction, AdminRun } from "./admin_run.ts";
 import { EXIT, type Shell, TaskError, wholeNumber, withExample } from "./shell.ts";
 import { type Columns, safeText, tableOf } from "./table.ts";
 
-/** What a person reads of an answer: a table of its rows, or a text. */
+/** The answer as people read it: a table of its rows, or a text. */
 type Shown<Answer> =
   | Columns<Answer extends readonly (infer Row)[] ? Row : Answer>
   | ((answer: Answer, members: Members) => string);

@@ -1,5 +1,5 @@
-// The catalog commands of `deno task admin`: show the catalog in force, apply a file, or say what the file would change.
-// The service checks the whole document; its faults are printed with their exact paths.
+// The commands of `deno task admin` about catalogs: show the current one, apply a file, or only show what a file would
+// change. The service checks the whole document. Each fault is printed with its exact path.
 
 import type { Command } from "commander";
 import { applyCatalog, getCatalog } from "../../routes/contract/admin.ts";
@@ -11,7 +11,7 @@ import { ServiceRefusal } from "./admin_client.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable } from "./table.ts";
 
-/** Options of what applies a file. */
+/** Options of a command that applies a file. */
 export interface ApplyOptions {
   readonly app?: string;
   readonly dryRun?: boolean;
@@ -43,7 +43,7 @@ async function applyFile(run: AdminRun, file: string, options: ApplyOptions) {
   run.show(applied, () => appliedText(applied, isDryRun));
 }
 
-/** Puts a catalog in force, or asks what it would change; its faults are printed. */
+/** Applies a catalog, or asks for its changes in a dry run. Prints the faults of a catalog that is refused. */
 export async function putCatalog(
   { client, shell }: AdminRun,
   appId: string,
@@ -54,7 +54,7 @@ export async function putCatalog(
     const dryRun = isDryRun ? "true" : undefined;
     return await client.call(applyCatalog, { appId, dryRun, catalog: document });
   } catch (error) {
-    // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
+    // Faults go to standard error, as all errors. With --json the refusal is also printed as data.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
     if (faults.length > 0) shell.note(renderTable(["PATH", "FAULT"], faults));
     throw error;
@@ -85,7 +85,7 @@ function appliedText({ version, changes }: AnswerOf<typeof applyCatalog>, isDryR
   }`;
 }
 
-/** Path and message of each fault; other refusals have details of another kind. */
+/** Path and message of each fault. Other refusals have details of another kind, and so no rows. */
 function faultsOf(details: unknown): [string, string][] {
   const list = (Array.isArray(details) ? details : []) as { path?: unknown; message?: unknown }[];
   return list.flatMap(({ path, message }) =>
@@ -94,7 +94,7 @@ function faultsOf(details: unknown): [string, string][] {
 }
 
 function catalogText(catalog: AnswerOf<typeof getCatalog>): string {
-  if (catalog.version === 0) return "No catalog was applied yet";
+  if (catalog.version === 0) return "No catalog has been applied yet";
   const { settings = {}, models = [], plans = [], packs = [], composeTypes = [] } = catalog;
   const sections = [`Version ${catalog.version}`];
   const add = (titles: string[], rows: (string | number | undefined)[][]) => {

@@ -20,7 +20,7 @@ const CALL_TIMEOUT_MS = 60_000;
 
 /** The service answered with an error. */
 export class ServiceRefusal extends TaskError {
-  /** The error as the service wrote it. */
+  /** The error object of the answer. */
   readonly error: { readonly code: string; readonly message: string; readonly details: unknown };
 
   constructor(error: ServiceRefusal["error"]) {
@@ -48,9 +48,9 @@ async function adminToken(shell: Shell): Promise<string> {
   const { HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR } = shell.variables;
   const { dataDir, adminToken } = settings(() => readConfig({ HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR }));
   const token = adminToken ?? await readToken(`${dataDir}/${TOKEN_FILE}`);
-  // fetch would quote the token in its error message.
+  // Without this check, the error message of fetch would contain the token.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new TaskError("The admin token has characters that a header cannot carry", EXIT.usage);
+  throw new TaskError("The admin token has characters that are not allowed in a header", EXIT.usage);
 }
 
 async function readToken(file: string): Promise<string> {
@@ -59,7 +59,7 @@ async function readToken(file: string): Promise<string> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
       throw new TaskError(
-        `No admin token: set HOLDFAST_ADMIN_TOKEN to the service's (there is no "${file}" either)`,
+        `No admin token: set HOLDFAST_ADMIN_TOKEN to that of the service, or HOLDFAST_DATA_DIR to its folder ("${file}" is missing)`,
         EXIT.usage,
       );
     }
@@ -107,7 +107,7 @@ function dataOf<Data>(base: string, status: number, text: string): Data {
     throw new ServiceRefusal({ code: error.code, message: error.message, details: error.details });
   }
   throw new TaskError(
-    `Cannot reach the service at ${base}: something else answers there (${status})`,
+    `Cannot reach the service at ${base}: another program answers there (status ${status})`,
     EXIT.unreachable,
   );
 }

@@ -1,5 +1,5 @@
-// The commands of `deno task admin` about prices of models: import them from a price file. What the file says and what
-// it changes is decided in src/tenant/catalog; here the file is read, the differences are printed, the catalog is sent.
+// The commands of `deno task admin` about prices of models: import them from a price file. The rules of the import are in
+// src/tenant/catalog. Here the file is read, the differences are printed and the catalog is sent.
 
 import type { Command } from "commander";
 import { getCatalog } from "../../routes/contract/admin.ts";
@@ -27,12 +27,12 @@ export const MODEL_GROUP: Groups[string] = ["Manage the prices of models in an a
 function addImportCommand(group: Command, action: AdminAction): void {
   const command = withApp(
     group.command("import").description(
-      "Take prices from a file and apply them: LiteLLM's model_prices_and_context_window.json, or rows as a\n" +
-        "catalog has them. The differences are shown. Models that the file lacks stay as they are.",
+      "Import prices from a file: LiteLLM's model_prices_and_context_window.json, or models in the form of a\n" +
+        "catalog. Prints the differences. Models that the file lacks are unchanged.",
     ),
   )
     .argument("<file>", "the price file as JSON")
-    .option("--only <ids>", "these models alone, also new ones: ids with commas between them", idsOf)
+    .option("--only <ids>", "only these models, also new ones: ids separated by commas", idsOf)
     .option("--dry-run", "only show the differences")
     .action(action(importFile));
   withExample(
@@ -50,7 +50,7 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
   const file = readPriceFile(await readDocument(path));
   if (file === null) {
     throw new TaskError(
-      `"${path}" is neither LiteLLM's price file nor a list or object of models`,
+      `"${path}" is not a price file of LiteLLM, and not a list or object of models`,
       EXIT.refused,
     );
   }
@@ -81,8 +81,8 @@ function importText({ differences, imported, missing, unpriced }: PriceImport): 
   const same = imported.filter((id) => !changed.has(id));
   const lists = [
     ["The same price as in the file", same],
-    ["Not in the file, left as they are", missing],
-    ["In the file without a price of their kind, left as they are", unpriced],
+    ["Not in the file, unchanged", missing],
+    ["In the file without a price of their kind, unchanged", unpriced],
   ] as const;
   const table = differences.length === 0
     ? "No price differs"

@@ -146,6 +146,7 @@ function clusterText(cluster: AnswerOf<typeof showCluster>): string {
     }],
   ], members);
   const wrong = troubles.flatMap(({ found, advice }) => [safeText(found), `  -> ${safeText(advice)}`]);
-  const summary = `Registry version ${registryVersion}; cells without an owner: ${cellsWithoutOwner.length}`;
+  const summary =
+    `Version ${registryVersion} of the registry is in force; cells without an owner: ${cellsWithoutOwner.length}`;
   return [table, "", summary, ...wrong.length === 0 ? ["All is well."] : wrong].join("\n");
 }

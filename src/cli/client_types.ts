@@ -1,5 +1,5 @@
 // `deno task client:types`: writes the client's wire types from the API's OpenAPI document, so that no type of an input
-// or answer is written twice. A test fails where the file is not what this writes.
+// or answer is written twice. A test fails when the file is out of date.
 
 import { SURFACE } from "../../routes/app.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
@@ -119,7 +119,7 @@ const TYPES: Places = {
   SubscriptionMessageData: ["SubscriptionData", "The data of a message about a subscription."],
 };
 
-/** Members of which the client has its own type, by type and member. */
+/** Types that the client writes differently than the document, by type and member. */
 const OWN = {
   // Here null means more than leaving the member out.
   "SubscriptionInput.customLimits": "Readonly<Record<string, { readonly quota: number }>> | null",

@@ -51,7 +51,7 @@ export function numberText(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
-/** Text without control characters, which a terminal would obey. */
+/** Text without control characters, which could steer a terminal. */
 export function safeText(text: string): string {
   return text.replace(UNSAFE, "\u{fffd}");
 }

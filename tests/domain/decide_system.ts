@@ -5,7 +5,12 @@
 import assert from "node:assert/strict";
 import { STATUS } from "../../routes/http/errors.ts";
 import { showExplain } from "../../routes/calls/shown_explanation.ts";
-import { showCounter, showDuplicates, showSubscription, showUsage } from "../../routes/calls/shown_records.ts";
+import {
+  showCounter,
+  showDuplicates,
+  showSubscription,
+  showUsage,
+} from "../../routes/calls/shown_records.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";

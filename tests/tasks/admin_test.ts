@@ -112,7 +112,7 @@ Deno.test("with several apps a command asks which one is meant", async () => {
     await service.newApp();
     const { shell, err } = testShell(operatorOf(service));
     assert.equal(await runAdmin(["keys", "list"], shell), EXIT.usage);
-    assert.match(err(), /^--app: is needed, since there are 2 apps/);
+    assert.match(err(), /^--app: required, because there are 2 apps/);
   });
 });
 
@@ -147,7 +147,7 @@ Deno.test("the exit status tells refusal, wrong usage and an unreachable service
         /^No admin token: set HOLDFAST_ADMIN_TOKEN/,
       ],
       [EXIT.usage, ["apps", "list"], { ...operator, PORT: "x" }, /^PORT must be a port number/],
-      [EXIT.unreachable, ["apps", "list", "--url", other.url], operator, /something else answers there/],
+      [EXIT.unreachable, ["apps", "list", "--url", other.url], operator, /another program answers there/],
       [
         EXIT.unreachable,
         ["apps", "list", "--url", "http://127.0.0.1:9"],
