@@ -1,5 +1,5 @@
-// `deno task catalog:schema`: writes the JSON Schema of catalogs and the tables of their page, from the schemas that check
-// catalogs. A test fails when the files are out of date.
+// `deno task catalog:schema`: writes the JSON Schema of catalogs and the tables of their page, from the schemas that
+// check catalogs. A test fails when the files are out of date.
 
 import { catalogJsonSchema, withTables } from "../tenant/catalog/reference.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";

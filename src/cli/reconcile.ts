@@ -1,6 +1,6 @@
-// `deno task reconcile`: proves over the whole database that the books add up, and prints each drift as one line. It opens
-// the store without migrating it and changes no row. Exit status: 0 everything adds up, 1 there are drifts, 2 no proof was
-// possible (wrong usage or settings, a store in use, another schema, a lost connection).
+// `deno task reconcile`: proves over the whole database that the books add up, and prints each drift as one line. It
+// opens the store without migrating it and changes no row. Exit status: 0 everything adds up, 1 there are drifts, 2 no
+// proof was possible (wrong usage or settings, a store in use, another schema, a lost connection).
 
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import { readConfig } from "../process/settings.ts";

@@ -1,5 +1,4 @@
-// Analytics: what people did, who they are, what they consented to, their export and their erasure. Specification,
-// "Privacy"; section 9 of the decisions.
+// Analytics of people: events, properties, consent, export and erasure.
 
 import type { CallOptions, Transport } from "./transport.ts";
 import type {
@@ -37,7 +36,7 @@ export class Analytics {
   }
 
   /**
-   * Records what you know of the person behind an id. A public key is enough.
+   * Records what you know about the person behind an id. A public key is enough.
    *
    * @example
    * ```ts
@@ -56,7 +55,7 @@ export class Analytics {
   }
 
   /**
-   * Makes one person of two ids. Metering stays as it is: to make one metered user of them, see `customers.alias`.
+   * Makes one person of two ids. Metering does not change: `customers.alias` makes one metered user of two ids.
    *
    * @example
    * ```ts
@@ -70,7 +69,7 @@ export class Analytics {
 
   /**
    * Records that a person opted out; of `all` by default, which is analytics and AI personalization. Opting out of
-   * prompt logging is a call of its own.
+   * prompt logging needs its own call.
    *
    * @example
    * ```ts
@@ -97,7 +96,7 @@ export class Analytics {
   }
 
   /**
-   * Says whether a person has opted out of a scope; of analytics by default.
+   * Returns whether a person has opted out of a scope; of analytics by default.
    *
    * @example
    * ```ts
@@ -143,7 +142,7 @@ export class Analytics {
   }
 
   /**
-   * Starts the erasure of everything about a person; `deletionStatus` says when it is done.
+   * Starts the erasure of everything about a person; `deletionStatus` returns when it is done.
    *
    * @example
    * ```ts

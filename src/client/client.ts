@@ -1,6 +1,6 @@
 // The client of the service: every call under /api/v1, typed, retried where that is safe, and never counted twice. It
-// has no dependency and runs on Deno, Node from 20 on, browsers and workers. Nothing in this folder imports from
-// outside it, because the folder is used on its own: by address, or as the package that `deno task client:pack` makes.
+// has no dependency and runs on Deno, Node from 20 on, browsers and workers. This folder imports only its
+// own files, because it is used on its own: by address, or as the package that `deno task client:pack` makes.
 
 import { Analytics } from "./analytics.ts";
 import { type ComposeAnswer, composeCall } from "./compose.ts";
@@ -27,7 +27,7 @@ export class HoldfastClient extends Metering {
   readonly plans: Plans;
   /** Reads metered events. */
   readonly events: Events;
-  /** Reads who met a limit. */
+  /** Reads users who hit a limit. */
   readonly refusals: Refusals;
   /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
@@ -75,7 +75,7 @@ export class HoldfastClient extends Metering {
 }
 
 /**
- * Makes a client.
+ * Creates a client.
  *
  * @example
  * ```ts

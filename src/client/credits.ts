@@ -1,5 +1,4 @@
-// Credit packs: granting and revoking, a user's balances, and the ledger. Specification, "Credits"; section 6 of the
-// decisions.
+// Credit packs: granting, extending and revoking, a user's balances, and the ledger.
 
 import { pagesByCursor } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -48,7 +47,7 @@ export class Credits {
   }
 
   /**
-   * Gives a balance a later expiry. One that has expired can be spent again.
+   * Gives a balance a later expiry. Credits that had expired can be spent again.
    *
    * @example
    * ```ts
@@ -65,7 +64,7 @@ export class Credits {
   }
 
   /**
-   * Revokes a balance: what is left of it is gone, what was spent stays spent.
+   * Revokes a balance: the remaining credits are removed, spent ones stay spent.
    *
    * @example
    * ```ts

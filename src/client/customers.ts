@@ -1,5 +1,4 @@
-// Aliases: makes one user of two ids, one pair or many, and finds the user behind an id. Specification, "Alias and
-// customers"; section 8 of the decisions.
+// Aliases: makes one user of two ids, one pair or many, and finds the user behind an id.
 
 import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
@@ -15,11 +14,11 @@ import type {
 /** Options of a merge. */
 export type MergeOptions = Pick<AliasInput, "dryRun" | "consentGiven">;
 
-/** How far `aliasMany` has come. */
+/** The progress of `aliasMany`. */
 export interface AliasProgress {
   readonly done: number;
   readonly total: number;
-  /** The sum over the pairs that are done. */
+  /** The sum over the pairs done so far. */
   readonly billableOperations: number;
   /** The pairs that the last request settled. */
   readonly results: readonly AliasResult[];
@@ -34,7 +33,7 @@ export interface AliasManyOptions extends MergeOptions {
 }
 
 const CHUNK_PAIRS_MAX = 500;
-/** The service works on a batch for up to 25 s, and then ends the pair that it is at. */
+/** The service works on a batch for up to 25 s, and then finishes the current pair. */
 const BATCH_TIMEOUT_MS = 90_000;
 
 /** `client.customers`. */
@@ -69,9 +68,9 @@ export class Customers {
   }
 
   /**
-   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other.
-   * Pairs for which the service had no time are sent again. When a request itself fails, the call rejects: repeat it
-   * whole, since pairs that are merged answer the same report again and cost nothing.
+   * Merges any number of pairs, one request at a time. A failed pair has its error in its result, and the others
+   * continue. Pairs for which the service had no time are sent again. If a request itself fails, the call rejects; repeat
+   * the whole call then: merged pairs return the same report again and cost nothing.
    *
    * @example
    * ```ts
@@ -109,7 +108,7 @@ export class Customers {
         if (result.error?.code === "not_processed") open.push(place);
         else settled.push(result);
       }
-      // Without any progress the same request would be sent for ever, so its pairs stay `not_processed`.
+      // Without progress the same request would be sent forever, so its pairs remain `not_processed`.
       const isStuck = settled.length === 0;
       left = [...(isStuck ? [] : open), ...left.slice(chunk.length)];
       settledPairs += isStuck ? chunk.length : settled.length;

@@ -1,4 +1,4 @@
-// Reads metering events. Specification, "Events feed".
+// Reads metered events.
 
 import { pagesByOffset } from "./pages.ts";
 import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
@@ -32,8 +32,8 @@ export class Events {
   }
 
   /**
-   * Reads all events, newest first, page by page as you go. `limit` is the size of a page. Each event comes once, even
-   * when others arrive meanwhile. The service goes back about 10,000 events: reading further rejects.
+   * Reads all events, newest first, page by page as you go. `limit` is the size of a page. Each event is
+   * returned once, even if others arrive meanwhile. Reading more than about 10,000 events rejects.
    *
    * @example
    * ```ts
@@ -51,7 +51,8 @@ export class Events {
   }
 
   /**
-   * Reads one event with its details. An unknown one rejects with `not_found`, and so does one of a user who opted out.
+   * Reads one event with its details. It rejects with `not_found` for an unknown event, and for one of a user who opted
+   * out.
    *
    * @example
    * ```ts

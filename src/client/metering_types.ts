@@ -30,7 +30,7 @@ export interface Held extends Pick<ReserveReply, "groups"> {
   readonly reasons?: undefined;
 }
 
-/** The answer to a reserve that is not allowed. Nothing was set aside. */
+/** The answer to a reserve that is not allowed. No quota is held. */
 export interface NotHeld extends Pick<ReserveReply, "matched" | "groups"> {
   readonly allowed: false;
   readonly reasons: readonly ReserveReason[];
@@ -43,13 +43,13 @@ export type ReserveAnswer = Held | NotHeld;
 
 /** The `details` of the error with which a track at a limit rejects. */
 export interface LimitReachedDetails {
-  /** Names the record of the attempt. */
+  /** The id of the recorded attempt. */
   readonly eventId: string;
-  /** The groups that lack quota. */
+  /** The groups without enough quota. */
   readonly groups: readonly GroupStanding[];
 }
 
-/** An event as it was handed to `trackLater`. */
+/** An event of `trackLater`. */
 export interface LaterEvent extends TrackOptions {
   readonly userId: string;
   readonly event: string;

@@ -1,4 +1,4 @@
-// Reads who met a limit. Section 1 of beyond.md, "Refusals".
+// Reads refused calls: users who hit a limit.
 
 import type { CallOptions, Transport } from "./transport.ts";
 import type { RefusalPage, RefusalQuery } from "./wire_types.ts";
@@ -13,7 +13,7 @@ export class Refusals {
   }
 
   /**
-   * Reads who met a limit, newest first: for whoever sells a larger plan, or answers a customer. Kept for 90 days.
+   * Reads users who hit a limit, newest first: for sales of larger plans, and for support. Kept for 90 days.
    *
    * @example
    * ```ts

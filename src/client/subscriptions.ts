@@ -1,4 +1,4 @@
-// Subscriptions, users and plans: who is entitled to what. Section 4 of the decisions.
+// Subscriptions, users and plans.
 
 import type { CallOptions, Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
@@ -24,8 +24,8 @@ export class Subscriptions {
   }
 
   /**
-   * Writes a subscription: makes it, changes it to another plan, or brings an ended one back. The same call again
-   * changes nothing, so you can send it from each webhook of your payment provider.
+   * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
+   * make it on each webhook of your payment provider.
    *
    * @example
    * ```ts
@@ -46,7 +46,7 @@ export class Subscriptions {
   }
 
   /**
-   * Ends a subscription, now or at a later time. One that has ended already rejects with `already_canceled`.
+   * Ends a subscription, now or at a later time. If it has already ended, the call rejects with `already_canceled`.
    *
    * @example
    * ```ts
@@ -76,7 +76,7 @@ export class Users {
   }
 
   /**
-   * Reads everything about a user. A user whom the service does not know yet has empty values.
+   * Reads everything about a user. An unknown user has empty values.
    *
    * @example
    * ```ts

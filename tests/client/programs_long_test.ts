@@ -184,7 +184,7 @@ Deno.test({
           statuses: [204, 204, 400],
           printed: `Listening on http://127.0.0.1
 user_1 has used 80 % of Images a month
-HoldfastError: No signature is of this secret and body
+HoldfastError: No signature matches this secret and body
 `,
         });
       });

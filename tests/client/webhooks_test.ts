@@ -111,7 +111,7 @@ Deno.test("a time that is off by more than five minutes, either way, or is none,
     assert.deepEqual(await verifyWebhook({ secret: SECRET, headers: signed({ agoS }), body: BODY }), MESSAGE);
   }
   for (const agoS of [310, -310, 1e6]) {
-    assert.match(await refusalOf(signed({ agoS })), /another time/);
+    assert.match(await refusalOf(signed({ agoS })), /outside the tolerance/);
   }
   for (const time of ["", "x", "1e9", "-5", " 1", "99999999999999999999", new Date().toISOString()]) {
     await refusalOf({ ...signed(), "webhook-timestamp": time });
