@@ -69,7 +69,7 @@ export interface Keeping<Answer> {
 }
 
 /** What a call comes to: the decision's result, and the first answer if one was kept together with the changes. */
-export type Outcome<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
+export type TurnResult<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
 /** Who is told that a user may have changed, or was erased. */
 interface Touched {
@@ -78,7 +78,7 @@ interface Touched {
 }
 
 /** What every actor of a term shares. */
-export interface ActorWorld {
+export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
@@ -86,7 +86,7 @@ export interface ActorWorld {
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
   /** Counts refused calls of a user, named by its canonical id. */
-  readonly refusals: { count(realm: Realm, userId: string, call: RefusedCall): void };
+  readonly refusedCalls: { count(realm: Realm, userId: string, call: RefusedCall): void };
   /** Whether this process may answer. */
   readonly isValid: () => boolean;
   /** Resolves when the tables hold everything that was durable at the call. */
@@ -99,7 +99,7 @@ export interface ActorWorld {
 
 /** The outcome of a turn and the batch that it waits for, or null when everything it saw is durable. */
 interface Turn<Answer> {
-  readonly result: Outcome<Answer>;
+  readonly result: TurnResult<Answer>;
   readonly batch: Batch | null;
 }
 
@@ -122,7 +122,7 @@ export class Actor {
   successor: Actor | null = null;
   /** Set when a bug broke a turn; the directory then lets the actor go. */
   isBroken = false;
-  readonly #world: ActorWorld;
+  readonly #term: ActorTerm;
   readonly #onBroken: (actor: Actor) => void;
   /** Made with the first call that has to wait: most users never have one, and each object costs a look into memory. */
   #mailbox: Mailbox | null = null;
@@ -135,14 +135,14 @@ export class Actor {
   #forgotten = 0;
 
   /** @param onBroken called once when a turn threw: the actor runs no further turn and is to be let go */
-  constructor(state: UserState, world: ActorWorld, onBroken: (actor: Actor) => void) {
+  constructor(state: UserState, term: ActorTerm, onBroken: (actor: Actor) => void) {
     this.state = state;
-    this.#world = world;
+    this.#term = term;
     this.#onBroken = onBroken;
   }
 
   get mailbox(): Mailbox {
-    return this.#mailbox ??= new Mailbox(this.#world.mailboxes);
+    return this.#mailbox ??= new Mailbox(this.#term.mailboxes);
   }
 
   /** Whether nothing of this user is on its way to the tables or waiting for a turn. */
@@ -155,9 +155,9 @@ export class Actor {
   }
 
   /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
-  run<Name extends CommandName>(call: Call<Name>): Promise<Outcome<Commands[Name]["answer"]>> {
-    const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
-    let answer: Promise<Outcome<Commands[Name]["answer"]>>;
+  run<Name extends CommandName>(call: Call<Name>): Promise<TurnResult<Commands[Name]["answer"]>> {
+    const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
+    let answer: Promise<TurnResult<Commands[Name]["answer"]>>;
     try {
       answer = this.#hasNoneWaiting && !this.#mustLoad(call.needs)
         ? this.#letOut(call, this.#turn(call, spans), spans)
@@ -180,15 +180,15 @@ export class Actor {
   runNow<Name extends CommandName>(
     call: Call<Name>,
     awaited: Set<Batch>,
-  ): Outcome<Commands[Name]["answer"]> | null {
+  ): TurnResult<Commands[Name]["answer"]> | null {
     if (this.successor !== null || !this.#hasNoneWaiting || this.#mustLoad(call.needs)) return null;
-    const spans = this.#world.spans?.call(call.name, call.realm.mode) ?? null;
+    const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     try {
       const { result, batch } = this.#turn(call, spans) as Turn<Commands[Name]["answer"]>;
       if (batch !== null) {
         awaited.add(batch);
         spans?.waits(batch).catch((error) => spans.leaves(error));
-      } else if (!this.#world.isValid()) throw new MayNotAnswer();
+      } else if (!this.#term.isValid()) throw new MayNotAnswer();
       return result;
     } catch (error) {
       spans?.leaves(error);
@@ -201,14 +201,14 @@ export class Actor {
     call: Call<Name>,
     turn: Turn<Commands[Name]["answer"]> | null,
     spans: CallSpans | null,
-  ): Promise<Outcome<Commands[Name]["answer"]>> {
+  ): Promise<TurnResult<Commands[Name]["answer"]>> {
     if (turn === null) {
       spans?.leaves();
       return (this.successor as Actor).run(call);
     }
     const { result, batch } = turn;
     if (batch !== null) return (spans === null ? batch.durable : spans.waits(batch)).then(() => result);
-    if (!this.#world.isValid()) throw new MayNotAnswer();
+    if (!this.#term.isValid()) throw new MayNotAnswer();
     return Promise.resolve(result);
   }
 
@@ -228,7 +228,7 @@ export class Actor {
   }
 
   #countRefused(realm: Realm, call: RefusedCall): void {
-    this.#world.refusals.count(realm, this.state.user.id, call);
+    this.#term.refusedCalls.count(realm, this.state.user.id, call);
   }
 
   /** Whether the tables have everything of this user. */
@@ -253,7 +253,7 @@ export class Actor {
     spans: CallSpans | null,
   ): Turn<Commands[Name]["answer"]> | null {
     if (this.successor !== null) return null;
-    const { gate, budget, counts } = this.#world;
+    const { gate, budget, counts } = this.#term;
     const { realm } = call;
     spans?.decides();
     this.#checkBounds(call.name);
@@ -285,7 +285,7 @@ export class Actor {
   }
 
   #decide<Name extends CommandName>({ realm, name, input }: Call<Name>) {
-    const { budget, ids } = this.#world;
+    const { budget, ids } = this.#term;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const { catalog, outbox } = realm;
@@ -306,7 +306,7 @@ export class Actor {
     first: FirstAnswer | null,
     { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
   ): void {
-    const { budget, idempotency, watches } = this.#world;
+    const { budget, idempotency, watches } = this.#term;
     this.#noteTurn();
     try {
       this.state.apply(changes);
@@ -335,7 +335,7 @@ export class Actor {
 
   /** Hands changes to the gate, and remembers where the first ones of this user stand in a batch that is still open. */
   #add(changes: readonly RowChange[]): Batch {
-    const { gate } = this.#world;
+    const { gate } = this.#term;
     const last = this.#lastBatch;
     const isOpen = last !== null && !last.isSent;
     const batch = gate.add(changes, isOpen ? { batch: last, from: this.#from, to: this.#to } : null);
@@ -352,7 +352,7 @@ export class Actor {
 
   #checkBounds(name: CommandName): void {
     if (this.isBroken) throw new Unavailable("This user's state is being loaded again");
-    if (this.#world.gate.isFull) throw new Unavailable("The journal has too much to write");
+    if (this.#term.gate.isFull) throw new Unavailable("The journal has too much to write");
     if (name === "reserve" && this.state.openHolds >= RUNTIME_LIMITS.openHoldsMax) {
       throw new Unavailable("This user has too many open holds");
     }
@@ -368,7 +368,7 @@ export class Actor {
     const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     let loaded: Reservation | undefined;
     const turn = () => {
-      this.#world.counts.mailboxSeconds.observe(secondsSince(queuedAt));
+      this.#term.counts.mailboxSeconds.observe(secondsSince(queuedAt));
       try {
         return this.#turn(call, spans);
       } finally {
@@ -391,7 +391,7 @@ export class Actor {
   }
 
   async #load(needs: Needed): Promise<void> {
-    const { store } = this.#world;
+    const { store } = this.#term;
     const { user: { key }, keys } = this.state;
     try {
       this.state.admit(

@@ -5,25 +5,26 @@
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
+import { HoldTexts } from "../src/domain/state/hold_text.ts";
 import { newUser, UserState } from "../src/domain/state/user.ts";
 import { secondsSince } from "../src/process/counts/runtime_counts.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RefusedCall } from "../src/domain/state/refused_call.ts";
-import { Actor, type ActorWorld, type Call, type Outcome, type Realm } from "./actor.ts";
+import { Actor, type ActorTerm, type Call, type Realm, type TurnResult } from "./actor.ts";
 import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
 
 /** What a directory needs beside what its actors share. */
 export interface DirectoryOptions {
-  readonly world: ActorWorld;
+  readonly term: ActorTerm;
   readonly store: UserStore;
   readonly realNow: () => Millis;
 }
 
 /** All actors of a term. */
 export class Directory {
-  readonly #world: ActorWorld;
+  readonly #term: ActorTerm;
   /** By realm, then by end-user id. */
   readonly #byId = new Map<number, Map<string, Actor>>();
   readonly #byKey = new Map<UserKey, Actor>();
@@ -32,18 +33,19 @@ export class Directory {
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
+  readonly #texts = new HoldTexts();
   #timer: ReturnType<typeof setInterval>;
   /** Where the search for actors to unload goes on; it goes round all of them. */
   #hand: Iterator<Actor>;
 
-  constructor({ world, store, realNow }: DirectoryOptions) {
-    this.#world = world;
+  constructor({ term, store, realNow }: DirectoryOptions) {
+    this.#term = term;
     this.#keys = new UserKeys(() => store.nextKeys());
     this.#loader = new Loader(
       async (refs) => {
         const startedAt = performance.now();
         const loaded = await store.load(refs, realNow());
-        world.counts.loadSeconds.observe(secondsSince(startedAt));
+        term.counts.loadSeconds.observe(secondsSince(startedAt));
         return loaded;
       },
       RUNTIME_LIMITS.loadUsersMax,
@@ -62,7 +64,7 @@ export class Directory {
   runById<Name extends CommandName>(
     id: string,
     call: Call<Name>,
-  ): Promise<Outcome<Commands[Name]["answer"]>> {
+  ): Promise<TurnResult<Commands[Name]["answer"]>> {
     const { realm } = call.realm;
     const actor = this.#byId.get(realm)?.get(id);
     if (actor !== undefined) return actor.run(call);
@@ -105,14 +107,14 @@ export class Directory {
     from.successor = to;
     this.#register(to);
     const { user } = from.state;
-    this.#world.watches.touch(user.realm, user.id);
+    this.#term.watches.touch(user.realm, user.id);
   }
 
   /** Puts a call to the user with a key; null when no user of the call's realm has it. */
   async runByKey<Name extends CommandName>(
     key: UserKey,
     call: Call<Name>,
-  ): Promise<Outcome<Commands[Name]["answer"]> | null> {
+  ): Promise<TurnResult<Commands[Name]["answer"]> | null> {
     const actor = this.#byKey.get(key) ?? await this.#start({ realm: call.realm.realm, key });
     if (actor === null || actor.state.user.realm !== call.realm.realm) return null;
     return actor.run(call);
@@ -129,7 +131,7 @@ export class Directory {
     actor.isBroken = true;
     this.#remove(actor);
     const { realm, id } = actor.state.user;
-    this.#world.watches.endErased(realm, id);
+    this.#term.watches.endErased(realm, id);
   }
 
   /** Lets go of actors that are idle and had no turn for long. */
@@ -185,7 +187,7 @@ export class Directory {
 
   /** Lets a broken actor go once the tables have what it acknowledged; until then its user is unavailable. */
   #discard(actor: Actor): void {
-    this.#world.flush().then(() => this.#remove(actor), () => {});
+    this.#term.flush().then(() => this.#remove(actor), () => {});
   }
 
   #start(ref: UserRef): Promise<Actor | null> {
@@ -208,7 +210,7 @@ export class Directory {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
       if (known !== undefined) return known;
-      return this.#add(new UserState({ ...rows, recorded: true }));
+      return this.#add(new UserState({ ...rows, recorded: true }, this.#texts));
     }
     if ("key" in ref) return null;
     const key = this.#keys.take();
@@ -217,14 +219,13 @@ export class Directory {
 
   #addNew(key: UserKey, { realm, id }: { readonly realm: number; readonly id: string }): Actor {
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
-    return this.#add(
-      new UserState({ user: newUser(key, realm, id), recorded: false, aliases: [], ...none }),
-    );
+    const rows = { user: newUser(key, realm, id), recorded: false, aliases: [], ...none };
+    return this.#add(new UserState(rows, this.#texts));
   }
 
   #add(state: UserState): Actor {
-    this.#world.counts.actorsStarted += 1;
-    const actor = new Actor(state, this.#world, this.#onBroken);
+    this.#term.counts.actorsStarted += 1;
+    const actor = new Actor(state, this.#term, this.#onBroken);
     this.#register(actor);
     return actor;
   }
@@ -247,7 +248,7 @@ export class Directory {
       namesOf(user.realm, named).some((name) => this.#starting.has(name))
     );
     if (!actor.isBroken && isStarting) return;
-    this.#world.counts.actorsLetGo += 1;
+    this.#term.counts.actorsLetGo += 1;
     const byId = this.#byId.get(user.realm);
     for (const { key, id } of names) {
       // An actor that was given up earlier may have a successor that was loaded since.

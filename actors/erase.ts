@@ -16,13 +16,13 @@ export async function eraseUser(
   id: string,
   step: ErasureStep,
 ): Promise<void> {
-  const { directory, refusals } = term;
+  const { directory, refusedCalls } = term;
   while (true) {
     const actor = await directory.actorOf(realm, id);
     const isDone = await standStill(directory, actor, async () => {
       await directory.settleStarts(actor);
       await term.flush();
-      await refusals.write([realm]);
+      await refusedCalls.write([realm]);
       const keys = await step(actor.state.keys);
       term.idempotency.forget(keys);
       directory.evict(actor);

@@ -12,7 +12,7 @@ import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/dom
 import { refusal } from "../src/domain/values/refusal.ts";
 import { answered, refused } from "../src/domain/state/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
-import type { Actor, Keeping, Outcome, Realm } from "./actor.ts";
+import type { Actor, Keeping, Realm, TurnResult } from "./actor.ts";
 import type { Budget } from "./budget.ts";
 import type { Directory } from "./directory.ts";
 import type { Batch } from "./gate.ts";
@@ -31,7 +31,7 @@ export interface MergeCall {
 }
 
 /** What merges need of a term. */
-export interface MergeWorld {
+export interface MergeTerm {
   readonly directory: Directory;
   readonly budget: Pick<Budget, "refusal">;
   readonly ids: IdSource;
@@ -44,7 +44,7 @@ export interface MergeWorld {
 
 /** What came of a call: its result, and the alias whose history is to move, if one is. */
 export interface Merged {
-  readonly result: Outcome<MergeReport>;
+  readonly result: TurnResult<MergeReport>;
   readonly alias: number | null;
 }
 
@@ -54,25 +54,25 @@ interface Pending extends Merged {
 }
 
 /** Merges a user into another, or says what a merge would do. */
-export async function mergeUsers(world: MergeWorld, call: MergeCall): Promise<Merged> {
-  const { directory } = world;
+export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merged> {
+  const { directory } = term;
   const { realm } = call.realm;
   if (call.from === call.to) return refuse("alias_cycle", "from and to are the same id");
   while (true) {
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
-    const outcome = await outcomeOf(world, call, from, to);
+    const outcome = await outcomeOf(term, call, from, to);
     // One of them went meanwhile: merged, or let go.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
-    if (!world.isValid()) throw new MayNotAnswer();
+    if (!term.isValid()) throw new MayNotAnswer();
     return outcome;
   }
 }
 
 /** What a pair comes to: a merge, a report that is kept, or a refusal; null when an actor went meanwhile. */
 async function outcomeOf(
-  world: MergeWorld,
+  term: MergeTerm,
   call: MergeCall,
   from: Actor,
   to: Actor,
@@ -80,10 +80,10 @@ async function outcomeOf(
   const fromIsAlias = from.state.user.id !== call.from;
   if (from === to) {
     if (!fromIsAlias) return refuse("alias_cycle", "to is already an alias of from", to);
-    return await standStill(world.directory, to, () => repeat(world, call, to).catch(unavailable));
+    return await standStill(term.directory, to, () => repeat(term, call, to).catch(unavailable));
   }
   if (fromIsAlias) return refuse("alias_conflict", "from is already an alias of another user", from, to);
-  return await mergeActors(world, call, from, to);
+  return await mergeActors(term, call, from, to);
 }
 
 /** A refusal rests on a merge that may not be durable yet, and waits for it as any answer does. */
@@ -101,11 +101,11 @@ function unavailable(cause: unknown): never {
   throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
 
-function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor): Promise<Pending | null> {
+function mergeActors(term: MergeTerm, call: MergeCall, from: Actor, to: Actor): Promise<Pending | null> {
   const [first, second] = from.state.user.key < to.state.user.key ? [from, to] : [to, from];
-  return standStill(world.directory, first, () =>
-    standStill(world.directory, second, async () => {
-      const isCapped = call.isDryRun ? null : world.budget.refusal(call.realm.caps, call.realm.mode);
+  return standStill(term.directory, first, () =>
+    standStill(term.directory, second, async () => {
+      const isCapped = call.isDryRun ? null : term.budget.refusal(call.realm.caps, call.realm.mode);
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
       }
@@ -113,8 +113,8 @@ function mergeActors(world: MergeWorld, call: MergeCall, from: Actor, to: Actor)
       const still = { ...call, realm: standingStill(call.realm) };
       from.settle(still.realm);
       to.settle(still.realm);
-      const history = await prefetch(world, from, to).catch(unavailable);
-      return decideMerge(world, still, from, to, history);
+      const history = await prefetch(term, from, to).catch(unavailable);
+      return decideMerge(term, still, from, to, history);
     }));
 }
 
@@ -126,10 +126,10 @@ function standingStill(realm: Realm): Realm {
 }
 
 /** Makes both states whole: every counter and balance, once the tables have what was decided. */
-async function prefetch(world: MergeWorld, from: Actor, to: Actor): Promise<HistoryCounts | null> {
-  const { store } = world;
+async function prefetch(term: MergeTerm, from: Actor, to: Actor): Promise<HistoryCounts | null> {
+  const { store } = term;
   if (!from.state.recorded) return NO_HISTORY;
-  if (!from.isDrained || !to.isDrained) await world.flush();
+  if (!from.isDrained || !to.isDrained) await term.flush();
   const [ofFrom, ofTo, history] = await Promise.all([
     store.loadWhole(from.state.user.key),
     to.state.recorded ? store.loadWhole(to.state.user.key) : null,
@@ -150,7 +150,7 @@ const NO_HISTORY: HistoryCounts = {
 };
 
 function decideMerge(
-  world: MergeWorld,
+  term: MergeTerm,
   call: MergeCall,
   from: Actor,
   to: Actor,
@@ -159,7 +159,7 @@ function decideMerge(
   const { realm, isDryRun, analytics, keeping } = call;
   const seen = [from.unwritten, to.unwritten];
   const { catalog, outbox } = realm;
-  const context = { now: realm.now(), catalog, ids: world.ids, balancesLeft: null, outbox };
+  const context = { now: realm.now(), catalog, ids: term.ids, balancesLeft: null, outbox };
   const input = { isDryRun, mode: realm.mode, history, analytics };
   const decision = merge(from.state, to.state, input, context);
   if (!decision.result.ok) return { result: decision.result, alias: null, batches: seen };
@@ -168,7 +168,7 @@ function decideMerge(
   const kept = keeping?.shape(result) ?? null;
   try {
     to.finish(realm, decision, keeping === null || kept === null ? null : { ...keeping.call, ...kept });
-    world.directory.retire(from, to);
+    term.directory.retire(from, to);
   } catch (error) {
     from.breakDown();
     to.breakDown();
@@ -179,10 +179,10 @@ function decideMerge(
 }
 
 /** The stored report of a pair that is merged already. Nothing is written, and no cap asked. */
-async function repeat(world: MergeWorld, call: MergeCall, to: Actor): Promise<Pending> {
+async function repeat(term: MergeTerm, call: MergeCall, to: Actor): Promise<Pending> {
   const alias = to.state.aliases.find(({ id }) => id === call.from);
-  if (!to.isDrained) await world.flush();
-  const stored = alias === undefined ? null : await world.store.loadMerge(alias.key);
+  if (!to.isDrained) await term.flush();
+  const stored = alias === undefined ? null : await term.store.loadMerge(alias.key);
   if (stored === null) throw new Error("An alias has no report of its merge");
   const repeated = repeatedReport({ ...stored, report: JSON.parse(stored.report) as MergeReport }, call);
   return { result: answered(repeated), alias: null, batches: [to.unwritten] };

@@ -2,18 +2,18 @@
 // actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from the journal
 // and the tables. Within a term cells come and go: what was loaded for a cell's workspaces goes with it.
 
-import type { ActorWorld } from "./actor.ts";
+import type { ActorTerm } from "./actor.ts";
 import { Budget } from "./budget.ts";
 import { Directory } from "./directory.ts";
 import { Doors } from "./doors.ts";
 import { Drain } from "./drain.ts";
 import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
-import { type MergeCall, type Merged, mergeUsers, type MergeWorld } from "./merge.ts";
+import { type MergeCall, type Merged, type MergeTerm, mergeUsers } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
-import { Refusals } from "./refusals.ts";
+import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/values/ids.ts";
 import type { WebhookMessage } from "../src/domain/state/message.ts";
@@ -47,12 +47,12 @@ export class Term {
   readonly idempotency: Idempotency;
   /** Who waits for a user to change. */
   readonly watches = new Watches(this);
-  readonly refusals: Refusals;
+  readonly refusedCalls: RefusedCalls;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
   readonly #lease: Lease;
-  readonly #merging: MergeWorld;
+  readonly #merging: MergeTerm;
   #end!: (fault: Error) => void;
   #fault: Error | null = null;
 
@@ -76,9 +76,9 @@ export class Term {
     });
     this.budget = new Budget(realNow);
     this.idempotency = new Idempotency(store, realNow);
-    this.refusals = new Refusals({ term: this, store: refusalStore, counts });
+    this.refusedCalls = new RefusedCalls({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
-    const world: ActorWorld = {
+    const forActors: ActorTerm = {
       gate: this.gate,
       budget: this.budget,
       ids,
@@ -87,14 +87,14 @@ export class Term {
       flush: () => this.flush(),
       idempotency: this.idempotency,
       watches: this.watches,
-      refusals: this.refusals,
+      refusedCalls: this.refusedCalls,
       counts,
       mailboxes: this.mailboxes,
       spans,
     };
-    this.directory = new Directory({ world, store, realNow });
+    this.directory = new Directory({ term: forActors, store, realNow });
     const { directory, budget } = this;
-    this.#merging = { directory, budget, ids, store, isValid, flush: world.flush };
+    this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush };
     void lease.lost.then(onFault);
   }
 
@@ -138,7 +138,7 @@ export class Term {
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
       const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
-        this.refusals.sizeOf(realm) + this.watches.sizeOf(realm);
+        this.refusedCalls.sizeOf(realm) + this.watches.sizeOf(realm);
       if (left > 0) {
         throw new Error(`Something of realm ${realm} is still in memory`);
       }
@@ -179,7 +179,7 @@ export class Term {
     this.doors.close(this.#fault);
     this.watches.close(this.#fault);
     this.directory.close();
-    this.refusals.close();
+    this.refusedCalls.close();
     this.#end(fault);
   }
 
@@ -187,7 +187,7 @@ export class Term {
   async close(): Promise<void> {
     try {
       await this.flush();
-      await this.refusals.write();
+      await this.refusedCalls.write();
     } finally {
       this.fail(new Stopping("The service is stopping"));
       await this.#lease.close();

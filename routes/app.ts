@@ -2,7 +2,6 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
-import { AUDIT } from "./calls/audit.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
 import { authenticate, authorizeAdmin } from "./http/auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
@@ -12,7 +11,6 @@ import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
 import { CONTRACT } from "./contract/contract.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
-import { DAILY_USE } from "./calls/daily_use.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
 import { GATEWAY_PAGES } from "./gateway/docs.ts";
@@ -34,11 +32,12 @@ import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, Refused, STATUS } from "./http/errors.ts";
+import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
 import { BETWEEN_MEMBERS, handleStream, USAGE_STREAM, usageStream } from "./calls/usage_stream.ts";
-import { USERS } from "./calls/users.ts";
+import { USERS } from "./calls/usage.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteWatch } from "./http/request_metrics.ts";
 import { isKeyless, runPassedKeyless } from "./http/run_keyless.ts";
@@ -70,11 +69,10 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...SERVICE,
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...STRIPE,
-  ...AUDIT,
-  ...DAILY_USE,
 ];
 
 /** Everything that the reference shows. */

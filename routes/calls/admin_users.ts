@@ -1,4 +1,4 @@
-// The admin API of users: a list by the beginning of an id, open holds, and whose an id is. beyond.md, section 8.
+// Users of an app, for its operators: a list by prefix, the open holds of a user, and lookup of any id.
 
 import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
@@ -10,7 +10,7 @@ import { appOf } from "./admin.ts";
 import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
-import * as users from "../contract/admin_users.ts";
+import * as contract from "../contract/admin_users.ts";
 import { invalidMember } from "../http/errors.ts";
 
 interface World {
@@ -22,26 +22,26 @@ interface World {
 const endpoint = keylessEndpointsOn<World>();
 
 function refuseCursor(): never {
-  throw invalidMember("cursor", "is none that this call gave");
+  throw invalidMember("cursor", "invalid cursor");
 }
 
-/** Every endpoint of the admin API that is about users. */
+/** Lists of users, their open holds, and lookup of ids. */
 export const ADMIN_USERS: readonly KeylessEndpoint<World>[] = [
-  endpoint(users.listUsers, async ({ world, input }) => {
+  endpoint(contract.listUsers, async ({ world, input }) => {
     const { realm } = appOf(world, input.appId).realms[input.mode];
     const after = input.cursor === undefined ? null : readUsersCursor(input.cursor) ?? refuseCursor();
     await world.term.flush();
     const { startsWith = "", limit = REQUEST_LIMITS.feedLimitDefault } = input;
     return success(await listUsers(world.database, { realm, startsWith, after, limit }));
   }),
-  endpoint(users.listHolds, async ({ world, input }) => {
+  endpoint(contract.listHolds, async ({ world, input }) => {
     const realm = appOf(world, input.appId).realms[input.mode];
     const result = await world.term.directory.runById(input.userId, { realm, name: "user", input: {} });
     if (!result.ok) return failure(result.refusal);
     await world.term.flush();
     return success(await listHolds(world.database, result.answer.userKey, REQUEST_LIMITS.holdsShownMax));
   }),
-  endpoint(users.lookUpId, async ({ world, input }) => {
+  endpoint(contract.lookUpId, async ({ world, input }) => {
     const { realm } = appOf(world, input.appId).realms[input.mode];
     await world.term.flush();
     const found = await lookUp(world.database, realm, input.id, REQUEST_LIMITS.feedLimitDefault);

@@ -1,4 +1,4 @@
-// Compose: structured output of a model for one user. Specification, "POST /v1/compose"; section 10 of the decisions.
+// Compose: structured output of a model for one user.
 
 import { numberOf } from "../../src/domain/values/amount.ts";
 import { failure, success } from "../http/answer.ts";

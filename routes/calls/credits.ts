@@ -1,4 +1,4 @@
-// Credit packs: grant, extend, revoke, balances and the ledger. Specification, "Credits"; section 6 of the decisions.
+// Credits: grants of packs, later expiry, revocation, balances and the ledger.
 
 import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
@@ -8,7 +8,7 @@ import { requireSameUser } from "../http/auth.ts";
 import { answerOf, failure, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import * as credits from "../contract/credits.ts";
+import * as contract from "../contract/credits.ts";
 import { invalidMember } from "../http/errors.ts";
 import { signedAmount, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
@@ -27,7 +27,7 @@ interface CreditsWorld extends TurnWorld {
 const endpoint = endpointsOn<CreditsWorld>();
 
 export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
-  endpoint(credits.grantCredits, (request) => {
+  endpoint(contract.grantCredits, (request) => {
     const { input } = request;
     const externalRef = input.externalRef ?? null;
     const call = {
@@ -54,7 +54,7 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
       return { balances, balanceId, remaining, expiresAt };
     });
   }),
-  endpoint(credits.extendCredits, (request) => {
+  endpoint(contract.extendCredits, (request) => {
     const { balanceId, expiresAt, reason } = request.input;
     const call = { name: "extend", input: { balanceId, expiresAt, reason: reason ?? null } } as const;
     return runTurn(request, { balanceId }, call, ({ row }) => ({
@@ -63,12 +63,12 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
       expiresAt: timeTextOrNull(row.expiresAt),
     }));
   }),
-  endpoint(credits.revokeCredits, (request) => {
+  endpoint(contract.revokeCredits, (request) => {
     const { balanceId, reason } = request.input;
     const call = { name: "revoke", input: { balanceId, reason: reason ?? null } } as const;
     return runTurn(request, { balanceId }, call, () => ({ balanceId, remaining: 0 }));
   }),
-  endpoint(credits.listCredits, async ({ world, caller, endUser, input }) => {
+  endpoint(contract.listCredits, async ({ world, caller, endUser, input }) => {
     await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
     const event = input.event ?? null;
     const call = { realm: caller.realm, name: "credits", input: { event } } as const;
@@ -84,7 +84,7 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
     const balances = await listAllBalances(world.database, userKey, caller.realm.catalog, filter, now);
     return success({ credits: balances.map((balance) => showBalance(balance, now)) });
   }),
-  endpoint(credits.listLedger, async ({ world, caller, input }) => {
+  endpoint(contract.listLedger, async ({ world, caller, input }) => {
     const after = input.cursor === undefined ? null : readCursor(input.cursor) ?? refuseCursor();
     const call = { realm: caller.realm, name: "credits", input: { event: null } } as const;
     const result = await world.term.directory.runById(input.userId, call);
@@ -101,10 +101,10 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
 ];
 
 function refuseCursor(): never {
-  throw invalidMember("cursor", "is none that this call gave for this user");
+  throw invalidMember("cursor", "invalid cursor");
 }
 
-/** The amount that was sent; a pack with items ignores it, whatever it is. */
+/** Reads the quantity. A pack with items ignores it, so that a malformed one is refused later. */
 function quantityOf(value: unknown): Amount | "malformed" | null {
   if (value === undefined || value === null) return null;
   const parsed = signedAmount.safeParse(value);

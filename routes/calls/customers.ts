@@ -1,5 +1,4 @@
-// Aliases: merging two users, many pairs at once, and the user behind an id. Specification, "Alias and customers";
-// section 8 of the decisions.
+// Aliases: merging two users, merging many pairs, and looking up the user of an id.
 
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import type { Result } from "../../src/domain/state/result.ts";
@@ -59,8 +58,8 @@ function showResult(pair: unknown, result: Result<MergeReport>): PairResult {
   return { from, to, ok: true, report: showReport({ from, to } as Pair, result.answer), billableOperations };
 }
 
-/** A report with the pair as it was sent. */
-export function showReport({ from, to }: Pair, report: MergeReport) {
+/** The report of a merge, with the pair of ids that the caller sent. */
+export function showReport({ from, to }: Pair, report: MergeReport): DataOf<typeof aliasCustomer> {
   const { mergeId, conflicts, ...rest } = report;
   return {
     mergeId,

@@ -1,4 +1,4 @@
-// The event feed. Specification, "Events feed".
+// The event feed.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
@@ -6,11 +6,11 @@ import { Refused } from "../http/errors.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import * as events from "../contract/events.ts";
+import * as contract from "../contract/events.ts";
 import { getEvent, listEvents, type LogView } from "../../src/storage/queries/feed.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-/** What reads of the feed work on. */
+/** What reads of the feed need of the running service. */
 export interface FeedWorld {
   readonly term: Pick<Term, "flush">;
   readonly database: Parameters<typeof listEvents>[0];
@@ -18,14 +18,14 @@ export interface FeedWorld {
 
 const endpoint = endpointsOn<FeedWorld>();
 
-/** The logs that the realm's app shows now. */
+/** Which prompts and responses the app shows now. */
 function logViewOf(realm: Realm): LogView {
   const { promptLogging, promptLogRetentionMs } = realm.catalog;
   return { isOn: promptLogging, keptFrom: realm.now() - promptLogRetentionMs };
 }
 
 export const EVENTS: readonly Endpoint<FeedWorld>[] = [
-  endpoint(events.listEvents, async ({ world, caller, input }) => {
+  endpoint(contract.listEvents, async ({ world, caller, input }) => {
     await world.term.flush();
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
@@ -39,11 +39,11 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
     });
     return success({ events, limit, offset, logPromptsEnabled: caller.app.catalog.promptLogging });
   }),
-  endpoint(events.getEvent, async ({ world, caller, input }) => {
+  endpoint(contract.getEvent, async ({ world, caller, input }) => {
     await world.term.flush();
     const { realm } = caller.realm;
     const event = await getEvent(world.database, realm, input.eventId, logViewOf(caller.realm));
-    if (event === null) throw new Refused("not_found", "No event has this eventId");
+    if (event === null) throw new Refused("not_found", "Event not found");
     return success(event);
   }),
 ];

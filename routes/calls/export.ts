@@ -1,37 +1,37 @@
-// The export of a person: a signed link, and the document that it opens. The link is the authorisation, so its token is
-// read as strictly as a key. Specification, "POST /v1/export-person"; section 9 of the decisions.
+// The export of a person: a signed link, and the document that it opens. The link needs no key, so its token is checked as
+// strictly as a key.
 
 import { z } from "zod";
 import type { Mode } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
-import { exportDocument } from "../../src/people/export.ts";
+import { type ExportDocument, exportDocument } from "../../src/people/export.ts";
 import { PEOPLE_LIMITS } from "../../src/process/limits.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Features } from "../../src/process/features.ts";
 import { openToken, signToken } from "../../src/process/secrets/signed_token.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
-import { success } from "../http/answer.ts";
+import { type RawAnswer, success } from "../http/answer.ts";
 import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
-import { downloadExport, exportPerson } from "../contract/privacy.ts";
+import { downloadExport, exportPerson } from "../contract/export.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import { endUserId, timeText } from "../contract/fields.ts";
 
-/** What links are made with. */
+/** What links need of the running service. */
 interface LinkWorld {
   readonly clock: Clock;
   readonly features: Pick<Features, "exportSecret" | "publicUrl">;
 }
 
-/** What the document of a link is made of. */
+/** What documents need of the running service. */
 type DocumentWorld =
   & LinkWorld
   & Parameters<typeof exportDocument>[0]
   & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
 
-/** What a token allows: the document of one id, for a while. */
+/** The rights of a token: to download the document of one id until it expires. */
 export interface ExportGrant {
   readonly appId: string;
   readonly mode: Mode;
@@ -53,13 +53,13 @@ export const EXPORT: readonly Endpoint<LinkWorld>[] = [
   }),
 ];
 
-/** The origin that a request was sent to; an address in full may name one that is none. */
+/** The origin of the address that a request was sent to. */
 function originOf(url: string): string {
-  if (!URL.canParse(url)) throw invalidMember("", "The address names no host");
+  if (!URL.canParse(url)) throw invalidMember("", "The address has no host");
   return new URL(url).origin;
 }
 
-/** The token of a grant. */
+/** Signs a grant as a token. */
 export function signExport(secret: string, grant: ExportGrant): string {
   const { appId, mode, distinctId, expiresAt } = grant;
   return signToken(secret, { appId, mode, distinctId, expiresAt: timeText(expiresAt) });
@@ -72,7 +72,7 @@ const PAYLOAD = z.object({
   expiresAt: z.iso.datetime().transform((text) => Date.parse(text)),
 });
 
-/** The grant of a token that is valid at a real moment, or null. */
+/** Returns the grant of a token that is valid at a real moment, or null. */
 function readExport(secret: string, token: string, nowMs: Millis): ExportGrant | null {
   const opened = openToken(token, [secret]);
   if (opened === null || !opened.isCanonical) return null;
@@ -98,17 +98,18 @@ export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
       ...headersOf(requestId, "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
     };
-    return new Response(streamOf(first, pieces), { headers });
+    const answer: RawAnswer<ExportDocument> = new Response(streamOf(first, pieces), { headers });
+    return answer;
   }, { misfit: badToken, about: ({ world, input }) => grantOf(world, input.token ?? null) }),
 ];
 
-/** The grant of a token, or null. */
+/** Returns the grant of a token, or null. */
 function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGrant | null {
   const secret = requireSecret(features);
   return token === null ? null : readExport(secret, token, clock.now());
 }
 
-/** What a token grants. */
+/** Returns the grant of a token and its realm; throws on an invalid token. */
 function granted(world: DocumentWorld, token: string | null) {
   const { registry } = world;
   const grant = grantOf(world, token);
@@ -126,7 +127,7 @@ function requireSecret({ exportSecret }: Pick<Features, "exportSecret">): string
   throw new Refused("not_implemented", "ANALYTICS_EXPORT_SECRET is not set");
 }
 
-/** Pieces as they are asked for: the next one is made when the reader has taken the last. */
+/** A stream of pieces. A piece is made when the reader has taken the one before it. */
 function streamOf(first: IteratorResult<string>, rest: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let next: Promise<IteratorResult<string>> | null = Promise.resolve(first);

@@ -1,5 +1,4 @@
-// Reserve, commit, release, track, can-use and explain: from the wire into commands and back. Specification,
-// "Reservations"; section 5 of the decisions.
+// Reserve, commit, release, track, can-use and explain: JSON becomes a command to the user, its result becomes JSON.
 
 import type { Call } from "../../actors/actor.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
@@ -11,9 +10,8 @@ import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import { type CheckedOf } from "../contract/definition.ts";
-import { canUse, explain } from "../contract/can_use.ts";
-import { commit, release, reserve, track } from "../contract/metering.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
+import { canUse, commit, explain, release, reserve, track } from "../contract/metering.ts";
 import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
@@ -75,7 +73,7 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
   }),
 ];
 
-/** What a track asks of its user. */
+/** The command of a track. */
 export function trackCommand(
   input: CheckedOf<typeof track>,
 ): Pick<Call<"track">, "name" | "input" | "isCapped"> {
@@ -112,7 +110,8 @@ function correctionOf(members: Readonly<Partial<Record<keyof Correction, number 
   return correction;
 }
 
-function showReserve({ allowed, matched, reasons, groups, hold }: ReserveAnswer) {
+function showReserve(answer: ReserveAnswer): DataOf<typeof reserve> {
+  const { allowed, matched, reasons, groups, hold } = answer;
   return {
     allowed,
     matched,
@@ -133,7 +132,7 @@ function showGroup({ group, quota, counter, gate }: GroupReading) {
   };
 }
 
-function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer) {
+function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer): DataOf<typeof commit> {
   return {
     eventId,
     groups: groups.map((group) => ({
@@ -151,8 +150,9 @@ function showCost({ cents, priced, model }: Cost) {
   return { cents: numberOf(cents), priced, model };
 }
 
-/** The data of a track's answer. */
-export function showTrack({ eventId, matchStatus, counters, cost, warnings }: TrackAnswer) {
+/** The data of the answer to a track. */
+export function showTrack(answer: TrackAnswer): DataOf<typeof track> {
+  const { eventId, matchStatus, counters, cost, warnings } = answer;
   return {
     eventId,
     matchStatus,
@@ -163,7 +163,7 @@ export function showTrack({ eventId, matchStatus, counters, cost, warnings }: Tr
   };
 }
 
-function showCanUse({ allowed, matched, reasons, groups }: CanUseAnswer) {
+function showCanUse({ allowed, matched, reasons, groups }: CanUseAnswer): DataOf<typeof canUse> {
   return {
     allowed,
     matched,

@@ -1,9 +1,9 @@
-// Analytics people: capture, identify and the alias of two people. Section 9 of the decisions.
+// Analytics people: capture, identify, and the alias of two people.
 
 import { answerOf, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import * as people from "../contract/people.ts";
+import * as contract from "../contract/people.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { capture } from "../../src/people/capture.ts";
 import { identify } from "../../src/people/identify.ts";
@@ -18,7 +18,7 @@ type PeopleWorld =
 const endpoint = endpointsOn<PeopleWorld>();
 
 export const PEOPLE: readonly Endpoint<PeopleWorld>[] = [
-  endpoint(people.capture, async ({ world, caller, input }) => {
+  endpoint(contract.capture, async ({ world, caller, input }) => {
     const now = caller.realm.now();
     const at = input.timestamp ?? now;
     if (at > now + PEOPLE_LIMITS.timestampAheadMs) {
@@ -28,7 +28,7 @@ export const PEOPLE: readonly Endpoint<PeopleWorld>[] = [
     await capture(world, caller.realm, { distinctId, event, properties: input.properties ?? {}, at });
     return success({ accepted: true });
   }),
-  endpoint(people.identify, async ({ world, caller, input }) => {
+  endpoint(contract.identify, async ({ world, caller, input }) => {
     const anonymousId = input.mergeAnonymousId ?? null;
     if (anonymousId !== null && input.consentGiven !== true) requireConsent("mergeAnonymousId");
     const result = await identify(world, caller.realm, {
@@ -39,7 +39,7 @@ export const PEOPLE: readonly Endpoint<PeopleWorld>[] = [
     });
     return answerOf(result, (answer) => answer);
   }),
-  endpoint(people.aliasPerson, async ({ world, caller, input }) => {
+  endpoint(contract.aliasPerson, async ({ world, caller, input }) => {
     const { distinctId, alias } = input;
     if (distinctId === alias) throw new Refused("alias_cycle", "distinctId and alias are the same id");
     const needsConsent = distinctId.startsWith("anon_") || alias.startsWith("anon_");

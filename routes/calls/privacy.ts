@@ -1,10 +1,10 @@
-// Opting out and in, and erasure. Specification, "Privacy"; section 9 of the decisions.
+// Consent, and the erasure of a person.
 
 import { Refused } from "../http/errors.ts";
 import { type Handled, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
-import * as privacy from "../contract/privacy.ts";
+import * as contract from "../contract/privacy.ts";
 import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import type { Features } from "../../src/process/features.ts";
@@ -20,11 +20,11 @@ type PrivacyWorld =
 
 const endpoint = endpointsOn<PrivacyWorld>();
 
-/** The handler of both consent calls. */
+/** Returns the handler of opt-out or of opt-in. */
 function consent(action: "opt_out" | "opt_in") {
   return async (
-    { world, caller, input }: EndpointRequest<PrivacyWorld, CheckedOf<typeof privacy.optOut>>,
-  ): Promise<Handled<DataOf<typeof privacy.optOut>>> => {
+    { world, caller, input }: EndpointRequest<PrivacyWorld, CheckedOf<typeof contract.optOut>>,
+  ): Promise<Handled<DataOf<typeof contract.optOut>>> => {
     const scope = input.scope ?? "all";
     const coversAnalytics = scope === "analytics" || scope === "all";
     if (action === "opt_out" && coversAnalytics) requirePrivacySecret(world);
@@ -34,19 +34,19 @@ function consent(action: "opt_out" | "opt_in") {
 }
 
 export const PRIVACY: readonly Endpoint<PrivacyWorld>[] = [
-  endpoint(privacy.optOut, consent("opt_out")),
-  endpoint(privacy.optIn, consent("opt_in")),
-  endpoint(privacy.isOptedOut, async ({ world, caller, input }) => {
+  endpoint(contract.optOut, consent("opt_out")),
+  endpoint(contract.optIn, consent("opt_in")),
+  endpoint(contract.isOptedOut, async ({ world, caller, input }) => {
     const { distinctId, scope = "analytics" } = input;
     return success({ optedOut: await isOptedOut(world, caller.realm.realm, distinctId, scope) });
   }),
-  endpoint(privacy.deletePerson, async ({ world, caller, input }) => {
+  endpoint(contract.deletePerson, async ({ world, caller, input }) => {
     requirePrivacySecret(world);
     return success({ jobId: await requestErasure(world, caller.realm, input.distinctId) });
   }),
-  endpoint(privacy.getDeletionStatus, async ({ world, caller, input }) => {
+  endpoint(contract.getDeletionStatus, async ({ world, caller, input }) => {
     const job = await findErasure(world, caller.realm.realm, input.jobId);
-    if (job === null) throw new Refused("not_found", "No erasure has this jobId");
+    if (job === null) throw new Refused("not_found", "Deletion job not found");
     return success({
       status: job.status,
       requestedAt: timeText(job.requested_at_ms),

@@ -1,6 +1,6 @@
-// Who met a limit. Section 1 of beyond.md, "Refusals".
+// Calls that were refused at a limit.
 
-import type { Refusals } from "../../actors/refusals.ts";
+import type { RefusedCalls } from "../../actors/refused_calls.ts";
 import type { Term } from "../../actors/term.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -10,7 +10,7 @@ import { listRefusals } from "../../src/storage/queries/refusals.ts";
 import { REFUSAL_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 interface RefusalsWorld {
-  readonly term: Pick<Term, "flush"> & { readonly refusals: Pick<Refusals, "write"> };
+  readonly term: Pick<Term, "flush"> & { readonly refusedCalls: Pick<RefusedCalls, "write"> };
   readonly database: Parameters<typeof listRefusals>[0];
 }
 
@@ -20,7 +20,7 @@ export const REFUSALS: readonly Endpoint<RefusalsWorld>[] = [
   endpoint(contract.listRefusals, async ({ world, caller: { realm }, input }) => {
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
-    await Promise.all([world.term.flush(), world.term.refusals.write([realm.realm])]);
+    await Promise.all([world.term.flush(), world.term.refusedCalls.write([realm.realm])]);
     const refusals = await listRefusals(world.database, {
       realm: realm.realm,
       keptFrom: realm.now() - REFUSAL_LIMITS.keptMs,

@@ -1,4 +1,4 @@
-// An explanation on the wire. Section 1 of beyond.md, "Explain".
+// An explanation as JSON.
 
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type {
@@ -8,10 +8,15 @@ import type {
   Meeting,
 } from "../../src/domain/metering/explanation.ts";
 import type { Headroom } from "../../src/domain/catalog/plan.ts";
+import type { DataOf } from "../contract/definition.ts";
+import type { explain } from "../contract/metering.ts";
 import { timeTextOrNull } from "../contract/fields.ts";
 
-/** The data of `POST /v1/explain`. */
-export function showExplain({ allowed, matched, reasons, text, subscription, ...seen }: ExplainAnswer) {
+type Explained = DataOf<typeof explain>;
+
+/** The data of the answer to `POST /v1/explain`. */
+export function showExplain(answer: ExplainAnswer): Explained {
+  const { allowed, matched, reasons, text, subscription, ...seen } = answer;
   return {
     allowed,
     matched,
@@ -27,7 +32,9 @@ export function showExplain({ allowed, matched, reasons, text, subscription, ...
   };
 }
 
-function showGroup({ group, quota, counter, gate, isCustom, held, meeting, fit }: ExplainedGroup) {
+function showGroup(
+  { group, quota, counter, gate, isCustom, held, meeting, fit }: ExplainedGroup,
+): Explained["groups"][number] {
   return {
     groupId: group.id,
     label: group.label,
@@ -55,7 +62,9 @@ function showHeadroom(headroom: Headroom | null) {
   return headroom === null ? null : { mode: headroom.mode, value: numberOf(headroom.value) };
 }
 
-function showBalance({ row, packName, matches, wouldPay }: ExplainedBalance) {
+function showBalance(
+  { row, packName, matches, wouldPay }: ExplainedBalance,
+): Explained["credits"][number] {
   return {
     balanceId: row.id,
     packId: row.packId,

@@ -1,4 +1,4 @@
-// How the domain's records show on the wire, where more than one endpoint shows them. Section 4 of the decisions.
+// Records of the domain as JSON, where several calls answer them.
 
 import { larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { ShownBalance } from "../../src/domain/credits/balances.ts";
@@ -9,10 +9,13 @@ import type { LimitGroup } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { UsageAnswer } from "../../src/domain/usage.ts";
+import type { DataOf, Shown } from "../contract/definition.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
+import type * as records from "../contract/records.ts";
+import type { getUsage } from "../contract/usage.ts";
 
-/** A counter of usage and track. */
-export function showCounter({ group, quota, counter }: CounterReading) {
+/** A counter of a limit group. */
+export function showCounter({ group, quota, counter }: CounterReading): Shown<typeof records.counter> {
   return {
     groupId: group.id,
     event: group.matches[0]?.event ?? "",
@@ -26,8 +29,8 @@ export function showCounter({ group, quota, counter }: CounterReading) {
   };
 }
 
-/** Usage; duplicates only where the caller may see them. */
-export function showUsage(answer: UsageAnswer, withDuplicates: boolean) {
+/** Usage of a user; duplicate subscriptions only for callers with a secret key. */
+export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<typeof getUsage> {
   return {
     userId: answer.userId,
     period: showWindow(answer.period),
@@ -37,8 +40,8 @@ export function showUsage(answer: UsageAnswer, withDuplicates: boolean) {
   };
 }
 
-/** A credit balance with its status at a moment. Specification, "Credit balance". */
-export function showBalance({ row, packName }: ShownBalance, now: Millis) {
+/** A credit balance with its status at a moment. */
+export function showBalance({ row, packName }: ShownBalance, now: Millis): Shown<typeof records.balance> {
   return {
     balanceId: row.id,
     packId: row.packId,
@@ -57,12 +60,12 @@ export function showBalance({ row, packName }: ShownBalance, now: Millis) {
 }
 
 /** A window as a period, or null without a plan. */
-export function showWindow(window: Window | null) {
+export function showWindow(window: Window | null): Shown<typeof records.period> | null {
   return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
 }
 
 /** A subscription record. */
-export function showSubscription(userId: string, row: Subscription) {
+export function showSubscription(userId: string, row: Subscription): Shown<typeof records.subscription> {
   return {
     subscriptionId: row.id,
     userId,
@@ -83,8 +86,8 @@ function showCustomLimits(limits: Subscription["customLimits"]) {
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
 }
 
-/** Several active subscriptions of one user. Specification, "DuplicateActiveSubscriptions". */
-export function showDuplicates(duplicates: Duplicates | null) {
+/** Several active subscriptions of one user; null where there are none. */
+export function showDuplicates(duplicates: Duplicates | null): Shown<typeof records.duplicates> | null {
   if (duplicates === null) return null;
   return {
     primary: showSubRef(duplicates.primary),
@@ -92,8 +95,8 @@ export function showDuplicates(duplicates: Duplicates | null) {
   };
 }
 
-/** A subscription as reports name it. */
-export function showSubRef({ row, planName }: NamedSubscription) {
+/** A subscription as reports show it. */
+export function showSubRef({ row, planName }: NamedSubscription): Shown<typeof records.subRef> {
   return {
     subscriptionId: row.id,
     planId: row.planId,
@@ -107,10 +110,10 @@ export function showSubRef({ row, planName }: NamedSubscription) {
 
 type Filters = Readonly<Record<string, readonly string[]>>;
 
-/** Groups never change: what their rules ask for is found once. */
+/** Groups never change, so the values of their rules are collected once. */
 const filtersByGroup = new WeakMap<LimitGroup, Filters>();
 
-/** The distinct values that a group's rules ask for, by metadata key. */
+/** The distinct metadata values in the rules of a group, by metadata key. */
 function filtersOf(group: LimitGroup): Filters {
   const known = filtersByGroup.get(group);
   if (known !== undefined) return known;

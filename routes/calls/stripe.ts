@@ -1,4 +1,4 @@
-// Stripe: the address that it sends its messages to, and the admin API of the secret that signs them. beyond.md, section 7.
+// Stripe: its messages, and the secret that signs them.
 
 import type { Mode } from "../../actors/port.ts";
 import { readMessage } from "../../src/domain/stripe/message.ts";
@@ -6,70 +6,71 @@ import { type Done, receive, type StripeWorld } from "../../src/integrations/str
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import {
-  readStanding,
+  readStripeStatus,
   removeStripeSecret,
   setStripeSecret,
   type StripeAdminWorld,
-  type StripeStanding,
+  type StripeStatus,
 } from "../../src/integrations/stripe/settings.ts";
 import { appOf } from "./admin.ts";
 import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
-import * as stripe from "../contract/stripe.ts";
+import type { DataOf } from "../contract/definition.ts";
+import * as contract from "../contract/stripe.ts";
 import { Refused } from "../http/errors.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
 type World = StripeWorld & StripeAdminWorld & {
   readonly registry: Registry;
-  readonly database: Parameters<typeof readStanding>[0];
+  readonly database: Parameters<typeof readStripeStatus>[0];
 };
 
 const endpoint = keylessEndpointsOn<World>();
 
-/** One refusal for an unknown app, a mode without a secret and a bad signature: a stranger learns nothing of either. */
+/** One refusal for an unknown app, a mode without a secret and a bad signature, so that a stranger learns nothing. */
 function strange(): Refused {
-  return new Refused("invalid_key", "The signature is not of this address, or is too old");
+  return new Refused("invalid_key", "Invalid or expired Stripe signature");
 }
 
 function showDone(done: Done) {
   return "endsAt" in done ? { ...done, endsAt: timeTextOrNull(done.endsAt) } : done;
 }
 
-/** Stripe's messages and their secrets. */
+/** Stripe's messages, and the secrets that sign them. */
 export const STRIPE: readonly KeylessEndpoint<World>[] = [
-  endpoint(stripe.receiveStripeMessage, async ({ world, input: { appId, mode, payload, signature } }) => {
+  endpoint(contract.receiveStripeMessage, async ({ world, input: { appId, mode, payload, signature } }) => {
     const app = world.registry.apps.get(appId);
     const connection = app?.stripe.get(mode as Mode);
     if (app === undefined || connection === undefined) throw strange();
     const event = await eventOf(payload, signature, connection.webhookSecret, world.clock.now());
     if (event === null) throw strange();
     const read = readMessage(event);
-    if (read === null) return success({ handled: false, reason: "the message is no event" });
+    if (read === null) return success({ handled: false, reason: "the message is not an event" });
     const received = await receive(world, app.realms[connection.mode], read);
     return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);
   }, { misfit: strange }),
-  endpoint(stripe.setStripe, async ({ world, input }) => {
+  endpoint(contract.setStripe, async ({ world, input }) => {
     const app = appOf(world, input.appId);
     await setStripeSecret(world, app, input.mode, input.webhookSecret);
     return success(await show(world, app));
   }),
   endpoint(
-    stripe.getStripe,
+    contract.getStripe,
     async ({ world, input }) => success(await show(world, appOf(world, input.appId))),
   ),
-  endpoint(stripe.deleteStripe, async ({ world, input }) => {
+  endpoint(contract.deleteStripe, async ({ world, input }) => {
     const removed = await removeStripeSecret(world, appOf(world, input.appId), input.mode);
     return removed.ok ? success({}) : failure(removed.refusal);
   }),
 ];
 
-async function show({ database }: World, app: App) {
-  const { live, test } = await readStanding(database, app);
+async function show({ database }: World, app: App): Promise<DataOf<typeof contract.getStripe>> {
+  const { live, test } = await readStripeStatus(database, app);
   return { live: showMode(app, "live", live), test: showMode(app, "test", test) };
 }
 
-function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStanding) {
+function showMode({ record: { appId } }: App, mode: Mode, { connection, last }: StripeStatus) {
   return {
     isSet: connection !== null,
     setAt: timeTextOrNull(connection?.setAt ?? null),

@@ -1,4 +1,4 @@
-// Subscriptions: upsert and cancel. Section 4 of the decisions.
+// Subscriptions: create, change and cancel.
 
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -35,7 +35,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
     };
     return runTurn(request, { userId: input.userId }, { name: "cancel", input: command }, (answer) => {
       const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
-      // A canceled row has an end.
+      // A canceled subscription has an end.
       return { subscriptionId, userId, planId, endsAt: endsAt as string };
     });
   }),

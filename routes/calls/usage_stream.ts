@@ -1,8 +1,8 @@
-// The stream of a user's usage: what `GET /v1/usage` answers, and again whenever that changes. Section 4 of beyond.md.
+// The stream of a user's usage: the answer of `GET /v1/usage`, and again after every change.
 //
-// The process that took the request holds the stream, and asks the owner of the user's cell for each state. So a cell
-// that moves, or an owner that dies, is no more to a stream than to any other call: the next question goes to the new
-// owner. No question stays inside a cell, so that a stream never holds up a hand-over.
+// The process that took the request holds the stream, and asks the owner of the user's cell for each state. If the cell
+// moves or the owner dies, the next question goes to the new owner. No question stays inside a cell, so a stream never
+// delays a hand-over.
 
 import type { Context } from "hono";
 import type { Directory } from "../../actors/directory.ts";
@@ -18,8 +18,6 @@ import { endOfToken, type EndUser, requireSameUser } from "../http/auth.ts";
 import type { Members } from "../http/body.ts";
 import { admit, endpointsOn, type Source } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import type { DataOf } from "../contract/definition.ts";
-import type { getUsage } from "../contract/usage.ts";
 import { EVENT_STREAM, nextUsage, streamUsage } from "../contract/usage_stream.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput, readInput } from "../http/input.ts";
@@ -39,7 +37,7 @@ interface StreamWorld extends KeyedWorld {
     };
 }
 
-/** A process that holds streams. */
+/** The process that holds the streams. */
 interface StreamHolder extends Source<StreamWorld> {
   readonly serving: StreamWorld | null;
   readonly streams: Streams;
@@ -47,16 +45,16 @@ interface StreamHolder extends Source<StreamWorld> {
 
 const endpoint = endpointsOn<StreamWorld>();
 
-/** What runs at the owner is the first reading; the rest comes by `next`. */
+/** Reads the first state at the owner. The process that holds the stream reads the others with `nextState`. */
 export const usageStream = endpoint(streamUsage, async ({ world, caller, input, endUser }) => {
   const userId = input.userId ?? endUser?.userId;
   if (userId === undefined) throw invalidMember("userId", "is required");
   await requireSameUser(world.term.directory, caller.realm, endUser, userId);
   const reading = await read(world, caller, userId, input.event ?? null, endUser === null);
-  return written({ kind: "state", reading });
+  return writeState({ kind: "state", reading });
 });
 
-/** What a process asks the owner for a stream: the first state after the one that was sent last. */
+/** Waits at the owner for a state other than the last one sent. */
 const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
   const { id, event, withDuplicates } = input;
   const next = await world.term.watches.next({
@@ -65,15 +63,15 @@ const nextState = endpoint(nextUsage, async ({ world, caller, input }) => {
     variant: `${withDuplicates} ${event ?? ""}`,
     read: () => read(world, caller, id, event, withDuplicates),
   }, input);
-  return written(next);
+  return writeState(next);
 });
 
 export const USAGE_STREAM: readonly Endpoint<StreamWorld>[] = [usageStream];
 
-/** What members ask each other for streams. */
+/** Calls that processes make to each other for streams. */
 export const BETWEEN_MEMBERS: readonly Endpoint<StreamWorld>[] = [nextState];
 
-/** Reads what `GET /v1/usage` answers, when it is durable. */
+/** Reads the answer of `GET /v1/usage` once it is durable. */
 async function read(
   { term }: StreamWorld,
   { realm }: Caller,
@@ -84,8 +82,7 @@ async function read(
   const result = await term.directory.runById(userId, { realm, name: "usage", input: { event } });
   if (!result.ok) throw new Refused(result.refusal.code, result.refusal.message);
   const { answer } = result;
-  const shown: DataOf<typeof getUsage> = showUsage(answer, withDuplicates);
-  const text = JSON.stringify(shown);
+  const text = JSON.stringify(showUsage(answer, withDuplicates));
   return {
     id: answer.userId,
     key: answer.isRecorded ? answer.userKey : null,
@@ -95,25 +92,25 @@ async function read(
   };
 }
 
-/** How an owner answers: one line of JSON, and the text of a state after it. */
-function written(next: Next): WrittenAnswer<string> {
+/** Writes the answer of an owner: one line of JSON, then the text of a state. */
+function writeState(next: Next): WrittenAnswer<string> {
   if (next.kind !== "state") return { code: "ok", status: 200, body: JSON.stringify([next.kind]) };
   const { id, key, digest, text } = next.reading;
   return { code: "ok", status: 200, body: `${JSON.stringify(["state", id, key, digest])}\n${text}` };
 }
 
-type Told =
+type StateAnswer =
   | { readonly kind: "state"; readonly mark: Mark; readonly text: string }
   | { readonly kind: Exclude<Next["kind"], "state"> };
 
-function told({ body }: WrittenAnswer): Told {
+function readState({ body }: WrittenAnswer): StateAnswer {
   const at = body.indexOf("\n");
   if (at < 0) return { kind: JSON.parse(body)[0] };
   const [, id, key, digest] = JSON.parse(body.slice(0, at));
   return { kind: "state", mark: { id, key, digest }, text: body.slice(at + 1) };
 }
 
-/** Answers a request with a stream, or refuses it as any other call. */
+/** Answers a request with a stream, or refuses it like any other call. */
 export async function handleStream(
   context: Context,
   holder: StreamHolder,
@@ -154,7 +151,7 @@ export async function handleStream(
     const body = request.method === "HEAD"
       ? null
       : streamOf(holder, { caller, endUser, event: event ?? null, request, id, answer });
-    // Compressed, or gathered by a proxy, a state would come late.
+    // Compression and buffering proxies would delay a state.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
       "cache-control": "no-store, no-transform",
@@ -177,14 +174,14 @@ interface Opened {
 
 function streamOf(holder: StreamHolder, opened: Opened): ReadableStream<Uint8Array> {
   const { caller, endUser, event, request, id, answer } = opened;
-  const first = told(answer);
+  const first = readState(answer);
   if (first.kind !== "state") throw new MayNotAnswer();
   const token = endUser === null ? null : request.headers.get("x-end-user-token");
   const source = new UsageSource(holder, caller, { event, token, requestId: id, seen: first.mark });
   return holder.streams.open("usage", first.text, source);
 }
 
-/** Where a stream has its states from: whoever owns the user's cell at the moment. */
+/** Reads the states of a stream from the current owner of the user's cell. */
 class UsageSource implements StreamSource {
   readonly #holder: StreamHolder;
   readonly #keyId: string;
@@ -192,7 +189,7 @@ class UsageSource implements StreamSource {
   readonly #requestId: string;
   /** Null with a secret key. */
   readonly #token: string | null;
-  /** The app's record that the end of the token was read from. */
+  /** The app's record at the time when the end of the token was read. */
   #record: unknown = null;
   #tokenEndsAt = 0;
   #seen: Mark;
@@ -215,7 +212,7 @@ class UsageSource implements StreamSource {
     this.#seen = seen;
   }
 
-  /** Every other refusal than that of the key is a fault, which may pass. */
+  /** A refused key ends the stream. Any other refusal is a fault that may pass. */
   async next(): Promise<StreamNext> {
     const world = this.#holder.requireServing();
     const caller = world.registry.callerById(this.#keyId);
@@ -240,7 +237,7 @@ class UsageSource implements StreamSource {
     if (answer.code !== "ok") {
       throw new Unavailable(`The owner answered ${answer.code satisfies RefusalCode}`);
     }
-    const next = told(answer);
+    const next = readState(answer);
     if (next.kind === "same") return { kind: "same" };
     if (next.kind !== "state") return { kind: "end", reason: next.kind };
     this.#seen = next.mark;

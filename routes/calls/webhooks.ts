@@ -1,5 +1,4 @@
-// The admin API of webhooks: a customer's addresses, their secrets, and what becomes of the messages. beyond.md,
-// section 3, "Admin API".
+// Webhook endpoints: their settings, their secrets and the deliveries to them.
 
 import type { Clock } from "../../src/process/clock.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -24,7 +23,8 @@ import { appOf, unknown } from "./admin.ts";
 import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
-import * as webhooks from "../contract/webhooks.ts";
+import type { DataOf } from "../contract/definition.ts";
+import * as contract from "../contract/webhooks.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
 type World = WebhooksWorld & DeliveriesWorld & {
@@ -35,31 +35,31 @@ type World = WebhooksWorld & DeliveriesWorld & {
 const endpoint = keylessEndpointsOn<World>();
 
 const WEBHOOK_CHANGES: readonly KeylessEndpoint<World>[] = [
-  endpoint(webhooks.listWebhooks, async ({ world, input }) => {
+  endpoint(contract.listWebhooks, async ({ world, input }) => {
     const rows = await withStandings(world, [...appOf(world, input.appId).webhooks.values()]);
     // Ids grow with time.
     return success(
       rows.toSorted((one, other) => one.webhookId < other.webhookId ? -1 : 1).map(showWebhook),
     );
   }),
-  endpoint(webhooks.createWebhook, async ({ world, input: { appId, ...input } }) => {
+  endpoint(contract.createWebhook, async ({ world, input: { appId, ...input } }) => {
     const made = await createWebhook(world, appOf(world, appId), input);
     if (!made.ok) return failure(made.refusal);
     const { webhookId, ...shown } = showWebhook({ ...made.answer, ...NOTHING_YET });
     return success({ webhookId, secret: newestSecret(made.answer), ...shown });
   }),
-  endpoint(webhooks.changeWebhook, async ({ world, input: { appId, webhookId, ...input } }) => {
+  endpoint(contract.changeWebhook, async ({ world, input: { appId, webhookId, ...input } }) => {
     const set = Object.entries(input).filter(([, value]) => value !== undefined);
     const changed = await changeWebhook(world, appOf(world, appId), webhookId, Object.fromEntries(set));
     if (!changed.ok) return failure(changed.refusal);
     const [row] = await withStandings(world, [changed.answer]);
     return success(showWebhook(row as WebhookStanding));
   }),
-  endpoint(webhooks.deleteWebhook, async ({ world, input: { appId, webhookId } }) => {
+  endpoint(contract.deleteWebhook, async ({ world, input: { appId, webhookId } }) => {
     const removed = await removeWebhook(world, appOf(world, appId), webhookId);
     return removed.ok ? success({}) : failure(removed.refusal);
   }),
-  endpoint(webhooks.rotateWebhookSecret, async ({ world, input: { appId, webhookId } }) => {
+  endpoint(contract.rotateWebhookSecret, async ({ world, input: { appId, webhookId } }) => {
     const rotated = await rotateWebhookSecret(world, appOf(world, appId), webhookId);
     if (!rotated.ok) return failure(rotated.refusal);
     return success({ secret: newestSecret(rotated.answer) });
@@ -67,12 +67,12 @@ const WEBHOOK_CHANGES: readonly KeylessEndpoint<World>[] = [
 ];
 
 const DELIVERIES: readonly KeylessEndpoint<World>[] = [
-  endpoint(webhooks.pingWebhook, async ({ world, input: { appId, webhookId } }) => {
+  endpoint(contract.pingWebhook, async ({ world, input: { appId, webhookId } }) => {
     const app = appOf(world, appId);
     const pinged = await ping(world, app, webhookOf(app, webhookId));
     return pinged.ok ? success({ messageId: pinged.answer }) : failure(pinged.refusal);
   }),
-  endpoint(webhooks.listMessages, async ({ world, input: { appId, webhookId, status, limit, offset } }) => {
+  endpoint(contract.listMessages, async ({ world, input: { appId, webhookId, status, limit, offset } }) => {
     const webhook = webhookOf(appOf(world, appId), webhookId);
     const rows = await readMessages(world, {
       webhookId,
@@ -83,18 +83,18 @@ const DELIVERIES: readonly KeylessEndpoint<World>[] = [
     const now = world.clock.now();
     return success({ messages: rows.map((row) => showMessage(row, webhook, now)) });
   }),
-  endpoint(webhooks.redeliverMessage, async ({ world, input: { appId, webhookId, messageId } }) => {
+  endpoint(contract.redeliverMessage, async ({ world, input: { appId, webhookId, messageId } }) => {
     const webhook = webhookOf(appOf(world, appId), webhookId);
     const row = await redeliver(world, webhook, messageId);
-    return success(showMessage(row ?? unknown("message"), webhook, world.clock.now()));
+    return success(showMessage(row ?? unknown("Message"), webhook, world.clock.now()));
   }),
 ];
 
-/** Every endpoint of webhooks. */
+/** Webhook endpoints and deliveries. */
 export const WEBHOOKS: readonly KeylessEndpoint<World>[] = [...WEBHOOK_CHANGES, ...DELIVERIES];
 
 function webhookOf(app: App, webhookId: string): Webhook {
-  return app.webhooks.get(webhookId) ?? unknown("webhook");
+  return app.webhooks.get(webhookId) ?? unknown("Webhook");
 }
 
 /** The secret that was made last. */
@@ -102,10 +102,10 @@ function newestSecret({ secrets }: Webhook): string {
   return (secrets[0] as Webhook["secrets"][number]).secret;
 }
 
-/** How the deliveries of a new webhook stand. */
+/** The deliveries of a new webhook. */
 const NOTHING_YET = { lastSuccessAt: null, failingSince: null, pending: 0 } as const;
 
-function showWebhook(row: Omit<WebhookStanding, "secrets">) {
+function showWebhook(row: Omit<WebhookStanding, "secrets">): DataOf<typeof contract.changeWebhook> {
   const { webhookId, url, mode, events, description, disabled, pending } = row;
   return {
     webhookId,
@@ -123,7 +123,11 @@ function showWebhook(row: Omit<WebhookStanding, "secrets">) {
 
 type MessageRow = Awaited<ReturnType<typeof readMessages>>[number];
 
-function showMessage(row: MessageRow, { disabled }: Webhook, now: number) {
+function showMessage(
+  row: MessageRow,
+  { disabled }: Webhook,
+  now: number,
+): DataOf<typeof contract.redeliverMessage> {
   const { messageId, type, status, attempts, nextAttemptAt, lastStatus, lastError, createdAt, body } = row;
   const isDue = status === "pending" && !disabled;
   return {
@@ -131,7 +135,7 @@ function showMessage(row: MessageRow, { disabled }: Webhook, now: number) {
     type,
     status,
     attempts,
-    // What is due already, or waits for an earlier message of the user, is told as due now.
+    // A message that is overdue, or waits for an earlier message of the user, is due now.
     nextAttemptAt: isDue ? timeText(Math.max(nextAttemptAt, now)) : null,
     lastStatus,
     lastError,

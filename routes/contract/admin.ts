@@ -25,28 +25,28 @@ const keyInput = z.object({ class: keyClass, mode });
 
 const KEEP_OLD_SECONDS_MAX = 30 * 24 * 3_600;
 
-/** How long tokens of an old identity secret hold where the call does not say. */
+/** How long tokens of an old identity secret stay valid by default. */
 export const KEEP_OLD_SECONDS_DEFAULT = 24 * 3_600;
 
 const identityInput = z.object({
   keepOldSeconds: z.number().min(0).max(KEEP_OLD_SECONDS_MAX).nullish()
-    .describe(`How long the old secret goes on being valid. Default ${KEEP_OLD_SECONDS_DEFAULT}`),
+    .describe(`How many seconds the old secret stays valid. Default ${KEEP_OLD_SECONDS_DEFAULT}`),
 });
 
 const expectedVersion = z.int().min(0).nullish()
-  .describe("The version that the document was made from: another one in force refuses the call");
+  .describe("The version that the document is based on. The call is refused if another version is in force");
 
-/** A catalog as it is put, as the reference shows it; `src/tenant/catalog` checks the document as a whole. */
+/** The body of a catalog, for the reference; `src/tenant/catalog` checks the document. */
 const catalogBody = z.strictObject({ ...catalogSchema.shape, ...envelopeMembers, expectedVersion })
   .meta({ id: "Catalog" });
 
-/** What goes with a document, apart from the document itself. */
+/** The members beside the document; the handler checks the document itself. */
 const catalogInput = z.object({
   dryRun: z.enum(["true", "false"]).optional(),
   catalog: z.custom<Record<string, unknown>>(() => true).transform((document, context) => {
     const { success, data } = expectedVersion.safeParse(document.expectedVersion);
     if (!success) {
-      const message = "must be a whole number, 0 or more";
+      const message = "must be an integer, 0 or more";
       context.addIssue({ code: "custom", path: ["expectedVersion"], message });
     }
     return { document, expectedVersion: data ?? null };
@@ -65,7 +65,7 @@ const workspaceMembers = {
 
 const shownKey = z.strictObject({
   keyId: z.string(),
-  key: z.string().describe("Shown once"),
+  key: z.string().describe("Shown only once"),
   class: keyClass,
   mode,
 }).meta({ id: "NewKey" });
@@ -95,10 +95,11 @@ export const listWorkspaces = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "Every workspace with what it used this month",
+  summary: "List workspaces",
+  description: "Each with its usage of this month (UTC).",
   answer: z.array(z.strictObject({
     ...workspaceMembers,
-    operationsUsed: z.number().describe("In the running UTC month"),
+    operationsUsed: z.number().describe("In this month (UTC)"),
     testOperationsUsed: z.number(),
     aiSpentCents: z.number(),
   })),
@@ -113,8 +114,8 @@ export const createWorkspace = defineCall({
   access: "admin",
   input: workspaceInput,
   tag: "Administration",
-  summary: "Make a workspace",
-  description: "Caps are per UTC month; null means no limit.",
+  summary: "Create a workspace",
+  description: "Caps apply per month (UTC); null means no limit.",
   answer: z.strictObject(workspaceMembers),
   errors: [],
 });
@@ -128,8 +129,8 @@ export const changeWorkspace = defineCall({
   about: "workspaceId",
   input: workspacePatch.extend(workspacePath),
   tag: "Administration",
-  summary: "Change a workspace",
-  description: "A member that is left out keeps its value; a cap of null means no limit.",
+  summary: "Update a workspace",
+  description: "Omitted members keep their value; a cap of null means no limit.",
   answer: z.strictObject(workspaceMembers),
   errors: ["not_found"],
 });
@@ -142,7 +143,7 @@ export const listApps = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "Every app",
+  summary: "List apps",
   answer: z.array(appAnswer),
   errors: [],
 });
@@ -156,13 +157,14 @@ export const createApp = defineCall({
   about: "workspaceId",
   input: appInput,
   tag: "Administration",
-  summary: "Make an app with its four keys",
+  summary: "Create an app with its four keys",
   description:
-    "Without workspaceId the app belongs to the first workspace. Keys and identitySecret show once.",
+    "Without workspaceId the app belongs to the first workspace. The keys and identitySecret are shown " +
+    "only once.",
   answer: z.strictObject({
     appId: z.string(),
     workspaceId: z.string(),
-    identitySecret: z.string().describe("Signs end-user tokens; shown once"),
+    identitySecret: z.string().describe("Signs end-user tokens; shown only once"),
     keys: z.array(shownKey).describe("One of each class and mode"),
   }),
   errors: ["not_found"],
@@ -177,7 +179,7 @@ export const getApp = defineCall({
   about: "appId",
   input: z.object(appPath),
   tag: "Administration",
-  summary: "An app",
+  summary: "Get an app",
   answer: appAnswer,
   errors: ["not_found"],
 });
@@ -191,13 +193,13 @@ export const rotateIdentitySecret = defineCall({
   about: "appId",
   input: identityInput.extend(appPath),
   tag: "Administration",
-  summary: "Give an app a new identity secret",
+  summary: "Rotate the identity secret of an app",
   description:
-    "The new secret signs end-user tokens at once and shows once. Tokens that the old one signed hold " +
-    "until oldValidUntil, or until they expire.",
+    "The new secret signs end-user tokens at once and is shown only once. Tokens that were signed with " +
+    "the old secret stay valid until oldValidUntil, or until they expire.",
   answer: z.strictObject({
-    identitySecret: z.string().describe("Signs end-user tokens; shown once"),
-    oldValidUntil: time.describe("Until when tokens of the secret before it hold"),
+    identitySecret: z.string().describe("Signs end-user tokens; shown only once"),
+    oldValidUntil: time.describe("When tokens of the old secret become invalid"),
   }),
   errors: ["not_found"],
 });
@@ -211,7 +213,8 @@ export const listKeys = defineCall({
   about: "appId",
   input: z.object(appPath),
   tag: "Administration",
-  summary: "The keys of an app, by their prefixes",
+  summary: "List the API keys of an app",
+  description: "With their prefixes. A key itself is shown only when it is created.",
   answer: z.array(keyAnswer),
   errors: ["not_found"],
 });
@@ -225,7 +228,8 @@ export const createKey = defineCall({
   about: "appId",
   input: keyInput.extend(appPath),
   tag: "Administration",
-  summary: "Make a key",
+  summary: "Create an API key",
+  description: "The key is shown only once.",
   answer: shownKey,
   errors: ["not_found"],
 });
@@ -239,7 +243,8 @@ export const revokeKey = defineCall({
   about: "appId",
   input: z.object(keyPath),
   tag: "Administration",
-  summary: "Revoke a key, at once",
+  summary: "Revoke an API key",
+  description: "Takes effect at once.",
   answer: keyAnswer,
   errors: ["not_found"],
 });
@@ -253,7 +258,8 @@ export const getCatalog = defineCall({
   about: "appId",
   input: z.object(appPath),
   tag: "Administration",
-  summary: "The catalog in force",
+  summary: "Get the catalog in force",
+  description: "The whole document, with its version.",
   answer: z.strictObject({
     version: z.int().describe("0 before the first catalog"),
     ...catalogSchema.shape,
@@ -272,15 +278,16 @@ export const applyCatalog = defineCall({
   inQuery: ["dryRun"],
   wholeBody: { member: "catalog", schema: catalogBody },
   tag: "Administration",
-  summary: "Put a whole catalog in force",
-  description: "Refused as a whole when any part is wrong; details then name each fault by its path. " +
-    "A dry run says what would change. With expectedVersion, a catalog that somebody else has changed " +
-    "meanwhile is refused. version and $schema are ignored, so that what GET answered can be put back.",
+  summary: "Replace the catalog",
+  description: "A catalog with a fault is refused as a whole; details list each fault with its path. With " +
+    "dryRun=true nothing is changed, and the answer lists what would change. With expectedVersion, the " +
+    "call is refused if another version is in force. version and $schema are ignored, so that the " +
+    "answer of GET can be sent back.",
   answer: z.strictObject({
     version: z.int(),
     changes: z.array(z.strictObject({
       path: z.string(),
-      id: z.string().describe('Of the innermost thing that has one; "settings" for settings'),
+      id: z.string().describe('Id of the innermost element that has one; "settings" for settings'),
       change: z.enum(["added", "changed", "removed"]),
     })),
   }),

@@ -1,4 +1,4 @@
-// Users of an app for its operators: a list, open holds, and the owner of an id.
+// Users of an app, for its operators: a list, open holds, and lookup of any id.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
@@ -22,15 +22,15 @@ export const listUsers = defineCall({
     cursor: z.string().optional(),
   }),
   tag: "Administration",
-  summary: "The users of an app, by the beginning of their ids",
-  description:
-    "Case-sensitive and exact; aliases are listed too. cursor is the nextCursor of the page before.",
+  summary: "List the users of an app",
+  description: "startsWith is a prefix of the ids, case-sensitive. Aliases are listed too. cursor is the " +
+    "nextCursor of the previous page.",
   answer: z.strictObject({
     users: z.array(z.strictObject({
       userId: z.string(),
-      aliasOf: z.string().nullable().describe("The canonical id of an alias; null for a user of their own"),
-      deletionPending: z.boolean().describe("An erasure was asked for and is not done yet"),
-    })).describe("By id, in the order of code points"),
+      aliasOf: z.string().nullable().describe("The canonical id behind an alias; null if the id is no alias"),
+      deletionPending: z.boolean().describe("Whether a deletion was requested and is not complete"),
+    })).describe("Sorted by id, in the order of code points"),
     nextCursor: z.string().nullable(),
   }),
   errors: ["not_found"],
@@ -45,14 +45,14 @@ export const listHolds = defineCall({
   about: "appId",
   input: z.object({ ...inMode, userId: endUserId }),
   tag: "Administration",
-  summary: "A user's open holds",
-  description: "Alias or not. What has expired is settled first, so every hold that shows is open.",
+  summary: "List a user's open holds",
+  description: "userId may be an alias. Expired holds are settled first, so every hold in the list is open.",
   answer: z.strictObject({
     holds: z.array(z.strictObject({
       reservationId: z.string(),
       event: z.string(),
       metadata: z.record(z.string(), z.unknown()).nullable(),
-      amounts: amounts.describe("What is held of limit groups, and of credit balances"),
+      amounts: amounts.describe("Held amounts of limit groups and credit balances"),
       createdAt: time,
       expiresAt: time,
     })).describe("Newest first, at most 200"),
@@ -70,19 +70,21 @@ export const lookUpId = defineCall({
   about: "appId",
   input: z.object({ ...inMode, id: nameOf(REQUEST_LIMITS.idLengthMax) }),
   tag: "Administration",
-  summary: "What an id stands for, and whose it is",
-  description: "Ids of events, reservations, balances, subscriptions and merges; any other text is looked " +
-    "up as an externalRef of a grant and as an externalId of a subscription. Exact.",
+  summary: "Look up an id",
+  description:
+    "Finds events, reservations, balances, subscriptions and merges by their ids. Any other text is " +
+    "looked up as the externalRef of a grant and as the externalId of a subscription. Only exact " +
+    "matches.",
   answer: z.strictObject({
     found: z.array(z.strictObject({
       kind: z.enum(["event", "reservation", "balance", "subscription", "merge"]),
       id: z.string(),
-      userId: z.string().describe("The canonical id of the user that it belongs to"),
-      alias: z.string().nullable().describe("Of a merge: the id that became an alias; else null"),
+      userId: z.string().describe("The canonical id of the user it belongs to"),
+      alias: z.string().nullable().describe("For a merge: the id that became an alias; else null"),
       status: z.enum(["held", "committed", "released", "expired"]).nullable()
-        .describe("Of a reservation: what became of it; else null"),
+        .describe("For a reservation: its status; else null"),
     })).describe(
-      "Empty for an id that stands for nothing; several for a reference that several have, at most 20",
+      "Empty for an unknown id; several for a reference that is used several times, at most 20",
     ),
   }),
   errors: ["not_found"],

@@ -1,4 +1,4 @@
-// Compose: a model's structured answer for one user.
+// Compose: structured output of a model for one user.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
@@ -14,7 +14,7 @@ const vars = z.custom<Record<string, unknown>>(
 ).register(SHOWN_AS, {
   type: "object",
   additionalProperties: true,
-  description: "A value for each place of the prompt",
+  description: "Values for the placeholders of the prompt",
 });
 
 /** `POST /v1/compose` */
@@ -26,16 +26,16 @@ export const compose = defineCall({
   input: z.object({ type: nameOf(REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
   isLong: true,
   tag: "Compose",
-  summary: "Generate a model's structured answer for a user",
+  summary: "Generate structured output for a user",
   description:
-    "type names a compose type of the catalog; vars fill its prompt. The tokens and cents of the answer" +
-    " are metered as the event compose.<type>. A user who opted out of ai_personalization gets the " +
-    "status opted_out, and no model is asked.",
+    "type names a compose type of the catalog; vars fill its prompt. The tokens and cents of the " +
+    "generation are metered as the event compose.<type>. For a user who opted out of ai_personalization" +
+    " the status is opted_out, and no model is called.",
   answer: z.union([
     z.strictObject({
       status: z.literal("generated"),
       generationId: z.string(),
-      output: z.record(z.string(), z.unknown()).describe("Matches the type's output schema"),
+      output: z.record(z.string(), z.unknown()).describe("Matches the output schema of the type"),
       usage: z.strictObject({
         model: z.string(),
         inputTokens: z.number(),

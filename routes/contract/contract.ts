@@ -15,24 +15,17 @@ import {
   rotateIdentitySecret,
 } from "./admin.ts";
 import { listHolds, listUsers, lookUpId } from "./admin_users.ts";
-import { canUse, explain } from "./can_use.ts";
+import { trackBatch } from "./batch.ts";
 import { compose } from "./compose.ts";
 import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
 import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
 import { callsById } from "./definition.ts";
 import { getEvent, listEvents } from "./events.ts";
-import { commit, release, reserve, track, trackBatch } from "./metering.ts";
+import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
 import { examine, listAudit, listDailyUse, moveHistory, showCluster, sweep } from "./service.ts";
 import { aliasPerson, capture, identify } from "./people.ts";
-import {
-  deletePerson,
-  downloadExport,
-  exportPerson,
-  getDeletionStatus,
-  isOptedOut,
-  optIn,
-  optOut,
-} from "./privacy.ts";
+import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
+import { downloadExport, exportPerson } from "./export.ts";
 import { listRefusals } from "./refused_calls.ts";
 import { deleteStripe, getStripe, receiveStripeMessage, setStripe } from "./stripe.ts";
 import { cancelSubscription, upsertSubscription } from "./subscriptions.ts";

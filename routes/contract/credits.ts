@@ -28,11 +28,12 @@ export const grantCredits = defineCall({
     notes: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   tag: "Credits",
-  summary: "Issue credits of a pack",
+  summary: "Grant credits",
   description:
-    "packId is a pack's id or its name. A pack with items gives one balance for each and ignores " +
-    "quantity; one without needs it. externalRef makes a retry harmless: a known one answers with the " +
-    "balances as they are now. Without expiresAt the pack's default holds; null is evergreen.",
+    "packId is the id or the name of a credit pack. A pack with items grants one balance for each item " +
+    "and ignores quantity; a pack without items requires quantity. externalRef makes a retry safe: a " +
+    "known one returns its balances in their current state. Without expiresAt the pack's default " +
+    "applies; null means that the credits never expire.",
   answer: z.strictObject({
     balances: z.array(z.strictObject({ ...issued, packItemId: z.string().nullable() }))
       .describe("One for each item of the pack"),
@@ -52,8 +53,8 @@ export const revokeCredits = defineCall({
     reason: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   tag: "Credits",
-  summary: "End a balance",
-  description: "What was consumed stays accounted for.",
+  summary: "Revoke a credit balance",
+  description: "Ends the balance. Consumed credits stay accounted for.",
   answer: z.strictObject({ balanceId: z.string(), remaining: z.literal(0) }),
   errors: ["credit_balance_not_found"],
 });
@@ -70,10 +71,10 @@ export const extendCredits = defineCall({
     reason: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   tag: "Credits",
-  summary: "Give a balance a later expiry",
+  summary: "Extend a credit balance",
   description:
-    "expiresAt is never before the expiry that the balance has; null is evergreen. A balance that has " +
-    "expired can be spent again, one that was revoked stays so.",
+    "Sets a later expiry; null means that the credits never expire. expiresAt must not be before the " +
+    "current expiry. An expired balance can be used again, a revoked balance cannot.",
   answer: z.strictObject(issued),
   errors: ["credit_balance_not_found"],
 });
@@ -90,10 +91,10 @@ export const listCredits = defineCall({
     includeExpired: z.enum(["true", "false"]).optional(),
   }),
   tag: "Credits",
-  summary: "A user's balances in the order of use",
+  summary: "List a user's credit balances",
   description:
-    "Active and depleted ones; includeExpired adds those expired and revoked. event, a name or a glob, " +
-    "narrows to balances that cover it.",
+    "In the order of use: active and depleted balances, and with includeExpired also expired and " +
+    "revoked ones. event, an event type or a pattern, selects the balances that cover it.",
   answer: z.strictObject({ credits: z.array(balance).describe("In the order of use") }),
   errors: [],
 });
@@ -111,8 +112,8 @@ export const listLedger = defineCall({
     balanceId: nameOf(REQUEST_LIMITS.idLengthMax).optional(),
   }),
   tag: "Credits",
-  summary: "A user's credit ledger, newest first",
-  description: "cursor is the nextCursor of the page before.",
+  summary: "List a user's credit ledger",
+  description: "Newest first. cursor is the nextCursor of the previous page.",
   answer: z.strictObject({
     entries: z.array(z.strictObject({
       id: z.string(),

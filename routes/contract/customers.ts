@@ -18,7 +18,7 @@ export const aliasReport = z.strictObject({
   mode,
   dryRun: z.boolean(),
   alreadyMerged: z.boolean(),
-  historyPending: z.boolean().describe("History is still moving in the background"),
+  historyPending: z.boolean().describe("Whether history is still moving in the background"),
   billableOperations: rowCount,
   moved: z.strictObject({
     events: rowCount,
@@ -52,12 +52,12 @@ export const aliasReport = z.strictObject({
   analytics: z.enum(["linked", "already_linked", "skipped_consent_required"]),
 }).meta({ id: "AliasReport" });
 
-/** What a pair brought is shown as it came, also where it is no text. */
-const asSent = z.unknown().describe("As it was sent");
+/** The ids of a pair are returned as sent, also if they are not strings. */
+const asSent = z.unknown().describe("As sent");
 
-/** A pair of a batch that may be merged. */
+/** A valid pair of a batch. */
 export const PAIR = z.object({ from: endUserId, to: endUserId });
-/** A pair is checked by itself, so that one that is wrong does not stop the others. */
+/** A pair is checked on its own, so an invalid pair does not stop the others. */
 const pair = z.unknown().register(SHOWN_AS, {
   type: "object",
   properties: { from: SHOWN_AS.get(endUserId), to: SHOWN_AS.get(endUserId) },
@@ -72,11 +72,11 @@ export const aliasCustomer = defineCall({
   access: "secret",
   input: z.object({ from: endUserId, to: endUserId, ...options }),
   tag: "Customers",
-  summary: "Make one id an alias of another user",
+  summary: "Make an id an alias of another user",
   description:
-    "Merges usage, holds, subscriptions, credits and history; from then on both ids are the same user. " +
-    "A repeated call answers the first report with alreadyMerged. consentGiven is needed only to link " +
-    "analytics people when an id starts with anon_.",
+    "Merges usage, reservations, subscriptions, credits and history. From then on both ids name the " +
+    "same user. A repeated call returns the first report with alreadyMerged. consentGiven is required " +
+    "only to link analytics people when an id starts with anon_.",
   answer: aliasReport,
   errors: ["alias_conflict", "alias_cycle", "workspace_limit_reached", "test_quota_exceeded"],
 });
@@ -93,10 +93,11 @@ export const aliasCustomers = defineCall({
   }),
   isLong: true,
   tag: "Customers",
-  summary: "Make many aliases, each pair for itself",
+  summary: "Make many aliases in one call",
   description:
-    "A pair that fails does not stop the others. At the workspace's cap every pair that is left gets " +
-    "its code; a pair with not_processed was not reached and is to be sent again.",
+    "Each pair is merged on its own: a pair that fails does not stop the others. If the workspace's cap" +
+    " is reached, every remaining pair gets that error code. A pair with not_processed was not reached;" +
+    " send it again.",
   answer: z.strictObject({
     results: z.array(z.union([
       z.strictObject({
@@ -139,8 +140,8 @@ export const getCustomer = defineCall({
   access: "hidden",
   input: z.object({ id: endUserId }),
   tag: "Customers",
-  summary: "The user that an id stands for",
-  description: "To a public key the path is unknown.",
+  summary: "Get the user of an id",
+  description: "The canonical id with all aliases. To a public key the path is unknown.",
   answer: z.strictObject({
     canonicalId: z.string(),
     aliases: z.array(z.string()),

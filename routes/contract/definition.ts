@@ -114,7 +114,10 @@ export type CheckedOf<Call extends Pick<CallDefinition, "input">> = Call["input"
 export type AnswerOf<Call extends Pick<CallDefinition, "answer">> = z.output<Call["answer"]>;
 
 /** The `data` of an answer as a handler gives it: the same, of values that do not change any more. */
-export type DataOf<Call extends Pick<CallDefinition, "answer">> = Fixed<AnswerOf<Call>>;
+export type DataOf<Call extends Pick<CallDefinition, "answer">> = Shown<Call["answer"]>;
+
+/** A record of an answer as a handler gives it. */
+export type Shown<Schema extends z.ZodType> = Fixed<z.output<Schema>>;
 
 /** A type with every member readonly, at any depth. */
 export type Fixed<Of> = Of extends readonly (infer Each)[] ? readonly Fixed<Each>[]

@@ -19,10 +19,11 @@ export const listEvents = defineCall({
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
   }),
   tag: "Events",
-  summary: "A page of events, newest first",
+  summary: "List events",
   description:
-    "Without users who opted out of ai_personalization or wait for an erasure. Items can shift between " +
-    "pages when new events arrive. While prompt logging is off, hasLog is false and promptPreview null.",
+    "Newest first, without users who opted out of ai_personalization or have a pending deletion. Items " +
+    "can shift between pages when new events arrive. While prompt logging is off, hasLog is false and " +
+    "promptPreview is null.",
   answer: z.strictObject({
     events: z.array(event).describe("Newest first"),
     limit: z.int(),
@@ -40,7 +41,10 @@ export const getEvent = defineCall({
   access: "secret",
   input: z.object({ eventId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   tag: "Events",
-  summary: "One event with its details",
+  summary: "Get an event",
+  description:
+    "With its metadata and the charged amounts, and with prompt and response while prompt logging is " +
+    "on.",
   answer: eventDetail,
   errors: ["not_found"],
 });

@@ -1,5 +1,4 @@
-// The schemas of single members, and how amounts and times get from the wire into the domain. Section 1 of the
-// decisions, "Wire conventions".
+// Schemas of single members, and how amounts and times are read and written.
 
 import { z } from "zod";
 import { type Amount, amountOf } from "../../src/domain/values/amount.ts";
@@ -8,10 +7,7 @@ import { TEXT_BYTES_MAX } from "../../src/domain/values/texts.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-/**
- * How a schema shows in the API reference, where its own checks cannot be read from it: JSON Schema that takes the
- * place of what would be derived.
- */
+/** JSON Schemas for the API reference, of schemas with checks that JSON Schema cannot be derived from. */
 export const SHOWN_AS = z.registry<Record<string, unknown>>();
 
 /** Text of at most so many code points. */
@@ -20,23 +16,23 @@ export function textOf(max: number) {
     .register(SHOWN_AS, { type: "string", minLength: 0, maxLength: max });
 }
 
-/** What stands in a text for bytes that were no UTF-8. */
+/** Replaces bytes that are not UTF-8 when a text is decoded. */
 const REPLACED = "\uFFFD";
 
-/** An id or a name: text of 1 to so many code points. With U+FFFD in it, it may be another than the caller meant. */
+/** An id or a name of 1 to so many code points. U+FFFD is refused: the caller may have sent another id. */
 export function nameOf(max: number) {
   return z.string().refine(
     (text) => isName(text, max),
     {
       error: ({ input }) =>
         String(input).includes(REPLACED) && isLength(String(input), 1, max)
-          ? "must not contain U+FFFD, which stands for bytes that are no UTF-8"
+          ? "must not contain U+FFFD, which replaces bytes that are not UTF-8"
           : `must have 1 to ${max} characters`,
     },
   ).register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
 }
 
-/** An id that only this service gives out: text of 1 to so many code points. */
+/** An id that only this service creates: text of 1 to so many code points. */
 export function anyId(max: number) {
   return z.string().refine((text) => isLength(text, 1, max), `must have 1 to ${max} characters`)
     .register(SHOWN_AS, { type: "string", minLength: 1, maxLength: max });
@@ -47,7 +43,7 @@ export function isAnyId(value: unknown, max: number): boolean {
   return typeof value === "string" && isLength(value, 1, max);
 }
 
-/** An end-user id. Specification, "End-user ids and aliases". */
+/** The id of an end user. */
 export const endUserId = nameOf(REQUEST_LIMITS.idLengthMax);
 
 /** Live or test mode. */
@@ -65,10 +61,10 @@ function isName(text: string, max: number): boolean {
   return isLength(text, 1, max) && !text.includes(REPLACED);
 }
 
-/** A concrete event name. */
+/** An event type. */
 export const eventName = z.string().refine(
   isEventName,
-  'must be a name of 1 to 200 characters without "*", U+FFFD and control characters',
+  'must be an event type of 1 to 200 characters without "*", U+FFFD or control characters',
 ).register(SHOWN_AS, {
   type: "string",
   minLength: 1,
@@ -82,12 +78,12 @@ export function isEventName(value: unknown): boolean {
     !/[*\p{Cc}\uFFFD]/u.test(value);
 }
 
-/** An event name or a glob. */
+/** An event type, or a pattern of event types. */
 export const eventPattern = z.string().refine(
   (text) =>
     isLength(text, 1, REQUEST_LIMITS.eventLengthMax) && !/[\p{Cc}\uFFFD]/u.test(text) &&
     !text.slice(0, -1).includes("*"),
-  'must be an event name, a prefix followed by one final "*", or "*"',
+  'must be an event type, a prefix with a final "*", or "*"',
 ).register(SHOWN_AS, {
   type: "string",
   minLength: 1,
@@ -95,18 +91,18 @@ export const eventPattern = z.string().refine(
   pattern: "^[^*\\u0000-\\u001f\\u007f-\\u009f]*\\*?$",
 });
 
-/** A whole number in a query string. */
+/** An integer in a query string. */
 export function wholeNumber(min: number, max: number) {
-  return z.string().regex(/^\d{1,9}$/, `must be a whole number from ${min} to ${max}`).transform(Number)
-    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+  return z.string().regex(/^\d{1,9}$/, `must be an integer from ${min} to ${max}`).transform(Number)
+    .refine((value) => value >= min && value <= max, `must be an integer from ${min} to ${max}`)
     .register(SHOWN_AS, { type: "integer", minimum: min, maximum: max });
 }
 
 const HALF_OF_SMALLEST = 5e-7;
 const size = z.number().max(REQUEST_LIMITS.amountMax);
 
-/** An amount above zero, also after rounding to six places. */
-export const positiveAmount = size.refine(isPositive, "must be above 0")
+/** An amount greater than 0, also after rounding to six decimal places. */
+export const positiveAmount = size.refine(isPositive, "must be greater than 0")
   .register(SHOWN_AS, { type: "number", exclusiveMinimum: 0, maximum: REQUEST_LIMITS.amountMax });
 
 /** Whether a value fits `positiveAmount`. */
@@ -159,7 +155,7 @@ export const metadata = z.custom<Record<string, unknown>>(isObject, "must be an 
     description: `A free-form object of at most ${REQUEST_LIMITS.metadataBytesMax} bytes as JSON`,
   });
 
-/** What `metadata` makes of a value that fits, else null. */
+/** Reads metadata; null for a value that does not fit. */
 export function readMetadata(value: unknown): Metadata | null {
   if (!isObject(value)) return null;
   const text = serialize(value);
@@ -171,18 +167,18 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Text that the domain cuts, in place of a refusal, where it is longer. */
+/** Text that is cut if it is longer, not refused. */
 export function cutAt(max: number) {
   return z.string().register(SHOWN_AS, { type: "string", description: `Cut after ${max} characters` });
 }
 
-/** A prompt or a response, which the domain cuts where it is longer. Specification, "Limits". */
+/** A prompt or a response. It is cut if it is longer, not refused. */
 export const loggedText = z.string().register(SHOWN_AS, {
   type: "string",
   description: `Cut after ${TEXT_BYTES_MAX} bytes of UTF-8`,
 });
 
-/** The exact amount of an optional member. */
+/** Reads an optional amount exactly. */
 export function amountOrNull(value: number | null | undefined): Amount | null {
   return value === null || value === undefined ? null : amountOf(value);
 }
@@ -190,10 +186,10 @@ export function amountOrNull(value: number | null | undefined): Amount | null {
 const MINUTE_MS = 60_000;
 const MINUTES_KEPT = 256;
 
-/** Texts of minutes, each at the place that its number comes to: most answers share those of now and of windows. */
+/** A cache of formatted minutes, indexed by minute modulo its size. Most answers share the minutes of now and of windows. */
 const minutes = Array.from({ length: MINUTES_KEPT }, () => ({ minute: NaN, text: "" }));
 
-/** A moment as the wire shows it. */
+/** Formats a moment as answers have it. */
 export function timeText(at: Millis): string {
   const minute = Math.floor(at / MINUTE_MS);
   const kept = minutes[((minute % MINUTES_KEPT) + MINUTES_KEPT) % MINUTES_KEPT] as {
@@ -210,7 +206,7 @@ export function timeText(at: Millis): string {
   return `${kept.text}${String(seconds).padStart(2, "0")}.${String(rest % 1000).padStart(3, "0")}Z`;
 }
 
-/** A moment or null as the wire shows it. */
+/** The same for a moment or null. */
 export function timeTextOrNull(at: Millis | null): string | null {
   return at === null ? null : timeText(at);
 }
@@ -226,7 +222,7 @@ function byteLength(text: string): number {
     : new TextEncoder().encode(text).byteLength;
 }
 
-/** JSON text, or null for a value nested too deeply to be written. */
+/** Returns JSON text, or null for a value that is nested too deeply. */
 function serialize(value: unknown): string | null {
   try {
     return JSON.stringify(value);

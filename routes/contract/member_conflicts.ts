@@ -4,7 +4,7 @@ import { z } from "zod";
 import { amount, signedAmount } from "./fields.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 
-/** Amounts by unit on top of what was held. */
+/** Amounts by unit, added to the reserved ones. */
 export const extra = z.object({
   count: signedAmount.nullish(),
   tokens: signedAmount.nullish(),
@@ -14,7 +14,7 @@ export const extra = z.object({
   seconds: signedAmount.nullish(),
 });
 
-/** Amounts by unit in place of what was held. */
+/** Amounts by unit that replace the reserved ones. */
 export const actual = z.object({
   count: amount.nullish(),
   tokens: amount.nullish(),
@@ -27,7 +27,7 @@ interface MemberFault {
   readonly message: string;
 }
 
-/** Members of a commit that contradict each other. Specification, "POST /v1/commit", rules 1 and 2. */
+/** Faults of a commit that names one amount twice: in extra and actual, by two names, or beside costCents. */
 export function* correctionFaults(input: {
   readonly extra?: z.infer<typeof extra> | null | undefined;
   readonly actual?: z.infer<typeof actual> | null | undefined;
@@ -56,7 +56,7 @@ export function* correctionFaults(input: {
   if (isSet(actuals.cents)) yield cannot(["costCents"], "actual.cents");
 }
 
-/** Each unit with the names that its extra goes by. */
+/** Each unit with its member names in `extra`. */
 const EXTRA_NAMES = [
   ["count", "count"],
   ["tokens", "tokens", "outputTokens"],
@@ -73,7 +73,7 @@ export function reportsUsage({ usage, providerUsage }: Reported): boolean {
   return isSet(usage) || isSet(providerUsage);
 }
 
-/** Members of a commit that name what its usage already names. Section 9 of beyond.md, "Conflicts". */
+/** Faults of a commit with a usage that names the same amounts elsewhere too. */
 export function* usageConflicts(
   input: Reported & {
     readonly extra?: z.infer<typeof extra> | null | undefined;
@@ -88,7 +88,7 @@ export function* usageConflicts(
   yield* conflictsOf(input, input.actual ?? {}, ["tokens", "cents", ...seconds], "actual");
 }
 
-/** The members among these that stand beside a usage. */
+/** Faults for each of these members that is present together with a usage. */
 export function* conflictsOf(
   reported: Reported,
   members: Readonly<Record<string, unknown>>,

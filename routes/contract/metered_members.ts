@@ -1,4 +1,4 @@
-// Members that calls share which say what an AI call uses: reserve, track, can-use and explain.
+// Members that reserve, track, can-use and explain share: who uses what, and how much.
 
 import type { z } from "zod";
 import {
@@ -16,34 +16,42 @@ import {
 import type { Metadata } from "../../src/domain/values/match.ts";
 
 const size = {
-  quantity: positiveAmount.nullish().describe("Seconds, in seconds groups; the event's quantity. Default 1"),
-  count: positiveAmount.nullish().describe("In count groups. Default 1"),
-  inputTokens: amount.nullish().describe("In tokens groups; also the base of cents from the model's price"),
-  inputCostCents: amount.nullish().describe("In cents groups, in place of the model's price of the input"),
+  quantity: positiveAmount.nullish().describe(
+    "Seconds in limit groups in seconds; also the quantity of the event. Default 1",
+  ),
+  count: positiveAmount.nullish().describe("Units in limit groups that count. Default 1"),
+  inputTokens: amount.nullish().describe(
+    "Tokens in limit groups in tokens; also priced in cents by the model's price",
+  ),
+  inputCostCents: amount.nullish().describe(
+    "Cents in limit groups in cents, instead of the model's price of the input",
+  ),
 };
 
 export const maxOutputTokens = positiveAmount.nullish().describe(
-  "The longest answer: held with inputTokens, and in cents by the model's prices",
+  "Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price",
 );
 
 /** Who uses what, and how much. */
 export const meteredCall = {
   userId: endUserId,
-  event: eventName.describe("What is used, such as image.render"),
-  metadata: metadata.nullish().describe("What rules look at; model names the row of prices"),
+  event: eventName.describe("The event type, such as image.render"),
+  metadata: metadata.nullish().describe(
+    "Matched by the rules of limit groups; its member model selects the price",
+  ),
   ...size,
 };
 
 type Members = Readonly<Record<string, unknown>>;
-/** Whether a value fits a member as it is; "read" for metadata, which is read. */
+/** Checks that the schema would leave a value unchanged; "read" for metadata, which is parsed. */
 export type Fits = ((value: unknown) => boolean) | "read";
 
 /**
- * What a schema makes of members that are all plain: the same, at a tenth of the time and without an object of its own.
- * Null where only the schema can say, for anything else and for everything that does not fit.
+ * Makes a reader of input that the schema would leave unchanged. It takes a tenth of the schema's
+ * time, and makes a new object only for metadata. For any other input, valid or not, it returns null: the schema decides.
  *
- * @param required members that must be there
- * @param fits members that are taken as they are, and metadata where the call has it
+ * @param required members that must be present
+ * @param fits checks by member; other members are left to the schema
  */
 export function plainOf<Schema extends z.ZodType>(
   required: readonly string[],

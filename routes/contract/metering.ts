@@ -1,4 +1,4 @@
-// Reserve, commit, release and track: hold quota before the work and settle it afterwards, or count work that is done.
+// Metering: reserve quota and settle it, track finished work, and check what would be allowed.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
@@ -18,12 +18,11 @@ import { counter, nothing, reasons, time, unit } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-const COUNTED_COST = "A cents group counts it only where the model is priced by the second";
+const COUNTED_COST = "Limit groups in cents count it only if the model is priced per second";
 
-/** Members that are easily written in the wrong place of a hold. */
-export const HOLD_SLIPS = {
-  outputTokens: "maxOutputTokens for the longest answer",
-  tokens: "inputTokens, and maxOutputTokens for the longest answer",
+const HOLD_SLIPS = {
+  outputTokens: "maxOutputTokens for the maximum output",
+  tokens: "inputTokens, and maxOutputTokens for the maximum output",
   cost: "inputCostCents",
 };
 const COMMIT_SLIPS = {
@@ -41,13 +40,13 @@ const reserveInput = z.object({
   ...meteredCall,
   maxOutputTokens,
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
-    .describe("How long the hold lasts; default: the app's reservationTtlSeconds"),
+    .describe("How long the reservation lasts. Default: the app's reservationTtlSeconds"),
   prompt: loggedText.nullish().describe(
-    "Kept while prompt logging is on and the user has not opted out of it",
+    "Stored while prompt logging is on, unless the user opted out of it",
   ),
 });
 
-/** `POST /v1/reserve`: hold quota before the work. */
+/** `POST /v1/reserve`: reserve quota before the work. */
 export const reserve = defineCall({
   id: "reserve",
   method: "POST",
@@ -62,16 +61,18 @@ export const reserve = defineCall({
   slips: HOLD_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Hold quota before the work",
+  summary: "Reserve quota before the work",
   description:
-    "Holds what the call will use in every limit group that covers the event; credits take what the " +
-    "plan has no room for. maxOutputTokens holds the longest answer too, in tokens and in cents by the " +
-    "model's prices. At the limit the answer is data and nothing is held. A hold lapses after " +
-    "ttlSeconds, by default the app's reservationTtlSeconds.",
+    "Reserves what the call will use in every limit group that covers the event; credits pay for what " +
+    "the plan has no room for. maxOutputTokens reserves the maximum output too, in tokens and in cents." +
+    " If a limit is reached, the status is still 200: allowed is false, and nothing is reserved. A " +
+    "reservation expires after ttlSeconds.",
   answer: z.strictObject({
     allowed: z.boolean(),
-    matched: z.boolean().describe("false when nothing covers the event, or the user has no subscription"),
-    reservationId: z.string().optional().describe("Present when allowed"),
+    matched: z.boolean().describe(
+      "false if no limit group and no credits cover the event, or the user has no subscription",
+    ),
+    reservationId: z.string().optional().describe("Present if allowed"),
     expiresAt: time.optional(),
     reasons: reasons.optional(),
     groups: z.array(z.strictObject({
@@ -79,7 +80,7 @@ export const reserve = defineCall({
       unit,
       quota: z.number(),
       current: z.number(),
-      headroomGate: z.number().optional().describe("The effective gate where headroom is configured"),
+      headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
     })).optional(),
   }),
   errors: ["workspace_limit_reached", "test_quota_exceeded"],
@@ -90,7 +91,7 @@ function isTtl(value: unknown): boolean {
     value <= REQUEST_LIMITS.ttlSecondsMax;
 }
 
-/** The id of a reservation; one that was never given out is `not_found`, whatever its form. */
+/** The id of a reservation. An unknown id is `not_found`, whatever its form. */
 const reservationId = anyId(REQUEST_LIMITS.idLengthMax);
 
 function isReservationId(value: unknown): boolean {
@@ -100,22 +101,22 @@ function isReservationId(value: unknown): boolean {
 const PLAIN_SETTLEMENT = { reservationId: isReservationId };
 const OF_SETTLEMENT = ["reservationId"];
 
-/** What an event cost, and whether anything priced it. */
+/** The cost of an event, and whether the model has a price. */
 const cost = z.strictObject({
   cents: z.number(),
-  priced: z.boolean().describe("Whether the model has a price row"),
-  model: z.string().nullable().describe("The id of the price row"),
+  priced: z.boolean().describe("Whether the model has a price"),
+  model: z.string().nullable().describe("The id of the price"),
 });
 
 const warnings = z.array(z.enum(["unpriced_model"])).optional()
-  .describe("unpriced_model: a cents group covers the event, and nothing says what it cost");
+  .describe("unpriced_model: a limit group in cents covers the event, but the call has no price");
 
 const commitInput = z.object({
   reservationId,
-  extra: extra.nullish().describe("On top of what was held; not for a unit that actual has"),
-  actual: actual.nullish().describe("In place of what was held"),
+  extra: extra.nullish().describe("Added to the reserved amounts; not for a unit that actual has"),
+  actual: actual.nullish().describe("Replaces the reserved amounts"),
   costCents: amount.nullish().describe(
-    `The event's whole cost, for reports; not with an extra or actual in cents. ${COUNTED_COST}`,
+    `The total cost of the event, for reports; not together with cents in extra or actual. ${COUNTED_COST}`,
   ),
   usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
@@ -136,12 +137,13 @@ export const commit = defineCall({
   slips: COMMIT_SLIPS,
   hasOptions: true,
   tag: "Metering",
-  summary: "Settle a reservation with the work done",
+  summary: "Commit a reservation",
   description:
-    "Records the event. usage, or the model server's own usage object as providerUsage, makes tokens and " +
-    "cents final, by the prices at the time of the reserve. Otherwise extra adds to what was held, actual " +
-    "replaces it, each by unit, and without any of them the cost stays what was held. A commit of more " +
-    "than was held succeeds, since the work is done; one of an expired hold charges it again.",
+    "Settles the reservation with the work done, and records the event. usage, or the model server's " +
+    "own usage object as providerUsage, sets the final tokens and cents, at the prices of the time of " +
+    "the reserve. Otherwise extra adds to the reserved amounts and actual replaces them, unit by unit; " +
+    "without either, the reserved amounts are charged. A commit above the reserved amounts succeeds, " +
+    "because the work is done. A commit of an expired reservation charges it again.",
   answer: z.strictObject({
     eventId: z.string(),
     groups: z.array(z.strictObject({
@@ -149,9 +151,9 @@ export const commit = defineCall({
       unit,
       quota: z.number(),
       current: z.number(),
-      overflow: z.boolean().describe("This commit took the counter past its quota"),
+      overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
     })),
-    recharged: z.boolean().describe("The hold had expired and was charged again"),
+    recharged: z.boolean().describe("Whether the reservation had expired and was charged again"),
     cost,
     warnings,
   }),
@@ -165,7 +167,7 @@ const releaseInput = z.object({
   response: loggedText.nullish(),
 });
 
-/** `POST /v1/release`: give a hold back. */
+/** `POST /v1/release`: return the quota of a reservation. */
 export const release = defineCall({
   id: "release",
   method: "POST",
@@ -175,16 +177,17 @@ export const release = defineCall({
   plain: plainOf<typeof releaseInput>(OF_SETTLEMENT, PLAIN_SETTLEMENT),
   hasOptions: true,
   tag: "Metering",
-  summary: "Give a hold back",
+  summary: "Release a reservation",
   description:
-    "Returns quota and credits. Nothing is counted; reason, errorCode and response are kept for the feed.",
+    "Returns quota and credits, and counts nothing. reason, errorCode and response are stored with the " +
+    "event.",
   answer: nothing,
   errors: ["not_found", "reservation_not_pending"],
 });
 
 const trackInput = z.object({
   ...meteredCall,
-  costCents: amount.nullish().describe("The event's cost, for reports. " + COUNTED_COST),
+  costCents: amount.nullish().describe("The cost of the event, for reports. " + COUNTED_COST),
   usage: usage.nullish(),
   providerUsage: providerUsage.nullish(),
   prompt: loggedText.nullish(),
@@ -194,7 +197,7 @@ const trackInput = z.object({
   addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
 });
 
-/** `POST /v1/track`: count work done without a reservation. */
+/** `POST /v1/track`: count work that needs no reservation. */
 export const track = defineCall({
   id: "track",
   method: "POST",
@@ -206,12 +209,12 @@ export const track = defineCall({
   hasOptions: true,
   mayBeInBatch: true,
   tag: "Metering",
-  summary: "Count work done without a reservation",
+  summary: "Track work without a reservation",
   description:
-    "The same decision as reserve and commit in one. usage, or the model server's own usage object as " +
-    "providerUsage, is what was used, priced by the catalog. At the limit a blocked event is recorded, " +
-    "nothing is counted; details.eventId names it, and details.groups the groups without room, with quota " +
-    "and current.",
+    "Counts finished work: the same decision as reserve and commit in one call. usage, or the model " +
+    "server's own usage object as providerUsage, says what was used, at the prices of the catalog. If a" +
+    " limit is reached, nothing is counted and a blocked event is recorded: details.eventId is its id, " +
+    "and details.groups are the limit groups without room, with quota and current.",
   answer: z.strictObject({
     eventId: z.string(),
     matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
@@ -223,40 +226,103 @@ export const track = defineCall({
   errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
 });
 
-/** `POST /v1/track/batch`: many events in one call. Each is checked by itself, so that a wrong one refuses itself alone. */
-export const trackBatch = defineCall({
-  id: "trackBatch",
+const canUseInput = z.object({ ...meteredCall, maxOutputTokens });
+const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, {
+  ...PLAIN_CALL,
+  maxOutputTokens: isPositiveAmount,
+});
+
+/** `POST /v1/can-use`: check what reserve would answer now. */
+export const canUse = defineCall({
+  id: "canUse",
   method: "POST",
-  path: "/v1/track/batch",
+  path: "/v1/can-use",
   access: "secret",
-  input: z.object({
-    events: z.array(
-      z.unknown().meta({
-        type: "object",
-        additionalProperties: true,
-        description:
-          "A body of `POST /v1/track`, with an `idempotencyKey` of 1 to 200 characters if you like.",
-      }),
-    ).min(1).max(REQUEST_LIMITS.batchEventsMax).describe("1 to 500 events."),
-  }),
-  isBatch: true,
+  input: canUseInput,
+  plain: plainCanUse,
+  slips: HOLD_SLIPS,
+  hasOptions: true,
   tag: "Metering",
-  summary: "Count many events in one call",
-  description:
-    "Each event is a body of track, with an idempotencyKey of its own where it may be sent again: alone or " +
-    "in another batch, it then gets its first result. Events are independent of each other; those of one " +
-    "user are counted in the order in which they stand. Each takes one call of the rate limit.",
+  summary: "Check whether a call is allowed",
+  description: "Answers what reserve would answer now, except for the workspace's cap. Reserves and counts " +
+    "nothing, and is free.",
   answer: z.strictObject({
-    results: z.array(
-      z.union([
-        z.strictObject({ ok: z.literal(true), data: track.answer }).meta({ id: "TrackedEvent" }),
-        z.strictObject({
-          ok: z.literal(false),
-          error: z.strictObject({ code: z.string(), message: z.string(), details: z.unknown().optional() })
-            .describe("What the event alone would have been refused with"),
-        }).meta({ id: "RefusedEvent" }),
-      ]),
-    ).describe("In the order of the events: what `POST /v1/track` would have answered to each"),
+    allowed: z.boolean(),
+    matched: z.boolean(),
+    reasons,
+    details: z.array(z.strictObject({
+      groupId: z.string(),
+      current: z.number(),
+      quota: z.number(),
+      resetsAt: time.nullable(),
+      creditAvailable: z.number(),
+      creditPacks: z.array(z.strictObject({
+        packId: z.string(),
+        packName: z.string(),
+        available: z.number(),
+      })),
+    })),
+  }),
+  errors: [],
+});
+
+/** A limit group of the plan in force as an explanation shows it. */
+const explainedGroup = z.strictObject({
+  groupId: z.string(),
+  label: z.string(),
+  unit,
+  covers: z.boolean().describe("Whether a rule of the group matches the call"),
+  why: z.enum(["matched", "event", "metadata"])
+    .describe(
+      "event: no rule matches the event; metadata: a rule matches the event, but requires other metadata",
+    ),
+  metadata: z.record(z.string(), z.strictObject({ wanted: z.string(), given: z.string().nullable() }))
+    .optional().describe("If why is metadata: the keys with other values than the closest rule requires"),
+  quota: z.number(),
+  isCustom: z.boolean().describe("Whether the quota comes from the customLimits of the subscription"),
+  headroom: z.strictObject({ mode: z.enum(["percent", "multiplier"]), value: z.number() }).nullable()
+    .describe("Of the group, else of the plan"),
+  gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),
+  current: z.number(),
+  held: z.number().describe("The part of current that open reservations hold"),
+  need: z.number().nullable().describe("null, like room and fits, if the group does not cover the call"),
+  room: z.number().nullable().describe("What remains under the effective limit, without credits"),
+  fits: z.boolean().nullable().describe("Whether need fits into room"),
+});
+
+/** `POST /v1/explain`: the answer of can-use, and why. */
+export const explain = defineCall({
+  id: "explain",
+  method: "POST",
+  path: "/v1/explain",
+  access: "secret",
+  input: canUseInput,
+  plain: plainCanUse,
+  slips: HOLD_SLIPS,
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Explain why a call is allowed or refused",
+  description:
+    "The answer of can-use, with every limit group of the plan, every balance with remaining credits, " +
+    "and a text for support. Reserves and counts nothing, and is free.",
+  answer: z.strictObject({
+    allowed: z.boolean(),
+    matched: z.boolean(),
+    reasons,
+    text: z.string().describe("One or two sentences for a support person"),
+    subscription: z.strictObject({ subscriptionId: z.string(), planId: z.string(), planName: z.string() })
+      .nullable().describe("The subscription that grants the plan in force"),
+    groups: z.array(explainedGroup).describe("Every limit group of the plan, in its order"),
+    credits: z.array(z.strictObject({
+      balanceId: z.string(),
+      packId: z.string(),
+      packName: z.string(),
+      unit,
+      remaining: z.number(),
+      expiresAt: time.nullable(),
+      matches: z.boolean().describe("Whether a rule of the balance matches the call"),
+      wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
+    })).describe("Every balance with remaining credits, in the order of use"),
   }),
   errors: [],
 });

@@ -1,5 +1,5 @@
-// What a model server reported, as callers hand it over: a usage in our own members, or the server's object as it
-// came. Both become the same usage. Section 9 of beyond.md; src/domain/pricing/README.md has the table of members.
+// Usage that a model server reported: in members of our own, or as the server's own object. Both become the same usage;
+// src/domain/pricing/README.md has the table of members.
 
 import { z } from "zod";
 import { amountOf } from "../../src/domain/values/amount.ts";
@@ -19,7 +19,7 @@ const NAMES = [
 ] as const;
 
 const KNOWN: ReadonlySet<string> = new Set(NAMES);
-const UNKNOWN = `is not a member of usage: it has ${NAMES.join(", ")}`;
+const UNKNOWN = `unknown parameter; usage has ${NAMES.join(", ")}`;
 const NO_AMOUNT = `must be a number from 0 to ${REQUEST_LIMITS.amountMax}`;
 const SHOWN_AMOUNT = { type: ["number", "null"], minimum: 0, maximum: REQUEST_LIMITS.amountMax };
 
@@ -29,8 +29,8 @@ const object = z.custom<Readonly<Record<string, unknown>>>(
 );
 
 /**
- * A usage in members of ours: at least one, none unknown, no part larger than its whole. Read by hand, since a schema
- * of an object that tells unknown members takes twice as long.
+ * A usage with at least one member, no unknown members, and no part larger than its whole. It is read by hand, because a
+ * strict object schema takes twice as long.
  */
 export const usage = object.transform((sent, context): Usage => {
   const read: { -readonly [Name in keyof Usage]: Usage[Name] } = { ...NO_USAGE };
@@ -52,16 +52,16 @@ export const usage = object.transform((sent, context): Usage => {
   additionalProperties: false,
   minProperties: 1,
   description:
-    "What the model server reported: final tokens, and cents by the model's prices. Cached tokens and " +
-    "cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not beside costCents, nor " +
-    "beside other amounts of tokens or cents",
+    "Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens and " +
+    "cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together with " +
+    "costCents or with other amounts of tokens or cents",
 });
 
 function isAmount(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= REQUEST_LIMITS.amountMax;
 }
 
-/** The usage object of OpenAI, Anthropic or Gemini, as it came. */
+/** The usage object of OpenAI, Anthropic or Gemini, unchanged. */
 export const providerUsage = object.transform((sent, context): Usage => {
   const read = readProviderUsage(sent);
   if (!("path" in read)) return read;
@@ -71,7 +71,7 @@ export const providerUsage = object.transform((sent, context): Usage => {
   type: "object",
   additionalProperties: true,
   description: "The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini " +
-    "(usageMetadata) as it came, in place of usage",
+    "(usageMetadata), unchanged, instead of usage",
 });
 
 function addFault(

@@ -39,10 +39,10 @@ export const capture = defineCall({
     timestamp: moment.nullish(),
   }),
   tag: "People",
-  summary: "Record an event of a person, or of nobody",
+  summary: "Capture an event of a person",
   description:
     "Without distinctId the event is anonymous. timestamp may be up to 24 hours ahead. The answer is " +
-    "the same whatever becomes of the event.",
+    "the same whether the event is recorded or dropped.",
   answer: z.strictObject({ accepted: z.literal(true) }),
   errors: [],
 });
@@ -64,10 +64,9 @@ export const identify = defineCall({
     message: "must differ from distinctId",
   }),
   tag: "People",
-  summary: "Say who an id is",
-  description:
-    "properties overwrite, the first write of propertiesOnce wins. mergeAnonymousId links an anonymous " +
-    "session with consentGiven: true.",
+  summary: "Identify a person",
+  description: "Sets properties of the person: properties overwrite, propertiesOnce keep the first value. " +
+    "mergeAnonymousId links an anonymous session and requires consentGiven: true.",
   answer: z.strictObject({ personId: z.string(), merged: z.boolean() }),
   errors: ["consent_required"],
 });
@@ -80,8 +79,8 @@ export const aliasPerson = defineCall({
   access: "secret",
   input: z.object({ distinctId: endUserId, alias: endUserId, consentGiven: z.boolean().nullish() }),
   tag: "People",
-  summary: "Make one person of two ids",
-  description: "Metering is not touched. An id that starts with anon_ needs consentGiven: true.",
+  summary: "Make two ids one person",
+  description: "Metering is not affected. An id that starts with anon_ requires consentGiven: true.",
   answer: z.strictObject({ personId: z.string() }),
   errors: ["alias_cycle", "consent_required"],
 });

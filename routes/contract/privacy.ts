@@ -1,9 +1,9 @@
-// Consent, erasure and export of a person.
+// Consent, and the erasure of a person.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, mode, nameOf } from "./fields.ts";
-import { event, nothing, time } from "./records.ts";
+import { endUserId, nameOf } from "./fields.ts";
+import { nothing, time } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]);
@@ -19,7 +19,8 @@ export const optOut = defineCall({
   input: consentInput,
   tag: "Privacy",
   summary: "Opt a person out",
-  description: "The default scope, all, is analytics and ai_personalization. Metering goes on. Idempotent.",
+  description: "scope defaults to all, which covers analytics and ai_personalization. Metering continues. " +
+    "Idempotent.",
   answer: nothing,
   errors: ["not_implemented"],
 });
@@ -32,7 +33,7 @@ export const optIn = defineCall({
   access: "secret",
   input: consentInput,
   tag: "Privacy",
-  summary: "Opt a person in again",
+  summary: "Opt a person back in",
   description: "Changes nothing for a person who never opted out.",
   answer: nothing,
   errors: [],
@@ -46,8 +47,8 @@ export const isOptedOut = defineCall({
   access: "secret",
   input: z.object({ distinctId: endUserId, scope: oneScope.optional() }),
   tag: "Privacy",
-  summary: "Whether a person has opted out of one scope",
-  description: "The default scope is analytics.",
+  summary: "Check whether a person opted out",
+  description: "scope defaults to analytics.",
   answer: z.strictObject({ optedOut: z.boolean() }),
   errors: [],
 });
@@ -60,10 +61,10 @@ export const deletePerson = defineCall({
   access: "secret",
   input: z.object({ distinctId: endUserId }),
   tag: "Privacy",
-  summary: "Erase everything of a person",
+  summary: "Delete a person",
   description:
-    "Covers every id and alias. The person is hidden at once and erased soon after; a second request " +
-    "while a job is open answers that job.",
+    "Erases everything of the person, under every id and alias. The person is hidden at once and erased" +
+    " soon after. While a deletion job is open, another request returns the same job.",
   answer: z.strictObject({ jobId: z.string() }),
   errors: ["not_implemented"],
 });
@@ -76,7 +77,7 @@ export const getDeletionStatus = defineCall({
   access: "secret",
   input: z.object({ jobId: nameOf(REQUEST_LIMITS.idLengthMax) }),
   tag: "Privacy",
-  summary: "How far an erasure is",
+  summary: "Get the status of a deletion",
   answer: z.strictObject({
     status: z.enum(["queued", "in_progress", "completed", "failed"]),
     requestedAt: time,
@@ -85,70 +86,4 @@ export const getDeletionStatus = defineCall({
     errorMessage: z.string().nullable(),
   }),
   errors: ["not_found"],
-});
-
-const properties = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
-
-/** `POST /v1/export-person` */
-export const exportPerson = defineCall({
-  id: "exportPerson",
-  method: "POST",
-  path: "/v1/export-person",
-  access: "secret",
-  input: z.object({ distinctId: endUserId }),
-  answersToken: true,
-  tag: "Privacy",
-  summary: "A link to everything of a person",
-  description: "The link works for 24 hours and needs no key.",
-  answer: z.strictObject({
-    downloadUrl: z.url(),
-    expiresAt: time.describe("24 hours from now"),
-    format: z.literal("json"),
-  }),
-  errors: ["not_implemented"],
-});
-
-/** `GET /v1/export-download` */
-export const downloadExport = defineCall({
-  id: "downloadExport",
-  method: "GET",
-  path: "/v1/export-download",
-  access: "open",
-  input: z.object({ token: z.string().optional() }),
-  isLong: true,
-  mediaType: "application/json",
-  tag: "Privacy",
-  summary: "The export document of a person",
-  description: "The token of the link is the authorisation. The document is made while it is sent.",
-  answer: z.strictObject({
-    format: z.literal("json"),
-    exportedAt: time,
-    appId: z.string(),
-    mode,
-    distinctId: z.string(),
-    person: z.strictObject({
-      personId: z.string(),
-      distinctIds: z.array(z.string()),
-      properties,
-      identifiedAt: time.nullable(),
-      createdAt: time,
-    }).nullable(),
-    events: z.strictObject({
-      analytics: z.array(z.strictObject({
-        id: z.string(),
-        event: z.string(),
-        properties,
-        timestamp: time,
-      })),
-      metering: z.array(event),
-    }),
-    consentLog: z.array(z.strictObject({
-      id: z.string(),
-      action: z.enum(["opt_out", "opt_in"]),
-      scope: z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]),
-      consentGiven: z.boolean(),
-      createdAt: time,
-    })),
-  }),
-  errors: ["invalid_or_expired_token", "not_implemented"],
 });

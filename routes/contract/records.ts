@@ -1,17 +1,17 @@
-// The records that answers are made of, as schemas. They are strict: a member that is not written here fails the
-// tests, so the API reference, which is made of them, cannot leave one out.
+// Schemas of records that several answers contain. They are strict, so that the tests find any member that the API
+// reference lacks.
 
 import { z } from "zod";
 import { SHOWN_AS } from "./fields.ts";
 
-/** A time as answers show it: ISO 8601, UTC, milliseconds. */
+/** A time in answers: ISO 8601 in UTC, with milliseconds. */
 export const time = z.iso.datetime({ precision: 3 }).register(SHOWN_AS, {
   type: "string",
   format: "date-time",
-  description: "ISO 8601, UTC, with milliseconds",
+  description: "ISO 8601 in UTC, with milliseconds",
 });
 
-/** The answer of a call that only says that it was done. */
+/** The answer of a call without data. */
 export const nothing = z.strictObject({});
 
 /** Why a call is not allowed. */
@@ -25,11 +25,11 @@ export const REASONS = [
 
 export const reasons = z.array(z.enum(REASONS));
 
-/** What a limit group or a balance counts in. */
+/** The unit of a limit group or a balance. */
 export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
 
 const rule = z.strictObject({
-  event: z.string().describe('An event name, a prefix followed by one final "*", or "*"'),
+  event: z.string().describe('An event type, a prefix with a final "*", or "*"'),
   metadata: z.record(z.string(), z.string()).optional()
     .describe("Values that the call's metadata must have"),
 }).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
@@ -37,15 +37,15 @@ const rule = z.strictObject({
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
-  event: z.string().describe("The pattern of the group's first rule"),
+  event: z.string().describe("The pattern of the first rule of the group"),
   label: z.string(),
   unit,
   quota: z.number(),
-  count: z.number().describe("What is used and held"),
+  count: z.number().describe("Used and held"),
   remaining: z.number().min(0),
-  costCents: z.number().describe("The cost of the events that were counted, without open holds"),
+  costCents: z.number().describe("The cost of the counted events, without open holds"),
   filters: z.record(z.string(), z.array(z.string()))
-    .describe("The distinct metadata values that the group's rules ask for"),
+    .describe("The distinct metadata values in the rules of the group"),
 }).meta({ id: "Counter" });
 
 /** A credit balance. */
@@ -65,8 +65,11 @@ export const balance = z.strictObject({
   priority: z.number(),
 }).meta({ id: "CreditBalance" });
 
-/** The window that counters are of. */
-export const period = z.strictObject({ start: time, end: time.nullable().describe("null for a lifetime") })
+/** The running window of a plan. */
+export const period = z.strictObject({
+  start: time,
+  end: time.nullable().describe("null for a lifetime period"),
+})
   .meta({ id: "Period" });
 
 /** A subscription. */
@@ -80,10 +83,10 @@ export const subscription = z.strictObject({
   provider: z.string().nullable(),
   externalId: z.string().nullable(),
   customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
-    .describe("Quotas that replace those of the plan, by group id; null where there are none"),
+    .describe("Quotas that replace those of the plan, by group id; null if there are none"),
 }).meta({ id: "Subscription" });
 
-/** A subscription as reports name it. */
+/** A subscription as reports show it. */
 export const subRef = z.strictObject({
   subscriptionId: z.string(),
   planId: z.string(),
@@ -96,7 +99,7 @@ export const subRef = z.strictObject({
 
 /** Several active subscriptions of one user. */
 export const duplicates = z.strictObject({
-  primary: subRef.describe("The one that grants entitlement"),
+  primary: subRef.describe("The subscription that grants the plan"),
   duplicates: z.array(subRef),
 }).meta({ id: "DuplicateActiveSubscriptions" });
 
@@ -136,14 +139,14 @@ export const eventDetail = z.strictObject({
   ...listedEvent,
   metadata: z.record(z.string(), z.unknown()).nullable(),
   matchedGroupIds: z.array(z.string()),
-  amounts: amounts.describe("What was charged: to limit groups, and to the credit balances that paid"),
+  amounts: amounts.describe("Charged amounts: of limit groups, and of the credit balances that paid"),
   prompt: z.string().nullable(),
   response: z.string().nullable(),
   errorCode: z.string().nullable(),
   reservationId: z.string().nullable(),
   reason: z.string().nullable(),
   uncovered: z.strictObject({ count: z.number(), tokens: z.number(), seconds: z.number(), cents: z.number() })
-    .partial().describe("By unit, what neither plan nor credits could take; empty normally"),
+    .partial().describe("By unit, the amount that neither plan nor credits could cover; usually empty"),
 }).meta({ id: "EventDetail" });
 
 /** A plan on offer. */

@@ -19,10 +19,11 @@ export const listRefusals = defineCall({
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
   }),
   tag: "Events",
-  summary: "Who met a limit, newest first",
+  summary: "List refused calls",
   description:
-    "Refused reserves, tracks and composes. Those of a user that are alike in event and reasons, within one hour " +
-    "of UTC, are one row with a count. Kept for 90 days. Without users who wait for an erasure.",
+    "Reserves, tracks and composes that were refused at a limit. Calls of one user with the same event " +
+    "and reasons within one hour (UTC) are one row with a count. Kept for 90 days. Without users who " +
+    "have a pending deletion.",
   answer: z.strictObject({
     refusals: z.array(z.strictObject({
       userId: z.string(),
@@ -31,7 +32,7 @@ export const listRefusals = defineCall({
         z.enum([...REASONS, "workspace_limit_reached", "test_quota_exceeded", "ai_budget_exceeded"]),
       ),
       groupIds: z.array(z.string())
-        .describe("The groups without room for the newest call, in the plan's order"),
+        .describe("Limit groups without room for the newest call, in the plan's order"),
       count: z.int().min(1),
       firstAt: time,
       lastAt: time,

@@ -1,4 +1,4 @@
-// The service itself for its operators: health, processes, sweeps, the audit log and use by day.
+// The service itself, for its operators: health, processes, sweeps, the audit log and daily usage.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
@@ -19,15 +19,15 @@ export const examine = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "What the service finds when it examines itself",
-  description: "Each check has a verdict, what was found, and what to do where it is not ok.",
+  summary: "Run the health checks",
+  description: "Each check has a verdict, what was found, and what to do if the verdict is not ok.",
   answer: z.strictObject({
-    verdict: verdict.describe("The worst of the checks"),
+    verdict: verdict.describe("The worst verdict of all checks"),
     checks: z.array(z.strictObject({
       name: z.string(),
       verdict,
       found: z.string(),
-      advice: z.string().nullable().describe("What to do; null where nothing is"),
+      advice: z.string().nullable().describe("What to do; null if nothing"),
     })),
   }),
   errors: [],
@@ -41,25 +41,25 @@ export const showCluster = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "The processes that serve this database",
-  description: "Each is a member and owns the workspaces of its cells. Any of them answers this.",
+  summary: "List the processes of this database",
+  description: "Each process is a member and owns the workspaces of its cells. Any member can answer.",
   answer: z.strictObject({
-    member: z.int().describe("The one that answers"),
-    registryVersion: z.int().describe("Of workspaces, apps, keys and catalogs"),
+    member: z.int().describe("The number of the member that answers"),
+    registryVersion: z.int().describe("The version of workspaces, apps, keys and catalogs"),
     members: z.array(z.strictObject({
-      term: z.int().describe("Its number, which no other member ever has"),
-      address: z.string().nullable().describe("Where the others reach it"),
-      share: z.int().describe("0 for a front, and for one that is about to stop"),
-      cells: z.array(z.int()).describe("Of 64; each has some of the workspaces"),
+      term: z.int().describe("The number of the member; never reused"),
+      address: z.string().nullable().describe("The address for other members"),
+      share: z.int().describe("0 for a front, and for a member that is about to stop"),
+      cells: z.array(z.int()).describe("The cells it owns, of 64; each has a part of the workspaces"),
       registryVersion: z.int(),
       livedSeconds: seconds,
-      silentSeconds: seconds.describe("Since its last beat; from 3 on it answers nothing"),
+      silentSeconds: seconds.describe("Since its last heartbeat; from 3 on it answers no calls"),
       hasEnded: z.boolean(),
-      isReached: z.boolean().describe("Whether the member that answers has a channel to it"),
+      isReached: z.boolean().describe("Whether the answering member is connected to it"),
     })),
     cellsWithoutOwner: z.array(z.int()),
     troubles: z.array(z.strictObject({ found: z.string(), advice: z.string() }))
-      .describe("What is wrong, in plain words; empty where all is well"),
+      .describe("Problems; empty if there are none"),
   }),
   errors: [],
 });
@@ -72,7 +72,9 @@ export const sweep = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "Settle everything that is due, now",
+  summary: "Settle everything that is due",
+  description: "The service does this regularly by itself. The answer counts the rows that were settled or " +
+    "removed.",
   answer: z.strictObject({
     expiredReservations: rowCount,
     endedSubscriptions: rowCount,
@@ -95,7 +97,8 @@ export const moveHistory = defineCall({
   access: "admin",
   input: null,
   tag: "Administration",
-  summary: "File the history of merged users under one id, now",
+  summary: "Move the history of merged users",
+  description: "The service does this regularly by itself. History of an alias is moved to the canonical id.",
   answer: z.strictObject({ historyRows: rowCount }),
   errors: [],
 });
@@ -113,27 +116,30 @@ export const listAudit = defineCall({
     cursor: z.string().optional(),
   }),
   tag: "Administration",
-  summary: "What people did through console and admin API, newest first",
+  summary: "List the audit log",
   description:
-    "Every write and every sign-in, failed ones too. cursor is the nextCursor of the page before. " +
-    "userId finds what was done to exactly this id: aliases have entries of their own.",
+    "Writes and sign-ins of people through the console and the admin API, failed sign-ins too, newest " +
+    "first. cursor is the nextCursor of the previous page. userId selects the entries of exactly this " +
+    "id; aliases have their own entries.",
   answer: z.strictObject({
     entries: z.array(
       z.strictObject({
         auditId: z.string(),
         at: time,
         who: z.string().describe(
-          '"admin", "support", a name of HOLDFAST_CONSOLE_TOKENS; "unknown" for a failed sign-in',
+          '"admin", "support" or a name of HOLDFAST_CONSOLE_TOKENS; "unknown" for a failed sign-in',
         ),
         via: z.enum(["console", "api"]),
         what: z.string().describe(
-          'The call that was made, by its name here; "signIn", "signInFailed", "signOut"',
+          'The operationId of the call; or "signIn", "signInFailed", "signOut"',
         ),
         appId: z.string().nullable(),
         mode: mode.nullable(),
-        userId: z.string().nullable().describe("A keyed hash once the user is erased"),
-        before: shortValues.describe("Short values of what was changed, as they were"),
-        after: shortValues.describe('As they are since; {"outcome":"unknown"} where nobody saw how it ended'),
+        userId: z.string().nullable().describe("A keyed hash after the user is erased"),
+        before: shortValues.describe("Short values before the write"),
+        after: shortValues.describe(
+          'Short values after the write; {"outcome":"unknown"} if the outcome is unknown',
+        ),
       }).meta({ id: "AuditEntry" }),
     ),
     nextCursor: z.string().nullable(),
@@ -154,10 +160,10 @@ export function dayText(number: number): string {
 
 const dailyUseInput = z.object({
   mode,
-  from: day.describe("The first day"),
-  to: day.describe("The last day"),
+  from: day.describe("First day"),
+  to: day.describe("Last day"),
   by: z.enum(["event", "user"]),
-  userId: endUserId.optional().describe("One user's use alone"),
+  userId: endUserId.optional().describe("Usage of this user only"),
 }).refine(({ from, to }) => from <= to, { path: ["to"], message: "must not be before from" })
   .refine(({ from, to }) => to - from < DAILY_USE_LIMITS.daysMax, {
     path: ["from"],
@@ -165,7 +171,7 @@ const dailyUseInput = z.object({
   });
 
 const use = {
-  events: z.int().min(0).describe("Without blocked ones and released holds"),
+  events: z.int().min(0).describe("Without blocked events and released holds"),
   blocked: z.int().min(0),
   costCents: z.number(),
 };
@@ -179,15 +185,15 @@ export const listDailyUse = defineCall({
   about: "appId",
   input: dailyUseInput.safeExtend({ appId: z.string() }),
   tag: "Administration",
-  summary: "Use by day, by kind of event or by user",
+  summary: "Get daily usage",
   description:
-    "Days are those of the app's clock, in UTC. Each day's own numbers are of everybody, or of userId; " +
-    "parts leave out users whom the feed hides.",
+    "By event type or by user. Days are of the app's clock, in UTC. The numbers of a day are of all " +
+    "users, or of userId; parts leave out users that the feed hides.",
   answer: z.strictObject({
     by: z.enum(["event", "user"]),
     from: z.iso.date(),
     to: z.iso.date(),
-    countedUntil: time.describe("Events from this moment on are not in the sums yet"),
+    countedUntil: time.describe("Later events are not counted yet"),
     days: z.array(z.strictObject({
       day: z.iso.date(),
       ...use,
@@ -197,9 +203,9 @@ export const listDailyUse = defineCall({
         ...use,
         quantity: z.number(),
       })).describe(
-        "Of the ten kinds of events, or users, that lead most days; those with no use of the day are left out",
+        "The ten event types, or users, that lead on most days; without those that have no usage on this day",
       ),
-    })).describe("Each day of the range, oldest first"),
+    })).describe("Every day of the range, oldest first"),
   }),
   errors: ["not_found"],
 });

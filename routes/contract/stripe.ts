@@ -10,7 +10,7 @@ import { STRIPE_LIMITS } from "../../src/process/limits.ts";
 const stripeSecret = z.string().refine(
   (text) =>
     /^whsec_[\x21-\x7e]+$/.test(text) && text.length >= STRIPE_LIMITS.secretLengthMin && text.length <= 200,
-  `must be the signing secret of an endpoint: whsec_ and what follows, ${STRIPE_LIMITS.secretLengthMin} to 200 characters`,
+  `must be the signing secret of an endpoint: whsec_ and more, ${STRIPE_LIMITS.secretLengthMin} to 200 characters`,
 ).register(SHOWN_AS, {
   type: "string",
   pattern: "^whsec_",
@@ -19,19 +19,19 @@ const stripeSecret = z.string().refine(
 });
 
 const ofMode = z.strictObject({
-  isSet: z.boolean().describe("Whether messages of this mode are taken."),
+  isSet: z.boolean().describe("Whether messages of this mode are accepted."),
   setAt: time.nullable(),
-  path: z.string().describe("Where Stripe is to send to, below this service's own address."),
+  path: z.string().describe("The path for Stripe's messages, below the address of this service."),
   lastMessage: z.strictObject({
     eventId: z.string(),
     type: z.string(),
     at: time,
     handled: z.boolean(),
-    reason: z.string().nullable().describe("Why it changed nothing; null where it did something."),
-  }).nullable().describe("The message with a good signature that came last since the secret was set."),
+    reason: z.string().nullable().describe("Why it changed nothing; null if it did something."),
+  }).nullable().describe("The last message with a valid signature since the secret was set."),
 });
 
-/** How Stripe is set up for an app. */
+/** The Stripe settings of an app, by mode. */
 const stripeAnswer = z.strictObject({ live: ofMode, test: ofMode });
 
 const subscriptionDone = z.strictObject({
@@ -48,7 +48,7 @@ const creditsDone = z.strictObject({
   balanceIds: z.array(z.string()),
 });
 
-/** What a message came to. */
+/** The result of a message. */
 const receivedAnswer = z.union([
   z.strictObject({
     handled: z.literal(true),
@@ -68,11 +68,10 @@ export const receiveStripeMessage = defineCall({
   input: z.object({ ...appPath, mode: z.string(), payload: z.string(), signature: z.string() }),
   signedBody: { text: "payload", signature: "signature", header: "Stripe-Signature" },
   tag: "Stripe",
-  summary: "Take a message of Stripe",
-  description:
-    "The address of an endpoint in Stripe. The header Stripe-Signature lets a message in, and there is no " +
-    "key. The answer tells what was done, or why nothing was; any message twice changes nothing. A 503 asks " +
-    "Stripe to send it again.",
+  summary: "Receive a Stripe message",
+  description: "Use this URL for a webhook endpoint in Stripe. The header Stripe-Signature authenticates a " +
+    "message; no key is needed. The answer has what was done, or why the message was ignored. Receiving" +
+    " a message twice changes nothing. A 503 asks Stripe to send it again.",
   answer: receivedAnswer,
   errors: ["invalid_key", "payload_too_large"],
 });
@@ -86,10 +85,10 @@ export const setStripe = defineCall({
   about: "appId",
   input: z.object({ ...appPath, mode, webhookSecret: stripeSecret }),
   tag: "Stripe",
-  summary: "Set the secret of Stripe's messages",
+  summary: "Set the Stripe signing secret",
   description:
-    "The signing secret of the endpoint that was made in Stripe for this mode. It is never shown again, and " +
-    "another one replaces it at once.",
+    "The signing secret of the endpoint that you created in Stripe for this mode. It is never shown " +
+    "again, and a new secret replaces it at once.",
   answer: stripeAnswer,
   errors: ["not_found"],
 });
@@ -103,7 +102,8 @@ export const getStripe = defineCall({
   about: "appId",
   input: z.object(appPath),
   tag: "Stripe",
-  summary: "Whether Stripe is set up for an app, and what came last",
+  summary: "Get the Stripe settings of an app",
+  description: "With the last message of each mode.",
   answer: stripeAnswer,
   errors: ["not_found"],
 });
@@ -117,8 +117,10 @@ export const deleteStripe = defineCall({
   about: "appId",
   input: z.object({ ...appPath, mode }),
   tag: "Stripe",
-  summary: "Take no more messages of Stripe",
-  description: "What they did stays. Messages of this mode are refused from then on.",
+  summary: "Disconnect Stripe",
+  description:
+    "Messages of this mode are refused from then on. Subscriptions and credits from earlier messages " +
+    "stay.",
   answer: nothing,
   errors: ["not_found"],
 });

@@ -12,10 +12,10 @@ const rowIds = {
   externalId: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
 };
 
-/** A record schema drops `__proto__`, which names no group of any plan. */
+/** A record schema would drop `__proto__` silently. */
 const customLimits = z.unknown().refine(
   (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
-  'names a group that the plan lacks: "__proto__"',
+  'not a limit group of the plan: "__proto__"',
 ).refine(
   (value) =>
     typeof value !== "object" || value === null ||
@@ -31,7 +31,7 @@ const customLimits = z.unknown().refine(
   },
 });
 
-/** Refuses one of provider and externalId without the other, by the name of the one that is missing. */
+/** Refuses provider without externalId and the reverse; the fault names the missing member. */
 function checkRowIds(
   input: { readonly provider?: string | null | undefined; readonly externalId?: string | null | undefined },
   context: z.RefinementCtx,
@@ -41,7 +41,7 @@ function checkRowIds(
   context.addIssue({ code: "custom", path: [missing], message: `is required together with ${given}` });
 }
 
-/** `POST /v1/subscriptions`: write the row of (user, provider, externalId), or the default row. */
+/** `POST /v1/subscriptions`: write the subscription of (user, provider, externalId), or the default one. */
 export const upsertSubscription = defineCall({
   id: "upsertSubscription",
   method: "POST",
@@ -57,16 +57,17 @@ export const upsertSubscription = defineCall({
     cycleStart: moment.nullish(),
   }).superRefine(checkRowIds),
   tag: "Subscriptions",
-  summary: "Write a user's subscription",
+  summary: "Create or change a subscription",
   description:
-    "Writes the row of (userId, provider, externalId), or the user's default row without both ids. " +
-    "planId is a plan's id or its name. startsAt counts at creation only; leaving endsAt out clears it;" +
-    " customLimits replaces quotas by group id; cycleStart null goes back to the plan's anchor.",
+    "Writes the subscription of (userId, provider, externalId), or the user's default subscription " +
+    "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
+    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to" +
+    " the plan's anchor.",
   answer: subscription,
   errors: ["not_found"],
 });
 
-/** `DELETE /v1/subscriptions`: end a row now or later. */
+/** `DELETE /v1/subscriptions`: end a subscription now or later. */
 export const cancelSubscription = defineCall({
   id: "cancelSubscription",
   method: "DELETE",
@@ -79,10 +80,10 @@ export const cancelSubscription = defineCall({
     reason: cutAt(REASON_LENGTH_MAX).nullish(),
   }).superRefine(checkRowIds),
   tag: "Subscriptions",
-  summary: "End a subscription now or later",
+  summary: "Cancel a subscription now or later",
   description:
-    "The members may come in the query, as shown, or as a JSON body. Without provider and externalId: " +
-    "the default row, else the only active one.",
+    "Send the members in the query, as shown, or as a JSON body. Without provider and externalId, " +
+    "cancels the default subscription, else the only active one.",
   answer: z.strictObject({
     subscriptionId: z.string(),
     userId: z.string(),

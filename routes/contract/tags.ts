@@ -1,22 +1,22 @@
-// The areas of the API reference, by which its calls are grouped.
+// The sections of the API reference.
 
-/** The areas of the reference, in its order, with what each is about. */
+/** The sections in their order, each with a description. */
 export const TAGS = {
-  Metering: "Hold quota before the work and settle it afterwards, or count work that is done.",
-  Usage: "Where users stand, and the plans on offer.",
-  Subscriptions: "Who is on which plan.",
-  Credits: "Packs of credits beside the plan, and their ledger.",
-  Customers: "One user with several ids.",
-  Compose: "A model's structured answer, metered.",
-  Gateway: "OpenAI's API in front of the model server, metered.",
-  Events: "The feed of everything that was counted.",
+  Metering: "Reserve quota before the work and settle it afterwards, or count finished work.",
+  Usage: "Usage of users, and the plans on offer.",
+  Subscriptions: "Which user is on which plan.",
+  Credits: "Prepaid credits beside the plan, and their ledger.",
+  Customers: "Several ids of one user.",
+  Compose: "Structured output of a model, metered.",
+  Gateway: "OpenAI's API in front of your model server, metered.",
+  Events: "The feed of metered events, and refused calls.",
   People: "Analytics people: capture, identify, alias.",
-  Privacy: "Consent, export and erasure.",
+  Privacy: "Consent, export and erasure of a person.",
   "Test mode": "The clock of test mode.",
-  Administration: "Workspaces, apps, keys and catalogs, with the admin token.",
-  Webhooks: "Addresses that are told what happens, with the admin token.",
-  Stripe: "Plans and packs that Stripe sells.",
-  Service: "Pages of the process itself, without a key.",
+  Administration: "Workspaces, apps, API keys, catalogs and the service itself. Requires the admin token.",
+  Webhooks: "Webhook endpoints and deliveries. Requires the admin token.",
+  Stripe: "Plans and credit packs sold through Stripe.",
+  Service: "Pages of the process itself. No key required.",
 } as const;
 
 export type Tag = keyof typeof TAGS;

@@ -13,8 +13,8 @@ export const getTestClock = defineCall({
   access: "test_secret",
   input: z.object({}),
   tag: "Test mode",
-  summary: "The clock of test mode",
-  description: "With a secret key of test mode.",
+  summary: "Get the clock of test mode",
+  description: "Requires a secret key of test mode.",
   answer: z.strictObject({ now: time }),
   errors: [],
 });
@@ -28,13 +28,13 @@ export const moveTestClock = defineCall({
   input: z.object({ advanceSeconds: z.number().positive().nullish(), now: moment.nullish() })
     .refine((input) => (input.advanceSeconds == null) !== (input.now == null), {
       path: ["advanceSeconds"],
-      message: "give either this or now",
+      message: "send either this or now",
     }),
   isLong: true,
   tag: "Test mode",
-  summary: "Move the clock of test mode forward",
+  summary: "Advance the clock of test mode",
   description:
-    "Everything that became due is settled before the answer. Give either advanceSeconds or now; the " +
+    "Everything that becomes due is settled before the answer. Send either advanceSeconds or now; the " +
     "clock never goes back.",
   answer: z.strictObject({ now: time }),
   errors: [],

@@ -20,13 +20,13 @@ export const getUsage = defineCall({
   access: "end_user",
   input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
   tag: "Usage",
-  summary: "The counters of a user's running window",
+  summary: "Get a user's usage",
   description:
-    "Every limit group of the primary plan, or those whose rules cover event. With a public key userId " +
-    "may be left out: the token's user.",
+    "The counters of the running window: of every limit group of the user's plan, or of those that " +
+    "cover event. With a public key, userId may be left out: it is the user of the token.",
   answer: z.strictObject({
     ...usageMembers,
-    duplicateActiveSubscriptions: duplicates.nullable().optional().describe("With a secret key only"),
+    duplicateActiveSubscriptions: duplicates.nullable().optional().describe("Only with a secret key"),
   }),
   errors: [],
 });
@@ -39,7 +39,8 @@ export const getMyUsage = defineCall({
   access: "token",
   input: z.object({ event: eventPattern.optional() }),
   tag: "Usage",
-  summary: "The counters of the token's user",
+  summary: "Get the usage of the token's user",
+  description: "Like getUsage, for the user of X-End-User-Token.",
   answer: z.strictObject(usageMembers),
   errors: [],
 });
@@ -52,10 +53,9 @@ export const getUser = defineCall({
   access: "secret",
   input: z.object({ userId: endUserId }),
   tag: "Usage",
-  summary: "Everything about a user",
+  summary: "Get a user",
   description:
-    "Subscription with its history, counters, credits and aliases. An unknown user answers with empty " +
-    "values.",
+    "Subscription with its history, counters, credits and aliases. An unknown user has empty values.",
   answer: z.strictObject({
     userId: z.string().describe("The canonical id"),
     aliases: z.array(z.string()),
@@ -85,8 +85,8 @@ export const listPlans = defineCall({
   access: "any",
   input: z.object({}),
   tag: "Usage",
-  summary: "The plans on offer, oldest first",
-  description: "Live and test mode share them.",
+  summary: "List the plans on offer",
+  description: "Oldest first. Live and test mode share them.",
   answer: z.array(plan),
   errors: [],
 });

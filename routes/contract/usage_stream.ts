@@ -8,9 +8,9 @@ import { endUserId, eventPattern } from "./fields.ts";
 export const EVENT_STREAM = "text/event-stream";
 
 const answer = z.string()
-  .describe("Events: usage, with the object that getUsage answers as its data, and end, with { reason }");
+  .describe("Events: usage, with the data of getUsage, and end, with { reason }");
 
-/** `GET /v1/usage/stream`: what `GET /v1/usage` answers, and again whenever that changes. */
+/** `GET /v1/usage/stream`: the answer of `GET /v1/usage`, and again after every change. */
 export const streamUsage = defineCall({
   id: "streamUsage",
   method: "GET",
@@ -19,18 +19,19 @@ export const streamUsage = defineCall({
   input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
   mediaType: EVENT_STREAM,
   tag: "Usage",
-  summary: "The counters of a user, live",
+  summary: "Stream a user's usage",
   description:
-    "Server-sent events. The event usage carries what getUsage answers, without the envelope: at once, and " +
-    "again whenever it has changed, at most every 250 ms; the last state is always sent. A comment comes every " +
-    "15 s. The event end says why the stream ends: stopping (connect again), token_expired, key_revoked, merged " +
-    "(the user became an alias; connect again for the other user), erased. With a public key userId may be left " +
-    "out: the token's user, and the stream ends with the token.",
+    "Server-sent events. The event usage has the data of getUsage, without the envelope: at once, and " +
+    "after each change, at most every 250 ms; the last state is always sent. A comment is sent every 15" +
+    " s. The event end has the reason why the stream ends: stopping (connect again), token_expired, " +
+    "key_revoked, merged (the user became an alias; connect again for the other user), erased. With a " +
+    "public key, userId may be left out: it is the user of the token, and the stream ends with the " +
+    "token.",
   answer: answer,
   errors: [],
 });
 
-/** The next state of a stream, which one process asks another for. It has no route. */
+/** Waits for the next state of a stream. Processes make this call to each other; it has no route. */
 export const nextUsage = defineCall({
   id: "nextUsage",
   method: "GET",
@@ -45,7 +46,7 @@ export const nextUsage = defineCall({
   }),
   waitsOutside: true,
   tag: "Usage",
-  summary: "The next state of a stream, between members",
+  summary: "Wait for the next state of a stream",
   answer: answer,
   errors: [],
 });

@@ -15,7 +15,7 @@ const threshold = z.strictObject({
   unit,
   thresholdPercent: z.number(),
   quota: z.number().describe("The quota in force"),
-  current: z.number().describe("What is used and held"),
+  current: z.number().describe("Used and held"),
   period,
 }).meta({ id: "ThresholdData" });
 
@@ -40,57 +40,60 @@ const merged = z.strictObject({ ...ofApp, from: z.string(), to: z.string(), merg
   .meta({ id: "MergedData" });
 const expired = z.strictObject({ ...ofUser, reservationId: z.string(), event: z.string() })
   .meta({ id: "ReservationExpiredData" });
-const erased = z.strictObject({ ...ofApp, jobId: z.string().describe("Of the erasure; no id of the person") })
+const erased = z.strictObject({
+  ...ofApp,
+  jobId: z.string().describe("Id of the deletion job; not an id of the person"),
+})
   .meta({ id: "PersonErasedData" });
 const ping = z.strictObject(ofApp).meta({ id: "PingData" });
 
-/** What the reference says of a type of message. */
+/** A message type, as the reference shows it. */
 interface MessageDoc {
   readonly meaning: string;
   readonly data: z.ZodType;
 }
 
-/** Every type of message: when it is sent, and what it says. */
+/** Every message type: when it is sent, and its data. */
 export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
   "usage.threshold_reached": {
-    meaning: "A user's usage, holds included, reached a percent of a quota that the group's alerts name",
+    meaning: "A user's usage, open holds included, reached an alert threshold of a limit group",
     data: threshold,
   },
   "credits.granted": { meaning: "A credit balance was granted", data: credits },
-  "credits.low": { meaning: "No more is left of a balance than the pack's lowAt", data: credits },
-  "credits.depleted": { meaning: "Nothing is left of a balance", data: credits },
-  "credits.expired": { meaning: "A balance expired with something left in it", data: credits },
-  "credits.revoked": { meaning: "A balance was revoked", data: credits },
-  "subscription.created": { meaning: "A user got a subscription", data: subscription },
-  "subscription.plan_changed": { meaning: "A subscription has another plan", data: subscription },
+  "credits.low": { meaning: "A credit balance fell to the pack's lowAt or below", data: credits },
+  "credits.depleted": { meaning: "A credit balance is used up", data: credits },
+  "credits.expired": { meaning: "A credit balance expired with credits remaining", data: credits },
+  "credits.revoked": { meaning: "A credit balance was revoked", data: credits },
+  "subscription.created": { meaning: "A subscription was created", data: subscription },
+  "subscription.plan_changed": { meaning: "A subscription changed its plan", data: subscription },
   "subscription.canceled": {
-    meaning: "A subscription was canceled, now or as of its end",
+    meaning: "A subscription was canceled, at once or for a later end",
     data: subscription,
   },
-  "subscription.reactivated": { meaning: "A canceled subscription goes on", data: subscription },
+  "subscription.reactivated": { meaning: "A canceled subscription was reactivated", data: subscription },
   "subscription.ended": { meaning: "A subscription ended", data: subscription },
   "subscription.merged": {
-    meaning: "Two users became one: what grants the entitlement from then on",
+    meaning: "Two users were merged: the subscription that grants the plan from then on",
     data: subscription,
   },
   "subscription.promoted": {
-    meaning: "Another subscription of the user grants the entitlement now",
+    meaning: "Another subscription of the user now grants the plan",
     data: subscription,
   },
-  "user.merged": { meaning: "One id became an alias of another user", data: merged },
+  "user.merged": { meaning: "An id became an alias of another user", data: merged },
   "reservation.expired": {
-    meaning: "A reservation was neither committed nor released in time",
+    meaning: "A reservation expired without a commit or release",
     data: expired,
   },
   "person.erased": { meaning: "The erasure of a person is complete", data: erased },
-  ping: { meaning: "You asked for a ping", data: ping },
+  ping: { meaning: "A test message that you requested", data: ping },
 };
 
 /** The body of a message of a type. */
 export function messageBody(type: MessageType): z.ZodType {
   return z.strictObject({
     type: z.literal(type),
-    timestamp: time.describe("When it happened, on the app's clock"),
+    timestamp: time.describe("When it happened, by the app's clock"),
     data: MESSAGES[type].data,
   });
 }

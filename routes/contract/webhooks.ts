@@ -12,20 +12,20 @@ const webhookPath = { ...appPath, webhookId: z.string() };
 const messagePath = { ...webhookPath, messageId: z.string() };
 
 const url = nameOf(WEBHOOK_LIMITS.urlLengthMax)
-  .describe("An https URL without user and password, whose host is no private address");
+  .describe("An https URL without user and password. The host must not be a private address");
 
 const pattern = z.string().refine(
   isEventPattern,
-  'must be a type of message, a prefix of types such as "credits.*", or "*"',
+  'must be a message type, a prefix of types such as "credits.*", or "*"',
 ).register(SHOWN_AS, { type: "string", examples: ["usage.threshold_reached", "credits.*", "*"] });
 
 const events = z.array(pattern).min(1).max(WEBHOOK_LIMITS.eventsMax)
   .transform((patterns) => [...new Set(patterns)])
-  .describe('Types that it is told, prefixes of types that end in ".*", or "*" for all');
+  .describe('Message types to send, prefixes of types that end in ".*", or "*" for all');
 
 const description = textOf(WEBHOOK_LIMITS.descriptionLengthMax).nullish();
 
-/** What makes a webhook. */
+/** The settings of a new endpoint. */
 const webhookInput = z.object({
   url,
   mode,
@@ -33,18 +33,18 @@ const webhookInput = z.object({
   description: description.transform((text) => text ?? null),
 });
 
-/** What changes a webhook. */
+/** Changes of an endpoint. */
 const webhookPatch = z.object({
   url: url.nullish().transform((text) => text ?? undefined),
   events: events.nullish().transform((patterns) => patterns ?? undefined),
-  description: description.describe("null: none"),
+  description: description.describe("null removes it"),
   disabled: z.boolean().nullish().transform((value) => value ?? undefined)
-    .describe("Whether messages wait, and no new ones are recorded"),
+    .describe("While disabled, pending messages wait and new ones are not recorded"),
 });
 
 const status = z.enum(["pending", "delivered", "failed"]);
 
-/** Which messages of a webhook a page shows. */
+/** The messages of a page. */
 const messagesQuery = z.object({
   status: status.optional(),
   limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
@@ -56,19 +56,19 @@ const shownWebhook = {
   mode,
   events: z.array(z.string()),
   description: z.string().nullable(),
-  disabled: z.boolean().describe("By you, by an answer of 410, or after five days of nothing but failures"),
+  disabled: z.boolean().describe("By you, by an answer of 410, or after five days without a delivery"),
   createdAt: time,
   lastSuccessAt: time.nullable().describe("null before the first delivery"),
-  failingSince: time.nullable().describe("The first failure since the last delivery; null for none"),
+  failingSince: time.nullable().describe("The first failure since the last delivery; null without a failure"),
   pending: z.int().min(0).describe(
-    `Messages that wait; ${WEBHOOK_LIMITS.pendingCountMax} stands for that many or more`,
+    `Pending messages; ${WEBHOOK_LIMITS.pendingCountMax} means that many or more`,
   ),
 };
 
 const webhookAnswer = z.strictObject({ webhookId: z.string(), ...shownWebhook })
   .meta({ id: "Webhook" });
 
-const secret = z.string().describe('Signs messages; shown once: "whsec_" and the base64 of 32 bytes');
+const secret = z.string().describe('Signs messages; shown only once: "whsec_" and the base64 of 32 bytes');
 
 const newWebhookAnswer = z.strictObject({ webhookId: z.string(), secret, ...shownWebhook });
 
@@ -82,9 +82,9 @@ const messageAnswer = z.strictObject({
   status,
   attempts: z.int().min(0),
   nextAttemptAt: time.nullable().describe(
-    "The earliest time of the next attempt; null where there is none: it ended, or the webhook is disabled",
+    "The earliest time of the next attempt; null after the last attempt, or while the endpoint is disabled",
   ),
-  lastStatus: z.int().nullable().describe("The HTTP status of the last answer; null where none came"),
+  lastStatus: z.int().nullable().describe("The HTTP status of the last response; null if there was none"),
   lastError: z.string().nullable().describe("Why the last attempt failed"),
   createdAt: time,
   data: z.union([...new Set(Object.values(MESSAGES).map(({ data }) => data))])
@@ -102,7 +102,8 @@ export const listWebhooks = defineCall({
   about: "appId",
   input: z.object(appPath),
   tag: "Webhooks",
-  summary: "The webhooks of an app, oldest first, and how their deliveries go",
+  summary: "List the webhook endpoints of an app",
+  description: "Oldest first, with the state of their deliveries.",
   answer: z.array(webhookAnswer),
   errors: ["not_found"],
 });
@@ -116,9 +117,10 @@ export const createWebhook = defineCall({
   about: "appId",
   input: webhookInput.extend(appPath),
   tag: "Webhooks",
-  summary: "Make a webhook",
-  description: "The secret shows once. Of what happens from then on, in its mode, the webhook is told the " +
-    "types that it wants. An app has 20 webhooks at most.",
+  summary: "Create a webhook endpoint",
+  description:
+    "The secret is shown only once. From then on the endpoint receives the messages of its types and " +
+    "its mode. An app has at most 20 endpoints.",
   answer: newWebhookAnswer,
   errors: ["not_found"],
 });
@@ -132,9 +134,10 @@ export const changeWebhook = defineCall({
   about: "appId",
   input: webhookPatch.extend(webhookPath),
   tag: "Webhooks",
-  summary: "Change, disable or enable a webhook",
-  description: "A member that is left out keeps its value. While a webhook is disabled nothing is recorded " +
-    "for it; what was recorded before waits, and goes out when it is enabled.",
+  summary: "Update, disable or enable a webhook endpoint",
+  description:
+    "Omitted members keep their value. While an endpoint is disabled, no messages are recorded for it; " +
+    "earlier messages wait, and are sent when it is enabled.",
   answer: webhookAnswer,
   errors: ["not_found"],
 });
@@ -148,8 +151,9 @@ export const deleteWebhook = defineCall({
   about: "appId",
   input: z.object(webhookPath),
   tag: "Webhooks",
-  summary: "Remove a webhook",
-  description: "Messages that wait are not sent any more, and none of its messages is listed.",
+  summary: "Delete a webhook endpoint",
+  description:
+    "Pending messages are not sent any more, and the messages of the endpoint are no longer listed.",
   answer: nothing,
   errors: ["not_found"],
 });
@@ -164,9 +168,10 @@ export const rotateWebhookSecret = defineCall({
   input: z.object(webhookPath),
   hasNoBody: true,
   tag: "Webhooks",
-  summary: "Give a webhook a new secret",
-  description: "For 24 hours every message has a signature of each, so that nothing is refused while you " +
-    "put the new one in place. Of two rotations within a day the newest two secrets sign.",
+  summary: "Rotate the secret of a webhook endpoint",
+  description:
+    "For 24 hours every message is signed with both secrets, so that your server can switch without " +
+    "refusing a message. After two rotations within a day, the newest two secrets sign.",
   answer: newSecretAnswer,
   errors: ["not_found"],
 });
@@ -181,8 +186,8 @@ export const pingWebhook = defineCall({
   input: z.object(webhookPath),
   hasNoBody: true,
   tag: "Webhooks",
-  summary: "Send a webhook a message that says nothing",
-  description: "It goes out at once, whatever types the webhook wants. A disabled one gets none.",
+  summary: "Send a test message",
+  description: "It is sent at once, whatever types the endpoint wants. A disabled endpoint receives none.",
   answer: pingAnswer,
   errors: ["not_found"],
 });
@@ -196,9 +201,10 @@ export const listMessages = defineCall({
   about: "appId",
   input: messagesQuery.extend(webhookPath),
   tag: "Webhooks",
-  summary: "A page of a webhook's messages, newest first",
-  description: "What was delivered is kept for 7 days, what failed for 30. Each message is of a type that " +
-    "stands under the webhooks of this document.",
+  summary: "List the messages of a webhook endpoint",
+  description:
+    "Newest first. Delivered messages are kept for 7 days, failed ones for 30. The types are listed " +
+    "under the webhooks of this document.",
   answer: messagesAnswer,
   errors: ["not_found"],
 });
@@ -214,10 +220,11 @@ export const redeliverMessage = defineCall({
   hasNoBody: true,
   isLong: true,
   tag: "Webhooks",
-  summary: "Attempt a message once more, now",
+  summary: "Send a message again",
   description:
-    "Whatever became of it before, with the same webhook-id, and without waiting for earlier messages of " +
-    "the user. Answers when the attempt has ended. If it failed, a pending message keeps its schedule.",
+    "Attempts the message now, whatever its status, with the same webhook-id and without waiting for " +
+    "earlier messages of the user. Answers when the attempt has ended. If it failed, a pending message " +
+    "keeps its schedule.",
   answer: messageAnswer,
   errors: ["not_found"],
 });

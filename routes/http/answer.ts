@@ -32,6 +32,9 @@ export interface AnswerAbout<Data = unknown> {
   readonly userKey: UserKey | null;
 }
 
+/** A response of its own, for an answer without the envelope; `Data` is the type of the JSON in its body. */
+export type RawAnswer<Data> = Response & { readonly [DATA]?: Data };
+
 /** What a handler gives back; a text where a turn kept it as a first answer together with its changes. */
 export type Handled<Data = unknown> = Answer<Data> | AnswerAbout<Data> | WrittenAnswer<Data>;
 

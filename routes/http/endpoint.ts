@@ -9,7 +9,7 @@ import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import type { CheckedOf, DataOf, KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
-import { type Answer, type Handled, readAnswer } from "./answer.ts";
+import { type Answer, type Handled, type RawAnswer, readAnswer } from "./answer.ts";
 import { authenticate, authorize, authorizeAdmin } from "./auth.ts";
 import { type Members, readMembers, refuseForbiddenText, type RequestInput } from "./body.ts";
 import { valueHash } from "./canonical.ts";
@@ -41,7 +41,8 @@ export function endpointsOn<World>() {
 }
 
 /** What a handler of a call without an API key returns: a response of its own where the answer has no envelope. */
-type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string } ? Response
+type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string }
+  ? RawAnswer<DataOf<Call>>
   : Answer<DataOf<Call>>;
 
 /** What running a call without an API key needs beside its handler. */

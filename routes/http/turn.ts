@@ -2,7 +2,7 @@
 // the decision and before anything is applied, without one after the changes are durable. So a fault in shaping fails
 // that one call and never the actor.
 
-import type { Call, Keeping, Outcome } from "../../actors/actor.ts";
+import type { Call, Keeping, TurnResult } from "../../actors/actor.ts";
 import type { Directory } from "../../actors/directory.ts";
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
@@ -51,7 +51,7 @@ export function keepingOf<Of>(call: IdempotentCall, show: (answer: Of) => unknow
 
 /** What a handler gives back for the outcome of a turn. */
 export function handledOf<Of, Data>(
-  outcome: Outcome<Of>,
+  outcome: TurnResult<Of>,
   show: (answer: Of) => NoInfer<Data>,
 ): Handled<Data> {
   if (outcome.kept === undefined) return answerOf(outcome, show);
@@ -67,7 +67,7 @@ async function runOnOwned<Name extends CommandName>(
   directory: TurnWorld["term"]["directory"],
   target: Exclude<Target, { readonly userId: string }>,
   call: Call<Name>,
-): Promise<Outcome<Commands[Name]["answer"]>> {
+): Promise<TurnResult<Commands[Name]["answer"]>> {
   const isBalance = "balanceId" in target;
   const owner = isBalance
     ? ownerOf("creditBalance", target.balanceId)

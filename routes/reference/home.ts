@@ -1,5 +1,4 @@
-// `GET /`: what this process is and where to go from here, as a small page for people and as JSON for programs. It
-// needs no key, loads nothing from another host and runs no script.
+// `GET /`: the start page, as HTML for people and as JSON for programs. It needs no key, loads nothing and runs no script.
 
 import { createHash } from "node:crypto";
 import { Hono } from "hono";
@@ -32,12 +31,12 @@ const PAGE = `<!doctype html>
     .join("\n      ")
 }
     </dl>
-    <p>The README of this release says how to make an app, put a catalog in force and send the first call.</p>
+    <p>The README of this release shows how to create an app, apply a catalog and send the first call.</p>
   </body>
 </html>
 `;
 
-/** Nothing is loaded; the style is the one above. */
+/** Allows the style above, and nothing else. */
 const POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
@@ -68,13 +67,13 @@ export function homeRoutes(): Hono {
   return app;
 }
 
-/** Whether a page is asked for by name, and no less than JSON: browsers do so, programs take anything. */
+/** Whether the client names HTML and prefers it to JSON, or wants both alike. Browsers name it; programs accept anything. */
 function prefersPage(accept: string): boolean {
   return qualityOf(accept, "text/html") > 0 &&
     qualityOf(accept, "text/html") >= qualityOf(accept, "application/json");
 }
 
-/** How much a media type is wanted that is listed by its name; 0 where it is not. */
+/** The quality of a media type that is listed by its name; 0 if it is not listed. */
 function qualityOf(accept: string, type: string): number {
   for (const part of accept.toLowerCase().split(",")) {
     const [name, ...parameters] = part.split(";").map((text) => text.trim());

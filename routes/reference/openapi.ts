@@ -1,5 +1,4 @@
-// The API as an OpenAPI 3.1 document, made from the records that routing, access and validation go by. Nothing of an
-// endpoint is written twice: a schema that changes changes the document.
+// The API as an OpenAPI 3.1 document, generated from the definitions of its calls.
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
@@ -14,13 +13,13 @@ import { messageItems } from "./messages.ts";
 import { type JsonSchema, recordName, SchemaWriter, withoutNull } from "./json_schema.ts";
 import type { ForeignCall, Page } from "./pages.ts";
 
-/** Everything that the document is made of. */
+/** The input of the document. */
 export interface Surface {
   readonly calls: readonly CallDefinition[];
   readonly pages: readonly Page[];
 }
 
-/** An endpoint or a page, as the document shows it. */
+/** A call or a page, as the document shows it. */
 interface Shown {
   readonly method: Method;
   readonly path: string;
@@ -33,9 +32,9 @@ interface Shown {
   readonly isKeyed: boolean;
   /** The media type of an answer without envelope; null with one. */
   readonly rawType: string | null;
-  /** The header that signs the body; left out for a body that nobody signs. */
+  /** The header with the signature of the body; left out for unsigned bodies. */
   readonly signature?: string;
-  /** Left out for what is our own. */
+  /** Set for a call of another API. */
   readonly foreign?: ForeignCall;
 }
 
@@ -82,12 +81,12 @@ function showCall(writer: SchemaWriter, call: CallDefinition): Shown {
   };
 }
 
-/** Where the members of an endpoint's input go: into path and query, or into the body. */
+/** Splits the members of an input into path and query, and body. */
 function placesOf(writer: SchemaWriter, call: CallDefinition): Pick<Shown, "parameters" | "body"> {
   const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = call;
   if (input === null) return { parameters: {}, body: null };
   const members = writer.write(input);
-  // A body of DELETE holds the members of the query; clients often cannot send one.
+  // The body of a DELETE has the members of the query; many clients cannot send it.
   if (method === "GET" || method === "DELETE" || hasNoBody === true) {
     return { parameters: members, body: null };
   }
@@ -105,7 +104,7 @@ const SIGNED: JsonSchema = {
   additionalProperties: true,
 };
 
-/** A schema of an object with some of its members. */
+/** The schema of an object, with some of its members. */
 function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSchema {
   const { properties = {}, required = [], ...rest } = schema as {
     properties?: Record<string, JsonSchema>;
@@ -119,13 +118,13 @@ function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSche
   };
 }
 
-/** The members that may also stand in a nested `options` object. */
+/** Adds the nested `options` object, with the members that it may contain. */
 function withOptions(members: JsonSchema): JsonSchema {
   const properties = members.properties as Record<string, JsonSchema>;
   const nested = Object.entries(properties).filter(([name]) => OPTION_MEMBERS.has(name));
   const options = {
     type: "object",
-    description: "The same members may stand here instead, not in both places",
+    description: "The same members may be sent here instead, but not in both places",
     properties: Object.fromEntries(nested),
   };
   return { ...members, properties: { ...properties, options } };
@@ -186,7 +185,7 @@ function parametersOf({ path, doc, parameters, isKeyed, signature, foreign }: Sh
       required: isPath || required.includes(name),
       ...description === undefined ? {} : { description },
       schema,
-      // The address has the digits of a number.
+      // Recorded parameters are strings.
       ...shown === undefined ? {} : { example: schema.type === "integer" ? Number(shown) : shown },
     };
   });
@@ -236,7 +235,7 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Sho
   };
 }
 
-/** One response for each status, with the codes that it may carry. */
+/** One response for each status, with its error codes. */
 function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Record<string, JsonSchema> {
   const recorded = examplesOf(doc.id).refusals ?? {};
   const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));

@@ -1,6 +1,6 @@
 // The audit log: every write that people make through console and admin API, and every sign-in. A write is noted before it
-// begins and moves into the log when it ends, so that neither a crash nor a lost answer leaves it out. One that was
-// refused wrote nothing and is forgotten. beyond.md, section 8, "Audit".
+// begins and moves into the log when it ends, so that neither a crash nor a lost answer leaves it out. A refused write
+// changed nothing, so its note is dropped.
 
 import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
@@ -24,25 +24,25 @@ export interface AuditWorld {
   readonly clock: Clock;
 }
 
-/** Who acts, and which way. */
+/** Who acts, and through which interface. */
 export interface Actor {
   readonly who: string;
   readonly via: "console" | "api";
 }
 
-/** What somebody is about to do. */
+/** A write that is about to happen. */
 export interface Deed extends Actor {
-  /** The name that the reference has for it, such as "createKey". */
+  /** The operation id of the API reference, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
   readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 
-/** Something by its short values, as they were before a write or are after it. Never a secret. */
+/** Short values before or after a write. Never a secret. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** What became of a write. */
+/** How a write ended. */
 export type Ending =
   | {
     readonly kind: "done";
@@ -51,15 +51,15 @@ export type Ending =
     readonly after: Values | null;
   }
   | { readonly kind: "refused" }
-  /** Nobody can say whether it was done. */
+  /** It is unknown whether the write happened. */
   | { readonly kind: "unknown" };
 
 const UNKNOWN = JSON.stringify({ outcome: "unknown" });
 
-/** Rows of the log belong to no cell: any member may add one, and nobody changes it. */
+/** Rows of the log belong to no cell: every process may add one, and rows never change. */
 export const NO_CELLS: readonly number[] = [];
 
-/** Notes that a write begins; answers what its end is told to. */
+/** Notes that a write begins; returns the function to call when it has ended. */
 export async function beginDeed(
   { inCell, ids, clock }: AuditWorld,
   deed: Deed,
@@ -85,7 +85,7 @@ export async function beginDeed(
     });
 }
 
-/** Adds what has happened already, such as a sign-in. */
+/** Adds an entry for something that has already happened, such as a sign-in. */
 export async function recordDeed(
   { inCell, ids, clock }: AuditWorld,
   deed: Deed,
@@ -95,16 +95,16 @@ export async function recordDeed(
   await inCell(NO_CELLS, (session) => insertAudit(session, row));
 }
 
-/** An entry of the log as it is read. */
+/** An entry of the log as readers get it. */
 export interface AuditEntry extends Omit<AuditRow, "before" | "after"> {
   readonly before: ShortValues | null;
   readonly after: ShortValues | null;
 }
 
-/** Which entries are asked for. */
+/** A filter and a page of entries. */
 export type AuditQuery = Parameters<typeof listAudit>[1];
 
-/** A page of the log, newest first, and where the next one begins; null after the last. */
+/** Reads a page of the log, newest first, and the cursor of the next page; null after the last. */
 export async function readAudit(
   { database }: { readonly database: Pick<Database, "query"> },
   query: AuditQuery,
@@ -115,10 +115,10 @@ export async function readAudit(
   return { entries, next: rows.length > shown.length ? shown.at(-1)?.id ?? null : null };
 }
 
-/** Values as the log keeps them. */
+/** Values in the form that the log stores. */
 export type ShortValues = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Values cut to what the log keeps of them; what is no text, number or truth value shows as JSON. */
+/** Cuts values to the lengths that the log stores; objects and arrays become JSON text. */
 export function shortened(values: Values): ShortValues {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
@@ -133,7 +133,7 @@ function short(value: unknown): string | number | boolean | null {
   return cut(typeof value === "string" ? value : JSON.stringify(value), AUDIT_LIMITS.valueLengthMax);
 }
 
-/** The beginning of a text, without half of a character at its end. */
+/** Cuts a text without splitting a character. */
 function cut(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }

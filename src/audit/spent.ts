@@ -1,4 +1,4 @@
-// What counts once, in whichever process it comes: the end of a session, a form that writes.
+// Ids that may be used once, across all processes: the session of a sign-out, a form that writes.
 
 import type { Millis } from "../domain/values/period.ts";
 import type { Database } from "../storage/database.ts";
@@ -6,10 +6,10 @@ import { forgetSpent, isSpent, spend } from "../storage/stores/console_store.ts"
 import { type AuditWorld, NO_CELLS } from "./audit.ts";
 
 /**
- * Spends an id.
+ * Marks an id as used.
  *
- * @param until when nobody can bring it any more, in real time
- * @returns false for one that is spent already
+ * @param until when the id can no longer be presented, in real time
+ * @returns false where it was used before
  */
 export function spendId(
   { inCell, clock }: Omit<AuditWorld, "ids">,
@@ -19,12 +19,12 @@ export function spendId(
   return inCell(NO_CELLS, (session) => spend(session, id, until, clock.now()));
 }
 
-/** Takes an id back that was spent for nothing. */
+/** Makes an id usable again, after a write that did not happen. */
 export function takeBackId({ inCell }: Pick<AuditWorld, "inCell">, id: string): Promise<void> {
   return inCell(NO_CELLS, (session) => forgetSpent(session, id));
 }
 
-/** Whether an id was spent. */
+/** Whether an id was used. */
 export function isSpentId(
   { database }: { readonly database: Pick<Database, "query"> },
   id: string,

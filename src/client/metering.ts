@@ -194,7 +194,7 @@ export class Metering {
    * const { text, groups } = await client.explain("user_1", "image.render", 1, {}, { count: 101 });
    * console.log(groups[0]?.fits); // false
    * console.log(text);
-   * // Refused by the limit "Images a month" (count): 0 of 100 are used, and the call needs 101.
+   * // Refused by the limit "Images a month": 0 of 100 are used, and the call needs 101.
    * ```
    */
   explain(

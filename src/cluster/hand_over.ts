@@ -63,7 +63,7 @@ export async function handOver(
 /** Writes what is in memory and not in the tables. */
 async function writeAll({ term, registry }: MemberParts, cells: readonly number[]): Promise<void> {
   await term.flush();
-  await term.refusals.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
+  await term.refusedCalls.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
 }
 
 /** Whether something ends within a time. */

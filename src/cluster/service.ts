@@ -403,11 +403,11 @@ async function endTerm({ term, member, lease, database, clock, buckets, sender }
   sender.close();
   try {
     await term.flush();
-    await term.refusals.write();
+    await term.refusedCalls.write();
     // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
-      await term.refusals.write();
+      await term.refusedCalls.write();
       const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
       await freeCells(database, lease.term, clock.now(), sides);
     }

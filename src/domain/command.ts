@@ -1,4 +1,4 @@
-// Every command that can be put to a user, by name. Each command's file owns its input and its answer.
+// Every command on a user, by name. Each command's file owns its input and its answer.
 
 import type { UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
 import type { TrackAnswer, TrackInput } from "./metering/track.ts";
@@ -19,7 +19,7 @@ import type { CancelInput } from "./plans/cancel.ts";
 import type { MirrorAnswer, MirrorInput } from "./plans/mirror.ts";
 import type { CanUseAnswer, CanUseInput, ReserveAnswer, ReserveInput } from "./metering/reserve.ts";
 
-/** Commands by name: what each is given and what it answers. */
+/** Commands by name, each with its input and its answer. */
 export interface Commands {
   reserve: { input: ReserveInput; answer: ReserveAnswer };
   commit: { input: CommitInput; answer: CommitAnswer };

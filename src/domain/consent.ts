@@ -1,5 +1,5 @@
-// Consent: what a user opted out of. It is kept on the user's own row, so that every decision sees it. Specification,
-// "Opt-out scopes"; section 9 of the decisions.
+// Consent: the scopes that a user opted out of. They are kept on the user's own row, so that every decision sees them. Each
+// call that changes something writes one audit entry. Existing data is kept on an opt-out; only an erasure removes it.
 
 import type { UserKey } from "./values/ids.ts";
 import type { ConsentEntry } from "./state/user.ts";
@@ -11,11 +11,11 @@ import { answered, type Result } from "./state/result.ts";
 export interface ConsentInput {
   /** Scopes to opt out of. */
   readonly add: number;
-  /** Scopes to opt back in to; wins over `add`. */
+  /** Scopes to opt in to again; wins over `add`. */
   readonly remove: number;
   /** The audit entry of a change; null for none. */
   readonly entry: Pick<ConsentEntry, "distinctId" | "action" | "scope"> | null;
-  /** Marks the user as one that is about to be erased; undefined keeps. */
+  /** Marks the user as pending deletion; undefined keeps the mark. */
   readonly isErasing?: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface ConsentAnswer {
   readonly hasChanged: boolean;
 }
 
-/** Decides a change of consent; one that changes nothing writes nothing. */
+/** Decides a change of consent; without a change it writes nothing. */
 export function consent(draft: Draft, input: ConsentInput, { ids, now }: Context): Result<ConsentAnswer> {
   const { id: userId, key: userKey, realm, optedOut: before } = draft.user;
   const optedOut = (before | input.add) & ~input.remove;

@@ -1,11 +1,11 @@
-// Decide: the way into the domain. It puts one command to one user's state, at one moment:
+// Decide: the entry of the domain. It runs one command on one user's state, at one moment:
 //
-//  1. what time has already decided (lapsed holds, ended subscriptions) is settled, each as of its own time;
-//  2. the command's own function runs: it reads and writes a draft, which is laid over the state;
-//  3. alerts fire for what the command brought about;
-//  4. the mark that says when this user is due next is brought up to date;
-//  5. what webhooks are told is recorded among the changes;
-//  6. the draft's changes go back to the caller, who makes them durable, applies them and then tells the result.
+//  1. what is due (lapsed holds, ended subscriptions, expired credits) is settled, each as of its own time;
+//  2. the command's own function reads and writes a draft over the state;
+//  3. alerts fire for thresholds that the command reached;
+//  4. the time at which the user is due next is updated;
+//  5. messages for webhooks are recorded among the changes;
+//  6. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
 //
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
@@ -44,7 +44,7 @@ type Handlers = {
   ) => Result<Commands[Name]["answer"]>;
 };
 
-/** Each command's function. A command without one does not compile. */
+/** The function of each command; a missing one does not compile. */
 const HANDLERS: Handlers = {
   reserve,
   commit,
@@ -71,7 +71,7 @@ const HANDLERS: Handlers = {
 /**
  * Decides a command. The changes are not applied to the state.
  *
- * @param state the user's state, with all rows in memory that the command needs
+ * @param state the user's state, with every row that the command needs in memory
  */
 export function decide<Name extends CommandName>(
   state: UserState,

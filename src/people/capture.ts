@@ -1,11 +1,11 @@
-// Capture: an event of a person, of somebody under a pseudonym, or of nobody. The answer never shows which. Section 9 of
-// the decisions.
+// Capture: records an event of a person, of a pseudonym, or an anonymous one. The answer never shows which. The event of a
+// person who opted out of analytics is recorded under a random pseudonym; its id is not stored.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Millis } from "../domain/values/period.ts";
 import type { Session } from "../storage/database.ts";
 import { insertCaptured } from "../storage/stores/capture_store.ts";
-import { readStanding } from "../storage/stores/people_store.ts";
+import { readPersonState } from "../storage/stores/people_store.ts";
 import { linksDrained } from "./drained_links.ts";
 import { unitePeople } from "./link.ts";
 import { isSilenced, makePerson } from "./people.ts";
@@ -16,7 +16,7 @@ import type { PeopleWorld } from "./world.ts";
 export type Property = string | number | boolean | null;
 export type Properties = Readonly<Record<string, Property>>;
 
-/** An event as it was sent. */
+/** An event to record. */
 export interface Captured {
   /** null for an anonymous event. */
   readonly distinctId: string | null;
@@ -25,13 +25,13 @@ export interface Captured {
   readonly at: Millis;
 }
 
-/** Whose an event is in its row. */
+/** The owner of an event in its row; both null for an anonymous one. */
 interface EventOwner {
   readonly personId: string | null;
   readonly pseudonym: string | null;
 }
 
-const NOBODY: EventOwner = { personId: null, pseudonym: null };
+const ANONYMOUS: EventOwner = { personId: null, pseudonym: null };
 
 /** Records an event, unless its person is about to be erased. */
 export async function capture(world: PeopleWorld, realm: Realm, captured: Captured): Promise<void> {
@@ -41,14 +41,14 @@ export async function capture(world: PeopleWorld, realm: Realm, captured: Captur
   while (!await isDone()) await unitePeople(world, realm, distinctId as string);
 }
 
-/** Captures in a transaction; false when the people of the id's linked ids have to become one before. */
+/** Captures in a transaction; false when the people of linked ids have to become one person first. */
 async function captureIn(
   session: Session,
   world: PeopleWorld,
   realm: Realm,
   { distinctId, event, properties, at }: Captured,
 ): Promise<boolean> {
-  const owner = distinctId === null ? NOBODY : await ownerOf(session, world, realm, distinctId);
+  const owner = distinctId === null ? ANONYMOUS : await ownerOf(session, world, realm, distinctId);
   if (owner === "split") return false;
   if (owner === "erased") return true;
   await insertCaptured(session, {
@@ -62,7 +62,7 @@ async function captureIn(
   return true;
 }
 
-/** Whose an event of an id is. */
+/** Finds the owner of an event by its id. */
 async function ownerOf(
   session: Session,
   { features, ids }: Pick<PeopleWorld, "features" | "ids">,
@@ -70,7 +70,7 @@ async function ownerOf(
   distinctId: string,
 ): Promise<EventOwner | "erased" | "split"> {
   while (true) {
-    const standing = await readStanding(session, realm.realm, distinctId);
+    const standing = await readPersonState(session, realm.realm, distinctId);
     if (standing.isErasing) return "erased";
     if (isSilenced(standing)) {
       const { privacySecret } = features;

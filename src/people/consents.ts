@@ -1,5 +1,5 @@
 // Opting out and in, for every id of a person. The flags are on the users' own rows and change in the users' actors; they
-// are in the tables before a call is answered. Section 9 of the decisions.
+// are in the tables before a call is answered.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { ConsentAnswer, ConsentInput } from "../domain/consent.ts";
@@ -16,7 +16,7 @@ export function bitsOf(scope: ConsentScope): number {
   return scope === "all" ? SCOPE_BITS.analytics | SCOPE_BITS.ai_personalization : SCOPE_BITS[scope];
 }
 
-/** Opts a person out of a scope, or back in; answers the number of the user that the id stands for. */
+/** Opts a person out of a scope, or back in; returns the key of the user behind the id. */
 export async function changeConsent(
   world: PeopleWorld,
   realm: Realm,
@@ -33,7 +33,7 @@ export async function changeConsent(
   for (const id of [distinctId, ...ids.filter((other) => other !== distinctId)]) {
     const answer = await putConsent(world, realm, id, { add, remove, entry });
     userKey ??= answer.userKey;
-    // One entry a call, however many ids it reached.
+    // One entry in the consent log for each call, however many ids it changes.
     if (answer.hasChanged) entry = null;
   }
   await world.term.flush();
@@ -44,7 +44,7 @@ export async function changeConsent(
   return userKey;
 }
 
-/** Puts what one id of a person opted out of on the others. */
+/** Copies the opt-outs of one id of a person to the others. */
 export async function addOptOuts(
   world: Pick<PeopleWorld, "term">,
   realm: Realm,

@@ -1,5 +1,5 @@
-// Links that are on their way into the tables. A metering alias answers when its merge is in the journal. Calls that ask
-// the tables which ids are linked wait here until the merge has drained, so that they see every link that was answered.
+// Links that are in the journal and not yet in the tables. A metering alias answers when its merge is in the journal. Calls
+// that read linked ids from the tables wait here until the merge has drained, so they see every acknowledged link.
 
 import type { PeopleWorld } from "./world.ts";
 
@@ -19,7 +19,7 @@ export function drainLinks(term: DrainingTerm): Promise<void> {
   return drained;
 }
 
-/** Resolves when the tables have every link that was answered before. */
+/** Resolves when the tables have every link that was acknowledged before. */
 export async function linksDrained({ term }: Pick<PeopleWorld, "term">): Promise<void> {
   await draining.get(term);
 }

@@ -1,14 +1,13 @@
 // Erasure: removes everything of a person, for every id and alias, from the tables, from memory and from the journal. A job
-// in the tables says what is to be done, so a restart continues it; doing it twice is harmless. Section 9 of the
-// decisions.
+// in the tables records it, so it continues after a restart; repeating a step is harmless.
 //
-// A job runs inside its cell from its first statement to its last, and is read again once inside: two members never run
-// the same job, and a job that another one finished meanwhile is not there any more. A stop shuts the door; then a job
-// ends after the step that it is at, and the next owner goes on with it.
+// A job runs inside its cell from its first statement to its last, and is read again once inside: two processes never run
+// the same job, and a job that another process finished meanwhile is no longer listed. When the process stops, a job ends
+// after its current step, and the next owner of the cell continues it.
 //
-// Most of the history is removed first, step by step, while calls are still served. Then the user stands still: a drain
-// empties the journal of what was decided, one transaction removes the rest together with the user's own row, and the
-// actor leaves memory. A later call with the same id meets a new user.
+// Most of the history is removed first, step by step, while calls are still served. Then the user's mailbox is held: a
+// drain empties the journal, one transaction removes the rest together with the user's own row, and the actor leaves
+// memory. A later call with the same id creates a new user.
 
 import { createHmac } from "node:crypto";
 import type { Realm } from "../../actors/actor.ts";
@@ -56,14 +55,14 @@ import type { PeopleWorld } from "./world.ts";
 export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
   readonly term: Term;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
-  /** Is told of messages that were recorded. */
+  /** Sends webhook messages that were recorded. */
   readonly sender: { note(messages: readonly WebhookMessage[]): void };
 }
 
 /** History rows that one statement removes. */
 const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;
 
-/** Requests the erasure of a person, who is hidden from now on. Answers the job: an open one of the person, or a new one. */
+/** Requests the erasure of a person, who is hidden at once. Returns the id of the job: an open one of the person, or a new one. */
 export async function requestErasure(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
   const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId));
   void runErasures(world).catch((error) => {
@@ -75,8 +74,8 @@ export async function requestErasure(world: ErasureWorld, realm: Realm, distinct
 }
 
 /**
- * A job that has not begun, with its users marked. It runs in turn with the start of jobs. Otherwise a job could start and
- * finish in between, and the mark would land on a new user of the same id.
+ * Creates a job and marks its users as being erased. Creating and starting jobs never overlap: otherwise a job could start
+ * and finish in between, and the mark would be put on a new user with the same id.
  */
 async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
   const { database, inCell, ids } = world;
@@ -97,7 +96,7 @@ async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): P
   return jobId;
 }
 
-/** A job of a realm, or null. */
+/** Finds a job of a realm, or null. */
 export function findErasure(
   { database }: Pick<ErasureWorld, "database">,
   realm: number,
@@ -108,7 +107,7 @@ export function findErasure(
 
 const running = new WeakMap<Term, Promise<number>>();
 
-/** Runs every open job of the cells that are here, one after another; answers how many finished. A call waits for the run before it. */
+/** Runs every open job of this process's cells, one after another; returns how many finished. Runs never overlap. */
 export function runErasures(world: ErasureWorld): Promise<number> {
   const before = running.get(world.term) ?? Promise.resolve(0);
   const run = before.catch(() => 0).then(() => runJobs(world));
@@ -130,7 +129,7 @@ async function runJobs(world: ErasureWorld): Promise<number> {
   return done;
 }
 
-/** Whether work inside a cell may begin another step: the term lasts, and nobody waits for the cell to be left. */
+/** Whether work inside a cell may begin another step: the term lasts, and no hand-over waits for the cell. */
 type MayGoOn = () => boolean;
 
 /** Runs the jobs of a realm inside its cell. */
@@ -143,7 +142,7 @@ async function runJobsOf(world: ErasureWorld, realm: Realm, mayGoOn: MayGoOn): P
   return done;
 }
 
-/** Runs a job; false when it failed, or is left to whoever owns the cell next. */
+/** Runs a job; false when it failed, or is left to the next owner of the cell. */
 async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: MayGoOn): Promise<boolean> {
   const { inCell, features } = world;
   const secret = features.privacySecret;
@@ -177,8 +176,8 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
 }
 
 /**
- * Completes a job and records that a person was erased, in one transaction: a job that is run again after a crash tells it
- * once.
+ * Completes a job and records the message `person.erased`, in one transaction: a job that is repeated after a crash sends
+ * it once.
  */
 async function complete({ inCell, ids, sender }: ErasureWorld, realm: Realm, jobId: string): Promise<void> {
   let messages: readonly WebhookMessage[] = [];
@@ -192,17 +191,17 @@ async function complete({ inCell, ids, sender }: ErasureWorld, realm: Realm, job
       await insertMessages(session, messages);
     });
   } finally {
-    // Also where the answer of the commit was lost: they may be there.
+    // Also when the answer of the commit was lost: the rows may exist.
     sender.note(messages);
   }
 }
 
-/** Removes rows in steps, since there may be many, until a step finds none. */
+/** Removes rows in steps until a step finds none. */
 async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<void> {
   while (mayGoOn() && await step() > 0);
 }
 
-/** Every distinct id of the person and every metering id that stands for one of its users. */
+/** Collects every distinct id of the person, and every id and alias of its users. */
 async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<string[]> {
   const ids = new Set<string>();
   const next = [...job.distinctIds];
@@ -226,7 +225,7 @@ async function erase(
   const users = await findUsers(database, realm.realm, id);
   const keys = users.map(({ key }) => key);
   const names = users.length === 0 ? [id] : users.map((user) => user.id);
-  await term.refusals.write([realm.realm]);
+  await term.refusedCalls.write([realm.realm]);
   await inSteps(
     mayGoOn,
     () => inCell(realm.cell, (session) => deleteRefusals(session, realm.realm, names, HISTORY_STEP_ROWS)),
@@ -245,14 +244,14 @@ async function erase(
   await eraseUser(term, realm, id, step);
 }
 
-/** Removes history that was written since the first steps, the users themselves, and what names them. */
+/** Removes history written since the first steps, the users themselves, and rows that name them. */
 async function eraseRest(
   session: Session,
   realm: number,
   keys: readonly UserKey[],
   secret: string,
 ): Promise<void> {
-  // First of all: whoever adds events up takes this lock before others too.
+  // First of all: adding up events takes this lock before others too.
   await removeDailyUse(session, realm, keys);
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
@@ -262,7 +261,7 @@ async function eraseRest(
   await eraseTraces(session, realm, names, secret);
 }
 
-/** People, pseudonyms, payments, consent entries, first answers and entries of the audit log that name these ids. */
+/** Removes people, pseudonyms and payments, and hides these ids in consent entries, first answers and the audit log. */
 async function eraseTraces(
   session: Session,
   realm: number,
@@ -275,13 +274,13 @@ async function eraseTraces(
   await deleteStripeFacts(session, realm, ids);
   for (const id of ids) await hideConsents(session, realm, id, hashedId(secret, realm, id));
   await hideInAudit(session, realm, new Map(ids.map((id) => [id, hashedId(secret, realm, id)])));
-  // First answers that no user owns, such as that of a batch, are found by the ids in their bodies, and by those in their
-  // keys where an id is long enough not to be there by chance.
+  // First answers without a user, such as that of a batch, are found by the ids in their bodies, and in their keys where
+  // the id is too long to be there by chance.
   await deleteAnswersNaming(session, realm, [...ids, ...people].map((id) => JSON.stringify(id)));
   await deleteAnswersKeyed(session, realm, ids.filter((id) => id.length >= TELLING_ID_LENGTH));
 }
 
-/** An id of at least this length within a text is no coincidence. */
+/** An id of at least this length within a text is not a coincidence. */
 const TELLING_ID_LENGTH = 8;
 
 /** The keyed hash that replaces an id in the consent entries that are kept. */

@@ -1,5 +1,6 @@
 // The export document of a person, as pieces of text: everything of all ids of the person at the time it is opened. Each
-// piece is made from one page of rows, so memory does not grow with the document. Specification, "Person export document".
+// piece is made from one page of rows, so memory does not grow with the document. Anonymous events are left out, since no
+// row links them to a person.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Mode } from "../../actors/port.ts";
@@ -21,7 +22,7 @@ import { END, newestFirst } from "./newest_first.ts";
 import { idsOfPerson } from "./people.ts";
 import type { PeopleWorld } from "./world.ts";
 
-/** Whose document, and what it says of itself. */
+/** The person and the head of the document. */
 export interface ExportQuery {
   readonly realm: Realm;
   readonly appId: string;
@@ -31,10 +32,25 @@ export interface ExportQuery {
   readonly logs: LogView;
 }
 
+/** The document that the pieces make up. */
+export interface ExportDocument {
+  readonly format: "json";
+  readonly exportedAt: string;
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly distinctId: string;
+  readonly person: ReturnType<typeof showPerson> | null;
+  readonly events: {
+    readonly analytics: readonly ReturnType<typeof showAnalyticsEvent>[];
+    readonly metering: readonly ReturnType<typeof showListed>[];
+  };
+  readonly consentLog: readonly ReturnType<typeof showConsent>[];
+}
+
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
 const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
 
-/** The document, piece by piece. Callers have waited for the drain. */
+/** Yields the document, piece by piece. The caller has waited for the drain. */
 export async function* exportDocument(
   world: Pick<PeopleWorld, "term" | "database" | "inCell">,
   query: ExportQuery,
@@ -45,15 +61,15 @@ export async function* exportDocument(
   const { realm } = query.realm;
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsOfPerson(database, realm, distinctId);
-  const head = JSON.stringify({
+  const head: Omit<ExportDocument, "events" | "consentLog"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
     mode,
     distinctId,
     person: person === null ? null : showPerson(person, ids),
-  });
-  yield `${head.slice(0, -1)},"events":{"analytics":[`;
+  };
+  yield `${JSON.stringify(head).slice(0, -1)},"events":{"analytics":[`;
   if (person !== null) yield* listed(analyticsEvents(database, person.id), showAnalyticsEvent);
   yield `],"metering":[`;
   yield* listed(meteringEvents(database, realm, ids), (record) => showListed(record, query.logs));
@@ -62,7 +78,7 @@ export async function* exportDocument(
   yield "]}";
 }
 
-/** Pages of rows as the text of one JSON list, without its brackets. */
+/** Yields pages of rows as the text of one JSON list, without its brackets. */
 async function* listed<Row>(
   pages: AsyncIterable<readonly Row[]>,
   show: (row: Row) => unknown,
@@ -74,7 +90,7 @@ async function* listed<Row>(
   }
 }
 
-/** Events of a person and of everybody who was merged into it. */
+/** Events of a person and of the people merged into it. */
 async function* analyticsEvents(database: Database, personId: string): AsyncGenerator<AnalyticsRecord[]> {
   const people = await listMergedPeople(database, personId);
   yield* newestFirst(
@@ -84,7 +100,7 @@ async function* analyticsEvents(database: Database, personId: string): AsyncGene
   );
 }
 
-/** Metering events of every user that one of the ids stands for. */
+/** Metering events of every user behind one of the ids. */
 async function* meteringEvents(
   database: Database,
   realm: number,

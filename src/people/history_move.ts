@@ -1,6 +1,6 @@
 // The history move: gives events, ledger and subscription history of an alias to its canonical user, a bounded step at a
-// time. Reads look under both users until it is done, so nothing waits for it. What is left to do is in the tables, so
-// the next term, or the next owner of the cell, continues it. It rests between steps for as long as the last step took,
+// time. Reads look under both users until it is done, so no call waits for it. The remaining work is recorded in the tables,
+// so the next term, or the next owner of the cell, continues it. It rests between steps for as long as the last step took,
 // and so takes at most half of the database's time.
 
 import type { Realm } from "../../actors/actor.ts";
@@ -15,14 +15,14 @@ import { rest } from "../process/rest.ts";
 
 /** What the move uses of a running term. */
 export interface MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls">;
   /** Writes outside of the journal, which only the owner of a cell can make. */
   readonly inCell: InCell;
 }
 
-/** What moves beside the calls use of a running term. */
+/** What background moves use of a running term. */
 export interface MovesWorld extends MoveWorld {
-  readonly term: Pick<Term, "flush" | "isServing" | "refusals" | "doors">;
+  readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls" | "doors">;
   readonly database: Database;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
@@ -30,17 +30,17 @@ export interface MovesWorld extends MoveWorld {
 const ALIASES_MAX = 100;
 
 /**
- * Moves the history of an alias that is short enough to move within a call; what else there is, such as many refused
- * calls, is left to the background. The caller is inside the realm's cell.
+ * Moves the history of an alias within a call, up to one step of rows; the rest is left to the background. The caller is
+ * inside the realm's cell.
  */
 export async function moveAlias(world: MoveWorld, realm: Realm, alias: UserKey): Promise<void> {
   await inSteps(world, () => moveSome(world, realm, alias), MERGE_LIMITS.callStepsMax);
 }
 
-/** Moves some history of an alias; answers how many rows moved, fewer than a step has when none are left. */
+/** Moves one step of history; returns how many rows moved, fewer than a step when none are left. */
 async function moveSome({ term, inCell }: MoveWorld, realm: Realm, alias: UserKey): Promise<number> {
-  // What was counted under the alias's own id would be written behind the back of the last step.
-  await term.refusals.write([realm.realm]);
+  // Write counts of refused calls first: otherwise they would be written under the alias after the last step.
+  await term.refusedCalls.write([realm.realm]);
   return await inCell(
     realm.cell,
     (session) => moveHistory(session, alias, MERGE_LIMITS.historyRowsMax),
@@ -65,8 +65,8 @@ async function inSteps(
 }
 
 /**
- * Moves all history that merges have left to move in the cells that are here; answers how many rows moved. Each step
- * enters the cell and looks at the tables anew, so the cell may change hands between two steps.
+ * Moves all pending history in this process's cells; returns how many rows moved. Each step enters the cell and reads the
+ * tables again, so the cell may change its owner between two steps.
  */
 export async function moveAllHistory(world: MovesWorld): Promise<number> {
   const { term, database, registry } = world;

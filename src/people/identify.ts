@@ -1,5 +1,5 @@
 // Identify: sets properties of a person, and merges an anonymous session into it. An id that opted out of analytics gets
-// an answer of the same form, and nothing is stored. Section 9 of the decisions.
+// an answer of the same form, and nothing is stored for it.
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
@@ -13,7 +13,7 @@ import {
   lockRealm,
   type PersonRow,
   readPerson,
-  readStanding,
+  readPersonState,
   saveProperties,
   shareRealm,
 } from "../storage/stores/people_store.ts";
@@ -23,14 +23,14 @@ import { isSilenced, makePerson } from "./people.ts";
 import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
 
-/** What is said of an id. */
+/** The properties to store for an id. */
 export interface Identification {
   readonly distinctId: string;
   /** These overwrite the stored ones. */
   readonly properties: Properties;
   /** These are only stored where there is no value yet. */
   readonly propertiesOnce: Properties;
-  /** An anonymous session of the same person, whose consent was given; null for none. */
+  /** An anonymous session of the same person, who gave consent; null for none. */
   readonly anonymousId: string | null;
 }
 
@@ -50,7 +50,7 @@ class Refusal extends Error {
   }
 }
 
-/** Stores who an id is. */
+/** Stores the properties of the person behind an id. */
 export async function identify(
   world: PeopleWorld,
   realm: Realm,
@@ -82,11 +82,11 @@ async function identifyMerged(
   const { database, ids } = world;
   const { distinctId, anonymousId } = call;
   await unitePeople(world, realm, anonymousId);
-  const own = await readStanding(database, realm.realm, distinctId);
+  const own = await readPersonState(database, realm.realm, distinctId);
   const anonymous = await readPerson(database, realm.realm, anonymousId);
-  // Refuse before the session's opt-outs are put on somebody who has nothing to do with it.
+  // Refuse before the session's opt-outs are copied to an unrelated person.
   if (anonymous !== null && anonymous.id !== own.personId) refuseIdentified(anonymous);
-  if (!own.isErasing && !(await readStanding(database, realm.realm, anonymousId)).isErasing) {
+  if (!own.isErasing && !(await readPersonState(database, realm.realm, anonymousId)).isErasing) {
     await spreadOptOuts(world, realm, [distinctId, anonymousId]);
   }
   const personId = await world.inCell(realm.cell, async (session) => {
@@ -103,16 +103,16 @@ async function identifyMerged(
 
 function refuseIdentified(anonymous: PersonRow): true {
   if (anonymous.identified_at_ms === null) return true;
-  throw new Refusal("mergeAnonymousId", "has been identified before");
+  throw new Refusal("mergeAnonymousId", "was already identified");
 }
 
-/** A session that opted out is linked only if its id has a person already: nothing new is stored of it. */
+/** A session that opted out is linked only if its id has a person already: nothing new is stored about it. */
 async function isLinkable(session: Session, realm: number, anonymousId: string): Promise<boolean> {
-  const { personId, optedOut, isErasing } = await readStanding(session, realm, anonymousId);
+  const { personId, optedOut, isErasing } = await readPersonState(session, realm, anonymousId);
   return !isErasing && (personId !== null || (optedOut & SCOPE_BITS.analytics) === 0);
 }
 
-/** Stores the properties of a person who may be named; answers the person, or null where the id has none. */
+/** Stores the properties of a person who did not opt out; returns the person, or null where the id has none. */
 async function identifyOne(
   session: Session,
   { ids }: Pick<PeopleWorld, "ids">,
@@ -120,14 +120,14 @@ async function identifyOne(
   { distinctId, properties, propertiesOnce }: Identification,
 ): Promise<string | null> {
   while (true) {
-    const standing = await readStanding(session, realm.realm, distinctId);
+    const standing = await readPersonState(session, realm.realm, distinctId);
     if (isSilenced(standing)) return standing.personId;
     if (standing.personId !== null || await makePerson(session, ids, realm, distinctId) !== null) break;
   }
   const person = await lockPerson(session, realm.realm, distinctId) as PersonRow;
   const text = JSON.stringify({ ...propertiesOnce, ...JSON.parse(person.properties), ...properties });
   if (Buffer.byteLength(text) > PEOPLE_LIMITS.personBytesMax) {
-    throw new Refusal("properties", `a person has at most ${PEOPLE_LIMITS.personBytesMax} bytes of them`);
+    throw new Refusal("properties", `must not exceed ${PEOPLE_LIMITS.personBytesMax} bytes for one person`);
   }
   await saveProperties(session, person.id, text, realm.now());
   return person.id;

@@ -1,6 +1,6 @@
-// Linking: two ids become one person, by an alias of people or by a metering alias. What either side opted out of then
-// holds for all ids of the person. It is put on the users before the link, so that no linked id is ever without it, and
-// once more after the link, for opt-outs that came in between.
+// Linking: two ids become one person, by an alias of people or by a metering alias. Opt-outs of either side then hold for
+// all ids of the person. They are copied to the users before the link, so that a linked id never lacks one, and again
+// after the link, for opt-outs that arrived in between.
 
 import { Buffer } from "node:buffer";
 import type { Realm } from "../../actors/actor.ts";
@@ -17,7 +17,7 @@ import {
   type PersonRow,
   pointPerson,
   readPerson,
-  readStanding,
+  readPersonState,
 } from "../storage/stores/people_store.ts";
 import { addOptOuts } from "./consents.ts";
 import { drainLinks, linksDrained } from "./drained_links.ts";
@@ -37,21 +37,21 @@ export async function linkPeople(
   isRepeated: boolean,
 ): Promise<void> {
   const { term, database } = world;
-  // A new merge says so in its own report. Of a repeated one only `from` links: `into` may be an alias without consent.
+  // A new merge has this in its own report. A repeated one links only `from`: `into` may be an alias without consent.
   if (isRepeated) await world.inCell(realm.cell, (session) => recordLink(session, realm.realm, from));
-  const sides = await Promise.all([from, into].map((id) => readStanding(database, realm.realm, id)));
+  const sides = await Promise.all([from, into].map((id) => readPersonState(database, realm.realm, id)));
   const drained = drainLinks(term);
-  // Where nobody is to be linked yet the alias does not wait: whoever makes a person does.
+  // While neither id has a person the alias does not wait: the call that makes a person links it.
   if (sides.every(({ personId, isSplit }) => personId === null && !isSplit)) return;
-  // The tables must have the merge, and what the merged user opted out of.
+  // The tables must have the merge, and the opt-outs of the merged user.
   await drained;
   await unitePeople(world, realm, from);
 }
 
 /**
- * Makes one person of the ids that metering aliases linked with an id, where they are not one already: a call may have
- * made a person while the alias was under way, and aliases of older versions did not link people who came later. Where
- * one of them is about to be erased nothing is linked.
+ * Makes one person of the ids that metering aliases linked with an id, where they still have several: a call may have made
+ * a person while the alias was in flight, and aliases of older versions did not link people made later. People with a
+ * pending erasure are not linked.
  */
 export async function unitePeople(
   world: Pick<PeopleWorld, "term" | "database" | "inCell">,
@@ -59,7 +59,7 @@ export async function unitePeople(
   distinctId: string,
 ): Promise<void> {
   await linksDrained(world);
-  const { isSplit, isErasing } = await readStanding(world.database, realm.realm, distinctId);
+  const { isSplit, isErasing } = await readPersonState(world.database, realm.realm, distinctId);
   if (!isSplit || isErasing) return;
   const ids = await listLinkedIds(world.database, realm.realm, distinctId);
   await spreadOptOuts(world, realm, ids);
@@ -70,7 +70,7 @@ export async function unitePeople(
   await spreadOptOuts(world, realm, ids);
 }
 
-/** Makes one person of linked ids, the canonical one first: its person stays, else the oldest. The realm is locked. */
+/** Makes one person of linked ids. The person of the canonical id stays, else the oldest. The realm is locked. */
 async function uniteLocked(session: Session, realm: number, ids: readonly string[]): Promise<void> {
   const [canonical] = ids as [string];
   const people = await lockPeople(session, realm, ids);
@@ -81,7 +81,7 @@ async function uniteLocked(session: Session, realm: number, ids: readonly string
   await attachId(session, realm, canonical, kept.id);
 }
 
-/** Makes one person of two ids, and answers its id. Where one is about to be erased nothing is linked. */
+/** Makes one person of two ids, and returns its id. People with a pending erasure are not linked. */
 export async function aliasPeople(
   world: PeopleWorld,
   realm: Realm,
@@ -91,7 +91,7 @@ export async function aliasPeople(
   const { database, ids } = world;
   await unitePeople(world, realm, from);
   await unitePeople(world, realm, into);
-  const sides = await Promise.all([into, from].map((id) => readStanding(database, realm.realm, id)));
+  const sides = await Promise.all([into, from].map((id) => readPersonState(database, realm.realm, id)));
   if (sides.some(({ isErasing }) => isErasing)) {
     const known = sides.find(({ personId }) => personId !== null)?.personId;
     return known ?? standInPersonId(world.features.privacySecret ?? "", realm.realm, into);
@@ -106,8 +106,8 @@ export async function aliasPeople(
 }
 
 /**
- * Makes one person of two ids, in a transaction that has locked the realm. The person of `into` stays; where it has
- * none, that of `from`.
+ * Makes one person of two ids, in a transaction that has locked the realm. The person of `into` stays, or that of `from`
+ * when `into` has none.
  *
  * @returns null when `from` has another person whom `accepts` refuses
  */
@@ -128,18 +128,18 @@ export async function link(
     const person = target ?? source;
     if (person === null) await makePerson(session, ids, realm, into);
     else if (await attachId(session, realm.realm, source === null ? from : into, person.id)) return person;
-    // Else an id was given a person, here or by another call: look again.
+    // Otherwise an id has just got a person, here or by another call: look again.
   }
 }
 
-/** Merges a person into another, whose properties win, and stay alone where there is no room; both are locked. */
+/** Merges a person into another. The other's properties win; those that do not fit are dropped. Both are locked. */
 function mergePerson(session: Session, from: PersonRow, into: PersonRow): Promise<PersonRow> {
   const both = JSON.stringify({ ...JSON.parse(from.properties), ...JSON.parse(into.properties) });
   const fits = Buffer.byteLength(both) <= PEOPLE_LIMITS.personBytesMax;
   return pointPerson(session, from, into, fits ? both : into.properties);
 }
 
-/** Puts what any id of these people opted out of on all of their ids. */
+/** Copies the opt-outs of every id of these people to all of their ids. */
 export async function spreadOptOuts(
   world: Pick<PeopleWorld, "term" | "database">,
   realm: Realm,

@@ -1,7 +1,7 @@
 // Merging pairs of users: first the users, then the people of both ids, then the history that is short enough to move
-// within the call. Specification, "Alias and customers"; section 8 of the decisions.
+// within the call. Longer history moves in the background; a repeated pair answers the stored report.
 
-import type { Keeping, Outcome, Realm } from "../../actors/actor.ts";
+import type { Keeping, Realm, TurnResult } from "../../actors/actor.ts";
 import type { Term } from "../../actors/term.ts";
 import type { MergeReport } from "../domain/merging/merge_report.ts";
 import { invalidField, refusal, type RefusalCode } from "../domain/values/refusal.ts";
@@ -11,13 +11,13 @@ import { linkPeople } from "./link.ts";
 import { MERGE_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 
-/** What a merge of a pair works on. */
+/** What a merge of a pair uses. */
 export type MergingWorld =
   & { readonly term: Pick<Term, "merge" | "flush" | "isServing"> }
   & Parameters<typeof linkPeople>[0]
   & Parameters<typeof moveAlias>[0];
 
-/** The id that becomes an alias, and the user that it then stands for. */
+/** The id that becomes an alias, and the user that it becomes an alias of. */
 export interface Pair {
   readonly from: string;
   readonly to: string;
@@ -25,14 +25,14 @@ export interface Pair {
 
 /** How pairs are merged. */
 export interface MergeOptions {
-  /** Says what a merge would do, and writes nothing. */
+  /** Reports what a merge would do, and writes nothing. */
   readonly isDryRun: boolean;
   /** Whether people may be linked where an id is an anonymous session. */
   readonly consentGiven: boolean;
 }
 
 /**
- * Merges a pair, or says what a merge would do.
+ * Merges a pair, or reports what a merge would do.
  *
  * @param keeping null for a call without an idempotency key
  */
@@ -42,12 +42,12 @@ export async function mergePair(
   { from, to }: Pair,
   { isDryRun, consentGiven }: MergeOptions,
   keeping: Keeping<MergeReport> | null,
-): Promise<Outcome<MergeReport>> {
+): Promise<TurnResult<MergeReport>> {
   const needsConsent = from.startsWith("anon_") || to.startsWith("anon_");
   const analytics = needsConsent && !consentGiven ? "skipped_consent_required" : "linked";
   const { result, alias } = await world.term.merge({ realm, from, to, isDryRun, analytics, keeping });
   if (!result.ok || isDryRun) return result;
-  // Reads of the tables must know, before this is answered, what either side opted out of.
+  // The tables must have the opt-outs of both sides before the answer.
   if (result.answer.analytics === "skipped_consent_required") await world.term.flush();
   // A repeated call links too: the process may have ended between the merge and the link.
   else await linkPeople(world, realm, from, to, result.answer.alreadyMerged);
@@ -56,8 +56,8 @@ export async function mergePair(
 }
 
 /**
- * Merges many pairs, one after another, each for itself: one that fails does not stop the others, but a cap of the
- * workspace holds for all that are left, and so does the end of the time that a batch has.
+ * Merges many pairs, one after another. A pair that fails does not stop the others. A cap of the workspace, or the end of
+ * the time of a batch, refuses all remaining pairs.
  *
  * @param pairs null in the place of a pair that is malformed
  * @returns a result for each pair, in its place
@@ -86,7 +86,7 @@ const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of tim
 const MALFORMED = refused(invalidField("", "from and to: must have 1 to 200 characters"));
 const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
 
-/** A fault of ours fails its pair alone, unless this process no longer serves at all. */
+/** A bug fails its pair alone, unless this process no longer serves. */
 async function mergeSafely(
   world: MergingWorld,
   realm: Realm,

@@ -3,7 +3,7 @@
 
 import type { Place } from "../storage/queries/person_export.ts";
 
-/** After every row. */
+/** The place after every row. */
 export const END: Place = { at_ms: Number.MAX_SAFE_INTEGER, id: "" };
 
 /** Reads rows of a source that come before a place, newest first. */
@@ -17,7 +17,7 @@ interface Run<Row extends Place> {
   readonly next: number;
 }
 
-/** All rows of the sources in pages. */
+/** Yields all rows of the sources in pages. */
 export async function* newestFirst<Row extends Place>(
   sources: readonly string[],
   read: ReadRun<Row>,
@@ -25,7 +25,7 @@ export async function* newestFirst<Row extends Place>(
 ): AsyncGenerator<Row[]> {
   const fair = Math.floor(heldRows / Math.max(1, sources.length));
   const runRows = Math.min(pageRows, Math.max(RUN_ROWS_MIN, fair));
-  // In the order of their next rows, the newest last.
+  // Sorted by their next rows, the newest last.
   const runs: Run<Row>[] = [];
   const readOn = async (source: string, before: Place) => {
     const rows = await read(source, before, runRows);

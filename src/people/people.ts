@@ -1,4 +1,4 @@
-// The ids of one person, making people, and removing them. How two people become one is in link.ts.
+// The ids of one person, creating people, and removing them. link.ts makes one person of two.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { IdSource } from "../domain/values/ids.ts";
@@ -23,12 +23,12 @@ export function idsOfPerson(
   return idsOfPeople(reader, realm, [distinctId]);
 }
 
-/** Whether nothing may be captured under a person's own name. */
+/** Whether events of a person must not be recorded under its own id. */
 export function isSilenced({ optedOut, isErasing }: Standing): boolean {
   return isErasing || (optedOut & SCOPE_BITS.analytics) !== 0;
 }
 
-/** Makes a person of an id and of all ids linked with it; null when the id has one, if only just now. */
+/** Creates a person for an id and all ids linked with it; null when the id already has one. */
 export async function makePerson(
   session: Session,
   ids: IdSource,
@@ -40,8 +40,8 @@ export async function makePerson(
 }
 
 /**
- * Removes the people of these ids, with their ids and events. Pseudonyms are forgotten before, since they are found
- * through the people.
+ * Removes the people of these ids, with their ids and events. Pseudonyms are removed first, since they are found through
+ * the people.
  */
 export async function erasePeople(
   session: Session,

@@ -1,5 +1,5 @@
-// Ids of people. They show no time and all look alike: the id that stands in for a person of whom nothing is stored must
-// look like any other, or an answer would show who opted out.
+// Ids of people. They contain no time and all look alike: the stand-in id of a person without a row must look like any
+// other, or an answer would show who opted out.
 
 import { createHash, createHmac } from "node:crypto";
 import { ID_PREFIX, type IdSource } from "../domain/values/ids.ts";
@@ -11,7 +11,7 @@ export function newPersonId(ids: IdSource): string {
   return personIdOf(createHash("sha256").update(ids.next("person")).digest());
 }
 
-/** The id that is answered for a distinct id of which nothing is stored: the same at every call, and no person's. */
+/** Returns a stable stand-in id for a distinct id without a person. */
 export function standInPersonId(secret: string, realm: number, distinctId: string): string {
   return personIdOf(
     createHmac("sha256", secret).update(JSON.stringify(["person", realm, distinctId])).digest(),

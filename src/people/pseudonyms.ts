@@ -6,7 +6,7 @@ import type { Session } from "../storage/database.ts";
 import { deletePseudonyms, findPseudonym, keepPseudonym } from "../storage/stores/capture_store.ts";
 import { idsOfPeople, lockPersonById } from "../storage/stores/people_store.ts";
 
-/** The pseudonym of an id's person, made if there is none. Calls at the same time get the same one. */
+/** Returns the pseudonym of an id's person, and creates one if needed. Concurrent calls get the same one. */
 export async function pseudonymOf(
   session: Session,
   secret: string,
@@ -14,23 +14,23 @@ export async function pseudonymOf(
   distinctId: string,
   personId: string | null,
 ): Promise<string> {
-  // First events under two ids of one person must not make two names.
+  // The first events under two ids of one person must not create two names.
   if (personId !== null) await lockPersonById(session, personId);
   const ids = await idsOfPeople(session, realm, [distinctId]);
   const hashes = ids.map((id) => hashOf(secret, realm, id));
-  // Ids that are linked and have no person yet meet at the hash of the first of them.
+  // Linked ids without a person share the hash of the first of them.
   return await findPseudonym(session, realm, hashes) ??
     await keepPseudonym(session, realm, hashes[0] as string, `psn_${randomUUID()}`);
 }
 
-/** Removes what leads from these ids, and from all ids of their people, to a pseudonym: the next opt-out makes another. */
+/** Removes the hashes that lead from all ids of these people to a pseudonym: the next opt-out creates a new one. */
 export async function forgetPseudonyms(
   session: Session,
   secret: string | null,
   realm: number,
   distinctIds: readonly string[],
 ): Promise<void> {
-  // Without the secret no pseudonym was made, and none can be found.
+  // Without the secret no pseudonym exists.
   if (secret === null) return;
   const ids = await idsOfPeople(session, realm, distinctIds);
   await deletePseudonyms(session, realm, ids.map((id) => hashOf(secret, realm, id)));

@@ -9,11 +9,11 @@ import type { InCell } from "../storage/members/cell_store.ts";
 export interface PeopleWorld {
   readonly term: {
     readonly directory: Pick<Directory, "runById">;
-    /** Resolves when the tables have everything that was decided before. */
+    /** Resolves when the tables have every earlier decision. */
     flush(): Promise<void>;
   };
   readonly database: Database;
-  /** Writes outside of the journal, which only the owner of a cell can make. */
+  /** Runs a write outside of the journal, in a transaction that only the owner of the cell can make. */
   readonly inCell: InCell;
   readonly ids: IdSource;
   readonly features: Pick<Features, "privacySecret">;

@@ -1,10 +1,10 @@
-// Which addresses webhooks may have. A customer chooses the URL and this service calls it from inside the operator's
-// network, so nothing that only the inside can reach may be called.
+// Which addresses webhook endpoints may have. A customer chooses the URL, and this service calls it from inside the
+// operator's network, so addresses of private networks are refused.
 
 import ipaddr from "ipaddr.js";
 
 /**
- * What is wrong with the URL of a webhook before its name is looked up; null when it may be used.
+ * Returns what is wrong with the URL of an endpoint, before its name is resolved; null when it may be used.
  *
  * @param allowsPrivate whether `http` and addresses of private networks may be used too
  */
@@ -22,22 +22,22 @@ export function urlFault(url: string, allowsPrivate: boolean): string | null {
   return null;
 }
 
-/** The name or address that a URL is sent to, an IPv6 address without its brackets. */
+/** The host of a URL, an IPv6 address without its brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
-/** Whether a host is an address and no name. */
+/** Whether a host is an address rather than a name. */
 export function isAddress(host: string): boolean {
   return ipaddr.isValid(host);
 }
 
-/** The range of global unicast addresses. What lies outside of it is reserved, or stands for an IPv4 address. */
+/** The range of global unicast addresses. Addresses outside of it are reserved, or embed an IPv4 address. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
-/** Addresses that a gateway makes of IPv4 ones on networks that have no IPv4. */
+/** Addresses that a gateway makes from IPv4 addresses on networks without IPv4. */
 const TRANSLATED_IPV4 = ipaddr.IPv6.parseCIDR("64:ff9b::/96");
 
-/** Whether the whole internet can reach an address. Whatever is not known to be public is not. */
+/** Whether the whole internet can reach an address. An address that is not known to be public counts as private. */
 export function isPublicAddress(address: string): boolean {
   const parsed = ipaddr.process(address);
   if (parsed instanceof ipaddr.IPv4) return parsed.range() === "unicast";

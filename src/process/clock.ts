@@ -1,6 +1,6 @@
 // Real time in whole milliseconds. It never goes back while the process lives, even when the machine's clock is set
-// back. Where members share a server, each follows the server's clock, so that no user's time jumps when the cell of its
-// workspace changes hands (rule 11 of the cluster's design). Tests put a clock of their own in its place.
+// back. Processes that share a server follow the server's clock, so that no user's time jumps when the cell of its workspace
+// changes its owner. Tests use a clock of their own.
 
 import type { Millis } from "../domain/values/period.ts";
 
@@ -9,18 +9,18 @@ export interface Clock {
   now(): Millis;
 }
 
-/** A clock that can be led. */
+/** A clock that can follow another one. */
 export interface LedClock extends Clock {
-  /** Follows another clock that has just said this. It then runs on by the monotonic clock of the machine. */
+  /** Follows another clock, from a reading taken now. It then advances with the machine's monotonic clock. */
   follow(said: Millis): void;
-  /** Goes on from a moment that others have seen, where that is later. */
+  /** Moves forward to a time that other processes have seen, if that is later. */
   raise(floor: Millis): void;
 }
 
-/** The machine's clock until it is led; while that is behind an earlier reading, the earlier reading. */
+/** The machine's clock until it follows another; never earlier than an earlier reading. */
 export function systemClock(): LedClock {
   let last = 0;
-  /** What to add to monotonic time; null while nobody leads. */
+  /** The offset to monotonic time; null while it follows no other clock. */
   let base: number | null = null;
   return {
     now() {
@@ -28,13 +28,13 @@ export function systemClock(): LedClock {
       if (now > last) last = now;
       return last;
     },
-    // What was said lies in the past by the way of the answer. So no member is ever ahead of the server.
+    // The reading is older by the time of the answer's transport, so no process is ever ahead of the server.
     follow: (said) => base = said - performance.now(),
     raise: (floor) => last = Math.max(last, floor),
   };
 }
 
-/** Whether a clock can be led. */
+/** Whether a clock can follow another one. */
 export function isLed(clock: Clock): clock is LedClock {
   return "follow" in clock;
 }

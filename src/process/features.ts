@@ -1,25 +1,24 @@
-// Features that need a setting: erasure, export, compose. Where the setting is missing, their endpoints answer
-// `not_implemented`. Section 3 of the decisions.
+// Features that need a setting: erasure, export, compose. Without the setting, their endpoints answer `not_implemented`.
 
 /** An OpenAI-compatible model server. */
 export interface ModelServer {
   readonly apiKey: string;
-  /** null for the client's default. */
+  /** null for the default of the client. */
   readonly baseUrl: string | null;
   /** How long one compose may take; default: COMPOSE_LIMITS. */
   readonly deadlineMs?: number;
 }
 
-/** Secrets and addresses of optional features; null where one is off. */
+/** Secrets and addresses of optional features; null when one is off. */
 export interface Features {
-  /** Keys the hashes that stand in for ids: pseudonyms, kept consent entries. */
+  /** Keys the hashes that replace ids: of pseudonyms, and in consent entries of erased people. */
   readonly privacySecret: string | null;
   /** Signs export links. */
   readonly exportSecret: string | null;
-  /** The origin of download links; null for that of the request. */
+  /** The origin of download links; null for the origin of the request. */
   readonly publicUrl: string | null;
   readonly modelServer: ModelServer | null;
-  /** Whether webhooks may have `http` URLs and addresses of private networks. */
+  /** Whether webhook endpoints may have `http` URLs and addresses of private networks. */
   readonly allowsPrivateWebhooks: boolean;
 }
 

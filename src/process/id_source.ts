@@ -9,7 +9,7 @@ const RUN_MAX = 32 ** 4;
 /** Every two-digit number. */
 const PAIRS = Array.from({ length: 32 ** 2 }, (_, value) => base32(value, 2));
 
-/** Ids from a clock and six random characters that stand for this process. */
+/** Ids from a clock and six random characters of this process. */
 export function makeIdSource(clock: Clock): IdSource {
   const suffix = [...crypto.getRandomValues(new Uint8Array(6))].map((byte) => DIGITS[byte & 31]).join("");
   let lastMs = 0;

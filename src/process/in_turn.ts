@@ -1,5 +1,5 @@
-// Runs pieces of work that read and then write the same thing one after another, so that none undoes another. For
-// rare work such as administration and test clocks; a user's calls wait in the actor's mailbox.
+// Runs work that reads and then writes the same thing one after another, so that no write is lost. For rare work such as
+// administration and test clocks; a user's calls wait in the actor's mailbox.
 
 const lastPieces = new WeakMap<object, Promise<unknown>>();
 

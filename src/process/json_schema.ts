@@ -1,5 +1,4 @@
-// Output schemas: whether a model's answer matches the one of its type, and whether a model server can be held to it
-// strictly. Section 10 of the decisions.
+// JSON Schemas of model answers: whether an answer matches, and whether a model server's strict mode accepts the schema.
 
 import { Ajv } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -8,25 +7,25 @@ import { messageOf } from "./log.ts";
 
 export type JsonObject = Record<string, unknown>;
 
-/** Reads an answer: the object that it is, or null where it does not match. */
+/** Reads an answer: returns the object, or null when it does not match. */
 export type OutputReader = (text: string) => JsonObject | null;
 
-/** What each schema compiled to: its reader, or why there is none. */
+/** Compiled schemas: a reader, or why the schema can't be used. */
 const compiledSchemas = new WeakMap<Readonly<JsonObject>, OutputReader | string>();
 
-/** The reader of a type's answers; null for a schema that can't be used. */
+/** Returns the reader of a type's answers; null for a schema that can't be used. */
 export function outputReaderOf({ outputSchema }: Pick<ComposeType, "outputSchema">): OutputReader | null {
   const compiled = compiledOnce(outputSchema);
   return typeof compiled === "string" ? null : compiled;
 }
 
-/** Why a schema can't be used, or null. The first look at a schema takes up to some tenths of a second. */
+/** Returns why a schema can't be used, or null. The first call for a schema takes up to some tenths of a second. */
 export function schemaFault(schema: Readonly<JsonObject>): string | null {
   const compiled = compiledOnce(schema);
   return typeof compiled === "string" ? compiled : null;
 }
 
-/** Compiling is slow, so a catalog that is put in force keeps what its check compiled: the same object, looked up. */
+/** Compiling is slow, so an applied catalog reuses what its check compiled, by the identity of the schema object. */
 function compiledOnce(schema: Readonly<JsonObject>): OutputReader | string {
   let compiled = compiledSchemas.get(schema);
   if (compiled === undefined) compiledSchemas.set(schema, compiled = compileReader(schema));
@@ -37,8 +36,8 @@ function compiledOnce(schema: Readonly<JsonObject>): OutputReader | string {
 const OBJECTS_MAX = 1_000;
 const OLDER_DRAFT = /draft-0[3-7]/;
 /**
- * Formats are annotations, and keywords that nobody knows are ignored, as the standard has it. The code that comes
- * out is left as it is, without references written out: both take time that grows with the square of the schema.
+ * Formats are annotations, and unknown keywords are ignored, as the standard says. The generated code is not optimised and
+ * references are not inlined: both take time that grows with the square of the schema.
  */
 const OPTIONS = {
   strict: false,
@@ -48,7 +47,7 @@ const OPTIONS = {
   code: { optimize: false },
 } as const;
 
-/** The reader, or why there is none. */
+/** The reader, or why the schema can't be used. */
 function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | string {
   if (countObjects(schema) > OBJECTS_MAX) return `must not have more than ${OBJECTS_MAX} objects`;
   try {
@@ -78,7 +77,7 @@ function readOutput(text: string, matches: (value: unknown) => boolean): JsonObj
   }
 }
 
-/** What a model server's strict mode takes everywhere; it refuses calls with other keywords. */
+/** The keywords that every model server's strict mode accepts; it refuses schemas with others. */
 const STRICT_KEYWORDS = new Set([
   "$defs",
   "$ref",
@@ -95,7 +94,7 @@ const STRICT_KEYWORDS = new Set([
   "type",
 ]);
 
-/** Whether a schema fits strict mode: closed objects whose members are all required, and no other keywords. */
+/** Whether a schema fits strict mode: closed objects, all members required, no other keywords. */
 export function isStrictSchema(schema: Readonly<JsonObject>): boolean {
   return schema.type === "object" && schema.anyOf === undefined && fitsStrict(schema);
 }

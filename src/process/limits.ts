@@ -1,5 +1,5 @@
-// Every bound of the service in one place, with its unit in its name. At a bound the answer is `unavailable` 503
-// with Retry-After, or the refusal that the specification names; never a crash.
+// Every bound of the service in one place, with its unit in its name. At a bound a call is answered with `unavailable` 503
+// and Retry-After, or with an error code of its own; the process never crashes.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
@@ -21,7 +21,7 @@ export const RUNTIME_LIMITS = {
   loadQueueMax: 20_000,
   /** Changes in one journal batch; one turn's changes are never split. */
   batchChangesMax: 2_000,
-  /** Batches on their way to the journal at a time. */
+  /** Batches in flight to the journal. */
   appendsInFlightMax: 4,
   /** Changes that make a batch worth an append beside others in flight. */
   batchWorthChanges: 32,
@@ -35,7 +35,7 @@ export const RUNTIME_LIMITS = {
   drainChangesMax: 80_000,
   /** The same where appends and drains share one connection. */
   drainAloneChangesMax: 2_000,
-  /** How long such a transaction may take while nobody waits for it: so appends find little of it in the log before them. */
+  /** Target length of a background drain, so that its write-ahead log does not delay appends. */
   drainSpreadMs: 1_500,
   /** A drain starts at this many changes of backlog ... */
   drainFromChanges: 60_000,
@@ -45,71 +45,71 @@ export const RUNTIME_LIMITS = {
 
 /** Bounds of watches: calls that wait until a user's usage changes. */
 export const WATCH_LIMITS = {
-  /** How long such a call waits before it is answered that nothing has changed. */
+  /** How long such a call waits before it answers that nothing has changed. */
   waitMs: 60_000,
-  /** The shortest time between two readings of one user for those who wait. */
+  /** The shortest time between two readings of one user. */
   readEveryMs: 100,
-  /** How often time, catalogs and moved cells are looked at. */
+  /** How often time, catalogs and moved cells are checked. */
   lookEveryMs: 250,
 } as const;
 
-/** Bounds of streams: answers that go on while something changes. */
+/** Bounds of streams: answers that continue while something changes. */
 export const STREAM_LIMITS = {
   /** Open streams of a process. */
   openMax: 10_000,
   /** The shortest time between two states of a stream. */
   stateEveryMs: 250,
-  /** How often keys, tokens and what else may end a stream are looked at. */
+  /** How often keys, tokens and other reasons to end a stream are checked. */
   lookEveryMs: 250,
-  /** How often a stream says by a comment that it lives. */
+  /** How often a stream sends a comment to show that it is alive. */
   commentEveryMs: 15_000,
-  /** A reader that has taken nothing for this long is gone. */
+  /** A reader that has read nothing for this long counts as gone. */
   readerGoneMs: 60_000,
   /** How long a stream looks for the owner of its user before it ends. */
   ownerGoneMs: 10_000,
-  /** The pause before it asks again. */
+  /** The pause before the next attempt. */
   askAgainMs: 500,
 } as const;
 
-/** Bounds of a member's right to write and to answer. */
+/** Bounds of a process's lease: its right to write and to answer. */
 export const LEASE_LIMITS = {
   /** How often a process that cannot join yet tries again. */
   tryEveryMs: 500,
-  /** How often a member proves that it lives and reads the version of the registry. */
+  /** The interval of the heartbeat, which also reads the version of the registry. */
   beatEveryMs: 1_000,
-  /** A member whose last beat is this old answers nothing ... */
+  /** A process with a last heartbeat of this age answers no calls ... */
   validMs: 3_000,
-  /** ... and the server ends a session that was silent for this long, which frees its cells. */
+  /** ... and the server ends a session after this much silence, which frees its cells. */
   sessionIdleMs: 8_000,
-  /** A transaction of a dead member that keeps rows locked for this long is ended by whoever waits for it. */
+  /** A transaction of a dead process that keeps rows locked for this long is ended by the process that waits for it. */
   staleDrainMs: 2_000,
 } as const;
 
-/** Bounds of cells on their way from one member to another. */
+/** Bounds of moving cells from one process to another. */
 export const CELL_LIMITS = {
-  /** How long a call waits at a door, and how long a call looks for the owner of its cell. */
+  /** How long a call waits at a closed door, and how long it looks for the owner of its cell. */
   doorWaitMs: 2_000,
-  /** A hand-over whose last calls take longer than this is dropped, and the door opens again. */
+  /** A hand-over is given up when its last calls take longer than this; the door opens again. */
   closedMs: 1_500,
-  /** A cell is handed over only to a member that has lived this long ... */
+  /** A cell is handed over only to a process of this age ... */
   settledMs: 5_000,
-  /** ... and whose last beat is at most this old. */
+  /** ... with a last heartbeat of at most this age. */
   freshMs: 1_500,
-  /** An owner that cannot be reached for this long makes a member not ready. */
+  /** A process that cannot reach an owner for this long is not ready. */
   unreachableMs: 5_000,
-  /** The shortest time between two looks at who owns what. */
+  /** The shortest time between two reads of the owners. */
   lookEveryMs: 25,
 } as const;
 
 /** Bounds of changes of the registry. */
 export const REGISTRY_LIMITS = {
-  /** How long a change waits until every member has it in force. */
+  /** How long a change waits for every process to confirm it. */
   confirmMs: 10_000,
-  /** How often it looks. */
+  /** How often it checks. */
   lookEveryMs: 20,
 } as const;
 
-/** Bounds of requests. Section 1 of the decisions. */
+/** Bounds of requests. */
 export const REQUEST_LIMITS = {
   bodyBytesMax: 1024 * 1024,
   /** Of a batch of events. */
@@ -133,31 +133,31 @@ export const REQUEST_LIMITS = {
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,
-  /** The longest that a Retry-After asks to wait. */
+  /** The longest wait in a Retry-After. */
   retryAfterMaxS: 86_400,
 } as const;
 
 /** Bounds of Stripe's messages. */
 export const STRIPE_LIMITS = {
-  /** How old a signature may be. */
+  /** The maximum age of a signature. */
   toleranceS: 300,
   /** The shortest secret of an endpoint. */
   secretLengthMin: 12,
-  /** How long payments and refunds are kept that belong to no purchase, by the realm's clock. */
+  /** How long payments and refunds without a purchase are kept, by the realm's clock. */
   strayKeptMs: 90 * 24 * 3_600_000,
 } as const;
 
 /** Bounds of request bodies that are still arriving. */
 export const BODY_LIMITS = {
-  /** A body has between one and two of these to arrive. */
+  /** A body has to arrive within one to two of these. */
   tickMs: 30_000,
-  /** Up to here a body is small: how many there are is bounded by the connections alone. */
+  /** Bodies up to this size are small: only the number of connections bounds them. */
   smallBytesMax: 16 * 1024,
-  /** Bytes held of all larger ones together. */
+  /** Bytes of all larger bodies together. */
   largeBytesMax: 128 * 1024 * 1024,
 } as const;
 
-/** Bounds of sweeps and of what they keep. */
+/** Bounds of sweeps. */
 export const SWEEP_LIMITS = {
   /** Users settled, or rows removed, by one step. */
   stepRowsMax: 500,
@@ -167,11 +167,11 @@ export const SWEEP_LIMITS = {
 
 /** Bounds of the counts of refused calls. */
 export const REFUSAL_LIMITS = {
-  /** How often what was counted in memory is written ... */
+  /** How often counts in memory are written ... */
   writeEveryMs: 3_000,
-  /** ... or at once when it has grown to this many rows. */
+  /** ... or at once at this many rows. */
   writeFromRows: 2_000,
-  /** Rows in memory; calls that would need another one are not counted. */
+  /** Rows in memory; calls that need another row are not counted. */
   rowsMax: 10_000,
   /** How long rows are kept after their last call, by the realm's clock. */
   keptMs: 90 * 24 * 3_600_000,
@@ -179,9 +179,9 @@ export const REFUSAL_LIMITS = {
 
 /** Bounds of adding events up by day. */
 export const DAILY_USE_LIMITS = {
-  /** Events that a step of the background adds. */
+  /** Events added by one background step. */
   stepEventsMax: 5_000,
-  /** Events that a read adds before it answers. */
+  /** Events added by a read before it answers. */
   readEventsMax: 1_000,
   /** The longest rest between two steps. */
   restMsMax: 1_000,
@@ -198,50 +198,50 @@ export const PROCESS_LIMITS = {
   reconnectMs: 1_000,
 } as const;
 
-/** Bounds of compose. Section 10 of the decisions. */
+/** Bounds of compose. */
 export const COMPOSE_LIMITS = {
-  /** Time for everything that the model server is asked in one call. */
+  /** Time for all questions of one call to the model server. */
   deadlineMs: 60_000,
-  /** Answers asked for before a call fails. */
+  /** Questions before a call fails. */
   attemptsMax: 2,
-  /** Generations under way at a time. */
+  /** Generations in flight. */
   callsMax: 500,
-  /** Feed rows that the data source `user_events` holds. */
+  /** Events in the data source `user_events`. */
   eventsMax: 50,
 } as const;
 
-/** Bounds of the gateway. beyond.md, section 6. */
+/** Bounds of the gateway. */
 export const GATEWAY_LIMITS = {
   bodyBytesMax: 32 * 1024 * 1024,
-  /** Calls under way at a time in one process. */
+  /** Calls in flight in one process. */
   callsMax: 10_000,
-  /** How often open calls are looked at: holds to prolong, calls that stand still. */
+  /** How often open calls are checked: holds to prolong, stalled calls. */
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
   prolongEveryMs: 60_000,
   /**
-   * A call is ended whose server sends nothing, or whose reader takes nothing, for this long. Nothing else ends one that
-   * stands still: neither the runtime's client nor its server has a timeout for a call under way.
+   * A call is ended when its server sends no bytes, or its reader takes none, for this long. The runtime itself has no timeout
+   * for a call in flight.
    */
   stillMs: 1_800_000,
-  /** Bytes of an answer without a stream that are kept until it is complete. */
+  /** Bytes of a complete answer that are kept to read its usage. */
   answerBytesMax: 1024 * 1024,
-  /** Bytes of one event of a stream that are kept until it is complete. */
+  /** Bytes of one event of a stream that are kept to read its usage. */
   eventBytesMax: 64 * 1024,
-  /** The last bytes of what is longer than that, in which the report of its usage is looked for. */
+  /** For longer ones, the last bytes, in which the usage is looked for. */
   tailBytes: 64 * 1024,
-  /** Characters of a prompt or an answer that go to its log, which cuts them. */
+  /** Characters of a prompt or an answer that are passed to the log, which cuts them further. */
   loggedChars: 40_000,
   /** How long an answer waits for its settlement ... */
   settledMs: 2_000,
-  /** ... which is tried again for this long, with pauses up to this one. */
+  /** ... which is retried for this long, with pauses up to this one. */
   settleForMs: 60_000,
   settlePauseMsMax: 2_000,
 } as const;
 
 /** Bounds of merges. */
 export const MERGE_LIMITS = {
-  /** History rows that move within the call, and in one step of the background. */
+  /** History rows that move within the call, and in one background step. */
   historyRowsMax: 500,
   /** Such steps within a call: history is one, counts of refused calls may be more. */
   callStepsMax: 4,
@@ -249,65 +249,65 @@ export const MERGE_LIMITS = {
   historyRestMsMax: 1_000,
   /** Pairs of one batch. */
   batchPairsMax: 500,
-  /** Time after which a batch answers; pairs that are left are not processed. */
+  /** Time after which a batch answers; the remaining pairs are not processed. */
   batchMs: 25_000,
 } as const;
 
-/** Bounds of the proof over the whole database. */
+/** Bounds of `reconcile`, the proof over the whole database. */
 export const RECONCILE_LIMITS = {
-  /** Users whose sums are made by one query. */
+  /** Users summed by one query. */
   stepUsersMax: 500,
   /** Drifts read at a time. */
   pageDriftsMax: 1_000,
   /** Users of a sample. */
   sampleUsersMax: 200,
-  /** Time for a statement of a sample, on a server: somebody may have millions of events. */
+  /** Time for a statement of a sample, on a server: one user may have millions of events. */
   sampleMs: 5_000,
 } as const;
 
-/** Bounds of webhooks. beyond.md, section 3. */
+/** Bounds of webhook endpoints. */
 export const WEBHOOK_LIMITS = {
-  /** Webhooks of one app. */
+  /** Endpoints of one app. */
   ofAppMax: 20,
   urlLengthMax: 2_000,
   descriptionLengthMax: 500,
-  /** Types and prefixes that one webhook lists. */
+  /** Types and prefixes listed by one endpoint. */
   eventsMax: 50,
   secretBytes: 32,
-  /** How long a secret that was rotated away goes on signing, in real time. */
+  /** How long a previous secret still signs, in real time. */
   oldSecretMs: 24 * 3_600_000,
   /** Secrets that sign at a time. */
   secretsMax: 2,
-  /** Pending messages that are counted; one that nobody answers may have a million. */
+  /** Pending messages that are counted; an endpoint that is down may have a million. */
   pendingCountMax: 10_000,
 } as const;
 
 /** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
-  /** Clocks of process and database that differ by more deserve a warning ... */
+  /** Difference between the clocks of process and database for a warning ... */
   skewWarnMs: 1_000,
-  /** ... and by more than this are a fault. */
+  /** ... and for an error. */
   skewFailMs: 30_000,
   /** A round trip to the database that noticeably delays every answer. */
   roundTripWarnMs: 20,
-  /** Room in the server's log, and time between two checkpoints, with which these hold up no calls ... */
+  /** Size of the server's write-ahead log, and time between two checkpoints, at which these delay no calls ... */
   logMegabytes: 8_192,
   checkpointSeconds: 900,
-  /** ... which is worth a word once more checkpoints than this came because the log was full. */
+  /** ... reported after more than this many checkpoints caused by a full log. */
   checkpointsMin: 10,
-  /** The sweeps run every minute; what is due for longer shows that they do not. */
+  /** Sweeps run every minute; rows due for longer than this show that they do not run. */
   overdueMs: 600_000,
   /** An erasure runs within minutes. */
   erasureWarnMs: 3_600_000,
   /** Model servers change their prices a few times a year. */
   pricesOldMs: 90 * 86_400_000,
-  /** An endpoint that fails for longer, or a message that waits for longer, is worth a look. */
+  /** An endpoint that fails for longer, or a message that waits for longer, is reported. */
   webhookLateMs: 3_600_000,
-  /** Rows counted at most where there should be none. */
+  /** Rows counted at most, where the expected number is 0. */
   countMax: 1_000,
 } as const;
 
-/** Bounds of people, captures and exports. Section 9 of the decisions. */
+/** Bounds of people, captures and exports. */
 export const PEOPLE_LIMITS = {
   /** How far ahead of the realm's clock a captured event may be. */
   timestampAheadMs: 24 * 3_600_000,
@@ -321,103 +321,103 @@ export const PEOPLE_LIMITS = {
   exportValidMs: 24 * 3_600_000,
 } as const;
 
-/** Bounds of the channel between two members. Each is of one channel, so that a slow peer takes nothing from others. */
+/** Bounds of the channel between two processes, each for one channel, so that a slow peer does not affect others. */
 export const CHANNEL_LIMITS = {
   /** Payload of one frame. */
   frameBytesMax: 16 * 1024 * 1024,
-  /** Payload of a frame before both sides have proved who they are. */
+  /** Payload of a frame before both sides are authenticated. */
   helloBytesMax: 16 * 1024,
-  /** Time from a connection's begin until both sides have proved who they are. */
+  /** Time from connecting until both sides are authenticated. */
   helloMs: 2_000,
-  /** Connections to this process that have proved nothing yet; another one closes the oldest. */
+  /** Connections that are not authenticated yet; one more closes the oldest. */
   unprovedMax: 64,
-  /** Proved connections of members that this process has not heard of yet. */
+  /** Authenticated connections of processes that this one does not know yet. */
   unknownMax: 64,
-  /** How long a frame gathers calls and answers when the one before has only just left. */
+  /** How long a frame collects calls and answers when the previous frame has only just left. */
   gatherMs: 1,
-  /** How often a channel says that it lives ... */
+  /** The interval of pings on a channel ... */
   pingEveryMs: 500,
-  /** ... and after how many of these times without a word from the peer it is closed. */
+  /** ... which is closed after this many intervals without a byte from the peer. */
   silentPingsMax: 4,
   /** The first pause before another dial, which doubles ... */
   redialMs: 50,
-  /** ... up to this one. A channel that lived for as long begins with the first pause again. */
+  /** ... up to this one. After a channel that lived this long, the first pause is used again. */
   redialMsMax: 1_000,
-  /** Calls that wait for their answer. */
+  /** Calls waiting for their answer. */
   callsMax: 50_000,
-  /** Characters of the calls that wait for their answer. */
+  /** Characters of the calls waiting for their answer. */
   callCharsMax: 64 * 1024 * 1024,
-  /** Requests that wait for the end of their answer. */
+  /** Requests waiting for the end of their answer. */
   requestsMax: 1_000,
   /** Bytes of the bodies of these requests. */
   requestBytesMax: 64 * 1024 * 1024,
-  /** Bytes that wait to be written. */
+  /** Bytes waiting to be written. */
   waitingBytesMax: 64 * 1024 * 1024,
-  /** Bytes of one streamed answer that are on their way or not read yet. */
+  /** Bytes of one streamed answer that are in flight or not read yet. */
   streamBytesMax: 256 * 1024,
   /** Bytes of one piece of a streamed answer. */
   chunkBytesMax: 64 * 1024,
-  /** Bytes of all streamed answers that wait to be written before more is read from their sources. */
+  /** Bytes of all streamed answers waiting to be written, above which their sources are not read. */
   streamsWaitingBytesMax: 1024 * 1024,
   /** Characters of calls or answers after which another frame begins. */
   batchChars: 1024 * 1024,
-  /** Bytes handed to the line at a time. */
+  /** Bytes written to the connection at a time. */
   writeBytesMax: 256 * 1024,
   /** Bytes of a connection's first read ... */
   firstReadBytes: 4 * 1024,
-  /** ... and of the later ones of a peer that has much to say. */
+  /** ... and of later ones, when a peer sends much. */
   readBytes: 64 * 1024,
-  /** Room for frames in pieces that is kept for the next one. */
+  /** Size of the buffer for partial frames that is reused. */
   keptBytesMax: 256 * 1024,
-  /** Time for answers under way when this process closes its channels. */
+  /** Time for answers in flight when this process closes its channels. */
   leaveMs: 1_000,
 } as const;
 
-/** What the audit log keeps. */
+/** Bounds of the audit log. */
 export const AUDIT_LIMITS = {
   /** Entries of one page. */
   pageMax: 200,
   pageDefault: 50,
-  /** Values that are kept of something, and characters of each and of its name. */
+  /** Values of one entry, and characters of each and of its name. */
   valuesMax: 20,
   valueLengthMax: 200,
   nameLengthMax: 64,
-  /** After this time a write whose end nobody saw counts as ended with an unknown outcome. */
+  /** After this time an unfinished write counts as ended with an unknown outcome. */
   begunMs: 3_600_000,
 } as const;
 
-/** Bounds of the sender of webhooks. beyond.md, section 3. */
+/** Bounds of the delivery of webhook messages. */
 export const SENDER_LIMITS = {
   /** How long an attempt may take. */
   answerMs: 15_000,
-  /** How much of an answer is read. */
+  /** Bytes of an answer that are read. */
   answerBytesMax: 16 * 1024,
-  /** Connections kept to one address while nothing is sent ... */
+  /** Idle connections kept to one address ... */
   idleConnectionsMax: 8,
   /** ... for this long. */
   idleConnectionMs: 30_000,
-  /** Messages on their way to one webhook. */
+  /** Messages in flight to one endpoint. */
   inFlightMax: 8,
-  /** Messages on their way to all of them; above this each webhook may still have one. */
+  /** Messages in flight to all endpoints; above this each endpoint may still have one. */
   allInFlightMax: 1_000,
-  /** How often the tables are brought up to date for messages that were just recorded. */
+  /** How often recorded messages are flushed into the tables. */
   flushEveryMs: 200,
-  /** Lanes, or messages outside every order, looked at by one query. */
+  /** Lanes, or messages without a user, read by one query. */
   lookRows: 64,
-  /** Lanes of one webhook remembered because they have something new; past this all of its lanes are looked at. */
+  /** Lanes of one endpoint remembered because they have something new; above this all of its lanes are scanned. */
   rememberedMax: 10_000,
-  /** The pause after something went wrong on this side. */
+  /** The pause after a fault of this service. */
   pauseMs: 1_000,
-  /** The longest time between two looks at what is to be tried again. */
+  /** The longest time between two looks for retries. */
   lookEveryMs: 60_000,
-  /** Messages that one transaction lets go at once when their webhook is enabled. */
+  /** Messages released by one transaction when their endpoint is enabled. */
   hurryRows: 500,
   /** Outcomes written by one transaction. */
   outcomesMax: 500,
   /** How long delivered messages are kept, by the realm's clock ... */
   deliveredKeptMs: 7 * 24 * 3_600_000,
-  /** ... and those that were given up. */
+  /** ... and messages that were given up. */
   failedKeptMs: 30 * 24 * 3_600_000,
-  /** How long a count of what is pending is good enough. */
+  /** How long a count of pending messages stays valid. */
   countEveryMs: 5_000,
 } as const;

@@ -1,24 +1,24 @@
-// The port that the program listens on. A process that may open no more files loses its server: the runtime's accept
-// loop ends, so that whoever opens enough connections would end the service. We therefore shut such a server down,
-// which closes its idle connections and lets its calls end, and listen on the port again.
+// The port that the program listens on. A process without free file descriptors loses its server: the runtime's accept loop
+// ends, so a caller who opens enough connections would end the service. Such a server is therefore shut down, which
+// closes its idle connections and lets its calls end, and the port is opened again.
 
 import { log, messageOf } from "./log.ts";
 import { ConfigError } from "./settings.ts";
 
 const AGAIN_MS = 100;
 
-/** What is listened on. */
+/** The address to listen on. */
 export interface ListenAddress {
   readonly host: string;
-  /** 0 for a free one. */
+  /** 0 for a free port. */
   readonly port: number;
-  /** Whether other processes of this machine may listen on it too: the system then deals connections out. */
+  /** Whether other processes of this machine may listen on it too: the system then distributes connections. */
   readonly sharesPort: boolean;
 }
 
 /**
- * Checks that an address can be listened on. Making a store takes seconds, so this is found out before. A shared one is
- * not tried: the system would hand this listener connections that it does not answer.
+ * Checks that an address is free, before a store is created, which takes seconds. A shared address is not tried: the system
+ * would give this listener connections that it does not answer.
  *
  * @throws ConfigError that names the setting
  */
@@ -36,7 +36,7 @@ export function listen(address: ListenAddress, handler: Deno.ServeHandler): List
   return onAddress(address, () => new Listener(address, handler));
 }
 
-/** An address that cannot be listened on is a bad setting. */
+/** Turns a failure to listen into an error that names the setting. */
 function onAddress<T>({ host, port, sharesPort }: ListenAddress, work: () => T): T {
   try {
     return work();
@@ -62,10 +62,10 @@ export class Listener {
   #isShutDown = false;
   /** Whether each answer is the last one on its connection. */
   #isEnding = false;
-  /** Shutdowns under way of servers that were lost while calls were in flight. */
+  /** Pending shutdowns of servers that were lost while calls were in flight. */
   readonly #ending = new Set<Promise<void>>();
 
-  /** @throws when the address cannot be listened on */
+  /** @throws when the address is not free */
   constructor(address: ListenAddress, handler: Deno.ServeHandler) {
     this.#handler = (request, info) =>
       this.#isEnding ? closing(handler(request, info)) : handler(request, info);
@@ -80,14 +80,14 @@ export class Listener {
   }
 
   /**
-   * Makes each answer the last one on its connection. A shutdown closes idle connections, with whatever call is on its
-   * way on them; whoever was told opens another connection, and that one may lead to another process.
+   * Makes each answer the last one on its connection. A shutdown closes idle connections, even if a call is arriving on
+   * them; a caller that needs another connection may get one to another process.
    */
   endConnections(): void {
     this.#isEnding = true;
   }
 
-  /** Takes no new calls; resolves when those in flight have ended. */
+  /** Accepts no new calls; resolves when those in flight have ended. */
   async shutdown(): Promise<void> {
     this.#isShutDown = true;
     await Promise.all([this.#server.shutdown(), ...this.#ending]);

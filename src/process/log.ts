@@ -18,7 +18,7 @@ export function setLogLevel(level: LogLevel): void {
   lowest = LOG_LEVELS.indexOf(level);
 }
 
-/** Sets where a line finds the trace that it belongs to. */
+/** Sets the source of the current trace, which a line names. */
 export function setLogTrace(find: () => string | undefined): void {
   traceId = find;
 }
@@ -50,12 +50,12 @@ const SECRETS = [
   /(?<=\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g,
 ];
 
-/** Masks secrets that a foreign message may hold, such as one of the database or of a library. */
+/** Masks secrets in a message of the database or of a library. */
 export function masked(line: string): string {
   return SECRETS.reduce((text, secret) => text.replace(secret, "***"), line);
 }
 
-/** The message of whatever was thrown, with its causes. */
+/** Returns the message of a thrown value, with its causes. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;

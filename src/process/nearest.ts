@@ -1,14 +1,14 @@
-// Which known name somebody probably meant, for messages about names that nobody knows.
+// The known name that was probably meant, for messages about unknown names.
 
-/** Above a third of the name's length in changed letters, two names have nothing to do with each other. */
+/** Above this share of changed letters, two names count as unrelated. */
 const CHANGES_SHARE_MAX = 1 / 3;
 
-/** The known name with the fewest changed letters, however many those are. Case does not count. */
+/** Returns the known name with the fewest changed letters. Case does not count. */
 export function nearestName(name: string, known: Iterable<string>): string | null {
   return nearest(name, known)?.candidate ?? null;
 }
 
-/** The nearest known name where it is close enough to be what was meant, else null. */
+/** Returns the nearest known name when it is close enough, else null. */
 export function likelyName(name: string, known: Iterable<string>): string | null {
   const found = nearest(name, known);
   const isLikely = found !== null && found.changes <= Math.max(1, name.length * CHANGES_SHARE_MAX);

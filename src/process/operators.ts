@@ -1,6 +1,6 @@
 // The people who may sign in to the console, as settings name them: each with a role and a token of their own.
 
-/** What a person may do: an admin everything, support looks and changes nothing. */
+/** The role of a person: admin may do everything, support is read-only. */
 export type Role = "admin" | "support";
 
 /** A person with the token that they sign in with. */
@@ -14,13 +14,13 @@ export interface OperatorToken {
 export const SECRET_LENGTH_MIN = 16;
 
 const ENTRY = /^([A-Za-z0-9._@-]{1,64}):(admin|support):([^:]*)$/;
-/** Names that the audit log gives to others. */
+/** Names that the audit log uses for others. */
 const TAKEN_NAMES = ["admin", "support", "unknown"];
 
 /**
  * Reads a list of people, "name:role:token,...".
  *
- * @returns what is wrong with it as a text, which holds no token
+ * @returns the people, or what is wrong as a text, which never has a token
  */
 export function readOperators(text: string): readonly OperatorToken[] | string {
   const operators: OperatorToken[] = [];
@@ -30,8 +30,10 @@ export function readOperators(text: string): readonly OperatorToken[] | string {
     if (name === undefined || role === undefined || token === undefined) {
       return `must be name:role:token,... with the role admin or support; ${at} is not`;
     }
-    if (TAKEN_NAMES.includes(name)) return `cannot name anybody "${name}"; ${at} does`;
-    if (operators.some((other) => other.name === name)) return `must name everybody once; ${at} does not`;
+    if (TAKEN_NAMES.includes(name)) return `must not use the name "${name}"; ${at} does`;
+    if (operators.some((other) => other.name === name)) {
+      return `must name each person once; ${at} repeats a name`;
+    }
     if (token.length < SECRET_LENGTH_MIN) {
       return `must have tokens of at least ${SECRET_LENGTH_MIN} characters; that of ${at} is shorter`;
     }
@@ -40,7 +42,7 @@ export function readOperators(text: string): readonly OperatorToken[] | string {
   return operators;
 }
 
-/** Whether two of these people have the same token, so that nobody could say who it was. */
+/** Whether two of these people have the same token, so that a sign-in could not be attributed. */
 export function shareToken(operators: readonly OperatorToken[]): boolean {
   return new Set(operators.map(({ token }) => token)).size < operators.length;
 }

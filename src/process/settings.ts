@@ -1,5 +1,5 @@
-// Settings from the environment, checked before anything starts. An empty variable counts as unset. A bad one, and
-// one of ours that nobody knows, stops the start with one line that names it. Sections 3 and 13 of the decisions.
+// Settings from the environment, checked before anything starts. An empty variable counts as unset. An invalid one, and an
+// unknown one with the prefix HOLDFAST_, stops the start with one line that names it.
 
 import { z } from "zod";
 import type { Features } from "./features.ts";
@@ -7,7 +7,7 @@ import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
 
-/** Settings that cannot be used; the message is the one line that the operator sees. */
+/** An invalid setting; the message is the one line that the operator sees. */
 export class ConfigError extends Error {}
 
 /** The settings of a process. */
@@ -22,11 +22,11 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether Deno may export metrics of its own, where tracing is on. */
   readonly exportsDenoMetrics: boolean;
-  /** Where other processes on the same database reach this one, "host:port"; null for a place of its own. */
+  /** Where other processes on the same database reach this one, "host:port"; null to choose one. */
   readonly clusterAddress: string | null;
   /** Whether other processes of this machine listen on the same port. */
   readonly sharesPort: boolean;
-  /** Whether this process takes no cells, and only passes calls on. */
+  /** Whether this process takes no cells, and only passes calls on to their owners. */
   readonly isFront: boolean;
   readonly console: ConsoleConfig;
 }
@@ -34,7 +34,7 @@ export interface Config {
 /** The settings of the console. */
 export interface ConsoleConfig {
   readonly isOn: boolean;
-  /** Everybody who may sign in beside the holder of the admin token. */
+  /** The people who may sign in beside the holder of the admin token. */
   readonly operators: readonly OperatorToken[];
   readonly supportSeesPrompts: boolean;
 }
@@ -86,7 +86,7 @@ const environment = z.object({
 export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
 
 const OUR_PREFIX = "HOLDFAST_";
-/** Variables of ours that tasks, tests and the client's examples read: whoever has set one for them may start the service too. */
+/** Variables of tasks, tests and the client's examples, which may be set when the service starts. */
 const OTHER_NAMES = [
   "HOLDFAST_TEST_FRONT",
   "HOLDFAST_KEY",
@@ -101,10 +101,9 @@ const OTHER_NAMES = [
 ];
 
 /**
- * Refuses variables that look like settings and are none: a typing error would otherwise leave the default in force
- * and say nothing.
+ * Refuses unknown variables with our prefix: a typing error would otherwise silently leave the default in force.
  *
- * @throws ConfigError that names the nearest variable that is known
+ * @throws ConfigError that names the nearest known variable
  */
 export function refuseUnknown(variables: Readonly<Record<string, string>>): void {
   const known = [...SETTING_NAMES, ...OTHER_NAMES];
@@ -166,9 +165,9 @@ function operatorsOf(
 }
 
 /**
- * Refuses a token that two people have: nobody could say later which of them it was.
+ * Refuses a token of two people: their sign-ins could not be told apart.
  *
- * @param adminToken null where there is none yet
+ * @param adminToken null before one exists
  */
 export function refuseSharedTokens(operators: readonly OperatorToken[], adminToken: string | null): void {
   const admin = adminToken === null ? [] : [{ name: "admin", role: "admin", token: adminToken } as const];
@@ -180,18 +179,18 @@ export function refuseSharedTokens(operators: readonly OperatorToken[], adminTok
     : null;
   if (setting === null) return;
   throw new ConfigError(
-    `Cannot start: ${setting} has a token that somebody else has; everybody needs another one`,
+    `Cannot start: ${setting} has a duplicate token; give each person a different one`,
   );
 }
 
-/** Every address of a machine at once is none that others could connect to. */
+/** Refuses the wildcard address, which other processes cannot connect to. */
 function isReachableAddress(text: string): boolean {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   return host !== undefined && !WILDCARD_HOSTS.has(host) && Number(port) <= 65_535;
 }
 
-/** Hosts that stand for every address of a machine. */
+/** Hosts that mean every address of a machine. */
 export const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "*"]);
 
 function isPostgresUrl(text: string): boolean {

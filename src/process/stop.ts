@@ -1,6 +1,6 @@
-// How the process ends on a signal. Where other processes serve the same database it hands them its cells and goes on
-// passing calls to them, so that nobody notices; else new calls get a 503. Calls in flight get their answers, what was
-// decided is made durable and drained, and the exit status is 0.
+// How the process ends on a signal. When other processes serve the same database it hands them its cells and passes calls
+// to them, so that no call fails; else new calls get a 503. Calls in flight get their answers, decisions are made durable
+// and drained, and the exit status is 0.
 
 import { PROCESS_LIMITS } from "./limits.ts";
 import { linger } from "./linger.ts";
@@ -9,22 +9,22 @@ import { log } from "./log.ts";
 
 /** How long handing over may take before the process stops as if it were alone. */
 const LEAVE_MS = 5_000;
-/** How long a process that has left goes on as a front: a balancer that asks `/readyz` sends it no more calls by then. */
+/** How long a process without cells still passes calls on: by then a balancer that asks `/readyz` sends it no more calls. */
 const FRONT_MS = 5_000;
-/** How long a stopping process goes on answering new calls with 503. */
+/** How long a stopping process answers new calls with 503. */
 const LINGER_MS = 1_000;
 /** How long it then waits for calls in flight before it ends them with 503. */
 const CALLS_MS = 4_000;
 
-/** What is stopped. */
+/** The parts to stop. */
 export interface Stoppable {
-  /** Gives the cells to other processes; false where nobody is there to take them. */
+  /** Hands the cells to other processes; false when there is no other process. */
   leave(): Promise<boolean>;
-  /** Ends answers that go on without end, whose readers then connect to another process. */
+  /** Ends streams; their readers then connect to another process. */
   endStreams(): void;
-  /** From here on new calls are answered with 503, and streams have ended. */
+  /** Answers new calls with 503 from now on, and ends streams. */
   refuseCalls(): void;
-  /** Ends the calls in flight and makes durable what was decided. */
+  /** Ends the calls in flight and makes decisions durable. */
   stop(): Promise<void>;
 }
 
@@ -40,12 +40,12 @@ export function stopOnSignal(
     isStopping = true;
     log("info", "Stopping");
     listener.endConnections();
-    // A shutdown closes idle connections at once, with whatever call is on its way on them. So the port stays open
-    // for a while in which such calls are answered, by others through this process or with a 503.
+    // A shutdown closes idle connections at once, even if a call is arriving on them. So the port stays open for a while, in
+    // which such calls are passed on or answered with 503.
     if (await Promise.race([service.leave(), after(LEAVE_MS).then(() => false)])) {
       log("info", "Others have the cells; passing calls on until the port closes");
       await linger(FRONT_MS);
-      // Only now: whoever connects again right away must not come back here.
+      // Only now: a reader that reconnects at once must not come back here.
       service.endStreams();
       // What took long and has ended meanwhile.
       await Promise.race([service.leave(), after(LINGER_MS)]);

@@ -1,17 +1,17 @@
-// Streams of server-sent events: answers that go on while something changes. A stream asks its source for the next state
+// Streams of server-sent events: answers that continue while something changes. A stream asks its source for the next state
 // only when its reader has taken the last one and the shortest time between two states has passed. So a slow reader gets
-// the newest state and not a queue, and holds up nobody. One timer serves all streams that rest, and one look goes
-// over all of them; an idle stream costs a waiting question and a few objects.
+// the newest state rather than a queue, and does not delay others. One timer serves all resting streams, and one regular
+// check covers all of them; an idle stream costs a waiting question and a few objects.
 
 import { STREAM_LIMITS } from "./limits.ts";
 import { log, messageOf } from "./log.ts";
 
-/** Why a stream ends in good order, as its reader is told. */
+/** Why a stream ends in good order, as sent to its reader. */
 export const STREAM_ENDS = ["token_expired", "key_revoked", "merged", "erased", "stopping"] as const;
 
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
-/** What a source answers: a state as one line of text, none within its time, or the end. */
+/** The answer of a source: a state as one line of text, no change within its time, or the end. */
 export type StreamNext =
   | { readonly kind: "state"; readonly text: string }
   | { readonly kind: "same" }
@@ -19,17 +19,17 @@ export type StreamNext =
 
 /** Where the states of a stream come from. */
 export interface StreamSource {
-  /** The next state that differs from the last one. A fault means that it may be asked again. */
+  /** The next state that differs from the last one. After a fault the stream asks again. */
   next(): Promise<StreamNext>;
-  /** Why the stream may not go on, whatever the state; null where it may. */
+  /** Why the stream may not continue, whatever the state; null when it may. */
   endsNow(): StreamEnd | null;
 }
 
-/** What streams count; it lives as long as the process. */
+/** Counters of streams; they live as long as the process. */
 export class StreamCounts {
   open = 0;
   states = 0;
-  /** Streams whose reader left, or took nothing any more. */
+  /** Streams whose reader disconnected or stopped reading. */
   left = 0;
   readonly ended: Record<StreamEnd, number> = {
     token_expired: 0,
@@ -47,11 +47,11 @@ const COMMENT = ENCODER.encode(":\n\n");
 export class Streams {
   readonly counts: StreamCounts;
   readonly #open = new Set<Stream>();
-  /** Streams that sent a state just now, in the order in which they did. */
+  /** Streams that have just sent a state, in that order. */
   readonly #resting = new Set<Stream>();
-  /** Streams whose source has failed. */
+  /** Streams with a failed source. */
   readonly #troubled = new Set<Stream>();
-  /** Questions that no stream waits for any more. */
+  /** Questions in flight of streams that have ended. */
   #orphans = 0;
   #isEnding = false;
   #restTimer: ReturnType<typeof setTimeout> | null = null;
@@ -67,7 +67,7 @@ export class Streams {
     return open < STREAM_LIMITS.openMax && open + this.#orphans < STREAM_LIMITS.openMax * 2;
   }
 
-  /** Whether all streams were ended, and none begins any more. */
+  /** Whether all streams were ended and no new one may begin. */
   get isEnding(): boolean {
     return this.#isEnding;
   }
@@ -89,7 +89,7 @@ export class Streams {
     return body;
   }
 
-  /** Ends every stream; one that begins later ends at once. */
+  /** Ends every stream; a later one ends at once. */
   endAll(): void {
     this.#isEnding = true;
     for (const stream of this.#open) stream.end("stopping");
@@ -117,7 +117,7 @@ export class Streams {
     this.#lookTimer = this.#restTimer = null;
   }
 
-  /** Counts a question whose stream ends while it is under way; to be taken back when it is answered. */
+  /** Counts a question in flight whose stream ends; call the returned function when it is answered. */
   orphan(by: 1 | -1): void {
     this.#orphans += by;
   }
@@ -149,7 +149,7 @@ export class Streams {
 
 /** One open stream; the source of its body. */
 class Stream implements UnderlyingDefaultSource<Uint8Array> {
-  /** The moment from which on another state may be asked for: none before the first one was sent. */
+  /** The earliest time of the next question; 0 before the first state was sent. */
   mayAskAt = Infinity;
   readonly #streams: Streams;
   readonly #event: string;
@@ -157,7 +157,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
   #controller!: ReadableStreamDefaultController<Uint8Array>;
   #isOpen = true;
   #isAsking = false;
-  /** When it last said that it lives. */
+  /** When it last sent anything, comments included. */
   #commentedAt = performance.now();
   /** When its reader was last seen to have taken everything. */
   #readAt = performance.now();
@@ -174,7 +174,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
     this.#controller = controller;
   }
 
-  /** The reader has taken what there was. */
+  /** The reader has taken everything that was sent. */
   pull(): void {
     this.ask();
   }
@@ -186,7 +186,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
     this.#close();
   }
 
-  /** Asks for the next state where there is room for it. */
+  /** Asks for the next state, when the reader can take one. */
   ask(): void {
     if (!this.#isOpen || this.#isAsking || !this.#hasRoom || performance.now() < this.mayAskAt) return;
     this.#isAsking = true;
@@ -200,7 +200,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
     this.#streams.rest(this);
   }
 
-  /** Tells the reader why, and ends. */
+  /** Sends the reason to the reader, and ends. */
   end(reason: StreamEnd): void {
     if (!this.#isOpen) return;
     this.#controller.enqueue(ENCODER.encode(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`));
@@ -209,7 +209,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
     this.#close();
   }
 
-  /** Looks at what ends a stream beside its source, and says that it lives. */
+  /** Checks for reasons to end the stream, and sends a comment when it was silent for long. */
   look(now: number): void {
     const reason = this.#source.endsNow();
     if (reason !== null) return this.end(reason);
@@ -250,7 +250,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
     this.#streams.trouble(this);
   }
 
-  /** Whether anybody still waits for an answer that has come. */
+  /** Whether the stream still waits for this answer. */
   #isHeard(): boolean {
     this.#isAsking = false;
     if (!this.#isOpen) this.#streams.orphan(-1);

@@ -1,6 +1,5 @@
-// The administrator's work: workspaces, apps, keys and catalogs. Each is one change of the registry, in force in every
-// member when it is answered. What names a workspace runs at the owner of its cell. Section 3 of the decisions, "Admin
-// API".
+// The admin API's work: workspaces, apps, keys and catalogs. Each write is one change of the registry, in force in every
+// process when it is answered. A call that names a workspace runs at the owner of its cell.
 
 import { withPriceRows } from "../domain/catalog/price_row.ts";
 import { randomText } from "../process/secrets/random.ts";
@@ -23,7 +22,7 @@ import type { App, Registry } from "./registry.ts";
 import type { ApiKey, AppliedCatalog, AppRecord, Workspace } from "../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "./registry_changes.ts";
 
-/** What the administrator works on. */
+/** What the admin API uses. */
 export interface AdminWorld {
   readonly registry: Registry;
   readonly changes: Pick<RegistryChanges, "change" | "confirm">;
@@ -33,7 +32,7 @@ export interface AdminWorld {
   readonly clock: Clock;
 }
 
-/** A key as it is shown once, when it is made. */
+/** A new key, with its secret text, which is shown once. */
 export interface ShownKey {
   readonly keyId: string;
   readonly key: string;
@@ -49,7 +48,7 @@ export interface CreatedApp {
   readonly keys: readonly ShownKey[];
 }
 
-/** The caps of a workspace as a caller gives them; absent members keep or take their defaults. */
+/** The caps of a workspace; an absent member keeps its value, or takes its default. */
 export type WorkspaceInput = Partial<Omit<Workspace, "workspaceId">>;
 
 const DEFAULT_CAPS = {
@@ -88,7 +87,7 @@ export async function changeWorkspace(
   });
 }
 
-/** The workspaces of the cells that this member owns, with their operations of the running month. */
+/** The workspaces of this process's cells, with their operations of the current month. */
 export function listWorkspaces({ registry, term }: AdminWorld) {
   const own = [...registry.workspaces.values()].filter(({ workspaceId }) =>
     term.doors.isOpen(cellOf(workspaceId))
@@ -101,7 +100,7 @@ export function listWorkspaces({ registry, term }: AdminWorld) {
   }));
 }
 
-/** Makes an app with its four keys; null when the workspace is unknown. */
+/** Creates an app with its four keys; null when the workspace is unknown. */
 export async function createApp(world: AdminWorld, input: AppInput): Promise<CreatedApp | null> {
   const { registry, changes } = world;
   const { workspaceId } = input;
@@ -145,16 +144,16 @@ function newApp(world: AdminWorld, name: string, workspaceId: string) {
   return { record, made };
 }
 
-/** A new identity secret, shown once, and until when the one before it holds. */
+/** A new identity secret, shown once, and the time until which the previous one is valid. */
 export interface RotatedIdentity {
   readonly identitySecret: string;
   readonly oldValidUntil: Millis;
 }
 
 /**
- * Gives an app a new identity secret, which holds at once. Old ones hold until their own time, in real time.
+ * Gives an app a new identity secret, in force at once. Previous ones stay valid until their own time, in real time.
  *
- * @param keepOldMs how long the present one goes on being valid
+ * @param keepOldMs how long the current one stays valid
  */
 export function rotateIdentitySecret(
   { changes, clock }: Pick<AdminWorld, "changes" | "clock">,
@@ -175,7 +174,7 @@ export function rotateIdentitySecret(
   });
 }
 
-/** Makes a key of an app. */
+/** Creates an API key of an app. */
 export async function createKey(
   world: AdminWorld,
   app: App,
@@ -186,7 +185,7 @@ export async function createKey(
   return await world.changes.change(app.cell, () => ({ rows: { keys: [key] }, answer: shown }));
 }
 
-/** Revokes a key, which holds at once; a key that is revoked already stays as it is. */
+/** Revokes a key at once; a key that is already revoked is unchanged. */
 export async function revokeKey(
   { changes, registry, clock }: AdminWorld,
   { appId, keyId }: ApiKey,
@@ -194,21 +193,21 @@ export async function revokeKey(
   const { cell } = registry.apps.get(appId) as App;
   return await changes.change(cell, () => {
     const key = registry.keys.get(keyId) as ApiKey;
-    // Also a repeated call waits until every member knows.
+    // A repeated call waits for every process too.
     const revoked: ApiKey = { ...key, revokedAt: key.revokedAt ?? clock.now() };
     return { rows: { keys: [revoked] }, answer: revoked };
   });
 }
 
-/** How a catalog is to be put in force. */
+/** How to apply a catalog. */
 export interface ApplyOptions {
-  /** Says what would change, and changes nothing. */
+  /** Reports what would change, and changes nothing. */
   readonly isDryRun: boolean;
-  /** The version that the document was made from; another one in force refuses it. Null: whatever is in force. */
+  /** The version that the document was made from; refused when another one is in force. Null: any version. */
   readonly expectedVersion: number | null;
 }
 
-/** Puts a catalog document in force, or says what would change. Refused as a whole when any part is wrong. */
+/** Applies a catalog document, or reports what would change. Refused as a whole when any part is invalid. */
 export async function applyCatalog(
   world: AdminWorld,
   app: App,
@@ -216,10 +215,10 @@ export async function applyCatalog(
   { isDryRun, expectedVersion }: ApplyOptions = { isDryRun: false, expectedVersion: null },
 ): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
   return await inTurn(world.registry, async () => {
-    // Within the turn: units are compared with the catalog in force, which another call may be about to replace.
+    // Within the turn: units are compared with the catalog in force, which another call may replace.
     const checked = await checkCatalog(document, app.applied?.document ?? null);
     if ("faults" in checked) {
-      return refusal("invalid_request", "The catalog has faults", checked.faults);
+      return refusal("invalid_request", "Catalog is invalid", checked.faults);
     }
     const version = app.applied?.version ?? 0;
     if (expectedVersion !== null && expectedVersion !== version) {
@@ -228,7 +227,7 @@ export async function applyCatalog(
     const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
     const removed = removedParts(app, checked.catalog);
     const inForce = app.catalog;
-    // From here on nobody new gets a plan or pack that is about to go; the flush then shows everyone who has one.
+    // From here on no user gets a plan or pack that is being removed; the flush then shows every user who has one.
     if (!isDryRun) closeParts(app, removed);
     try {
       const inUse = await findInUse(world, app, removed);
@@ -242,24 +241,24 @@ export async function applyCatalog(
       const answer = { version: applied.version, changes };
       return await world.changes.change(app.cell, () => ({ rows: { catalogs: [applied] }, answer }));
     } finally {
-      // Still the closed one where nothing was put in force.
+      // The catalog with closed parts is replaced when no new one was put in force.
       if (app.applied?.version === inForce.version) app.catalog = inForce;
     }
   });
 }
 
 function movedCatalog(version: number, expected: number): Refusal {
-  const message = `The catalog has moved: version ${version} is in force, and expectedVersion is ${expected}`;
+  const message = `Catalog changed: current version is ${version}, expectedVersion is ${expected}`;
   return refusal("catalog_in_use", message, { version });
 }
 
-/** Ids of what a new catalog no longer has. */
+/** Ids of plans and packs that a new catalog no longer has. */
 interface RemovedParts {
   readonly plans: readonly string[];
   readonly packs: readonly string[];
 }
 
-/** The refusal of a catalog that lacks what somebody holds, or null. */
+/** Refuses a catalog that lacks a plan or pack in use; null when none is. */
 async function findInUse(
   world: AdminWorld,
   app: App,

@@ -1,5 +1,5 @@
-// The admin token of a process: that of the settings, or one that the embedded store keeps for itself. On a server the
-// admin API is off without a setting.
+// The admin token of a process: from the settings, or generated and stored by the embedded store. With a PostgreSQL
+// server the admin API is off without the setting.
 
 import type { Config } from "../process/settings.ts";
 import { readSecret } from "../process/secrets/data_folder.ts";

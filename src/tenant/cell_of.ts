@@ -1,5 +1,4 @@
-// The cell of a workspace: the same for ever and in every member, whoever owns the cell at the time (rule 20 of the
-// cluster's design).
+// The cell of a workspace: a function of its id alone, so it never changes and is the same in every process.
 
 import { createHash } from "node:crypto";
 import { CELLS } from "../../actors/doors.ts";

@@ -1,5 +1,4 @@
-// The public listing of an app's plans: oldest first, archived ones hidden, without prices and change policies.
-// Specification, "Plan (PublicPlan)".
+// The public listing of an app's plans: oldest first, without archived plans, prices and the policy for plan changes.
 
 import type { App } from "./registry.ts";
 

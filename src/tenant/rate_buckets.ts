@@ -1,5 +1,5 @@
-// The buckets of the rate limits, one for each key, in the memory of the member that owns the key's cell. A hand-over
-// takes them along as text, so that a key gets no second burst; a crash empties memory, and all are full again.
+// Token buckets of the rate limits, one for each key, in the memory of the process that owns the key's cell. A hand-over
+// moves them as text, so that a key gets no second burst; after a crash all buckets are full again.
 
 import { z } from "zod";
 import type { RateLimit } from "../domain/catalog/catalog.ts";
@@ -12,7 +12,7 @@ const KEPT = z.record(z.string(), z.object({ tokens: z.number(), at: z.number() 
 export class RateBuckets {
   readonly #cells = new Map<number, Map<string, Bucket>>();
 
-  /** Counts a call of a key; answers how long until it would be allowed, 0 where it is. */
+  /** Counts a call of a key; returns how long until it would be allowed, 0 when it is. */
   take(cell: number, keyId: string, limit: RateLimit, now: Millis): Millis {
     let buckets = this.#cells.get(cell);
     if (buckets === undefined) this.#cells.set(cell, buckets = new Map());
@@ -21,14 +21,14 @@ export class RateBuckets {
     return waitMs;
   }
 
-  /** Takes the buckets of a cell out of memory, as text; null where it has none. */
+  /** Removes the buckets of a cell from memory, and returns them as text; null without any. */
   remove(cell: number): string | null {
     const buckets = this.#cells.get(cell);
     this.#cells.delete(cell);
     return buckets === undefined ? null : JSON.stringify(Object.fromEntries(buckets));
   }
 
-  /** Puts buckets that `remove` of another member answered into memory. */
+  /** Puts buckets into memory that `remove` returned in another process. */
   admit(cell: number, text: string | null): void {
     if (text === null) this.#cells.delete(cell);
     else this.#cells.set(cell, new Map(Object.entries(KEPT.parse(JSON.parse(text)))));

@@ -1,6 +1,6 @@
-// The registry: workspaces, apps, keys, catalogs and realms in memory, as the tables have them. Every member has all of
-// it. It answers the questions of every request, who is calling, under which catalog and in which cell, without a query.
-// Each change raises a version, and no change is answered before every member has that version (registry_changes.ts).
+// The registry: workspaces, apps, keys, catalogs and realms in memory, a copy of the tables. Every process has all of it,
+// so that a request needs no query to find its caller, catalog and cell. Each change raises a version, and a change is
+// answered only when every process has that version (registry_changes.ts).
 
 import { hashOf } from "../process/secrets/hash.ts";
 import type { Realm } from "../../actors/actor.ts";
@@ -36,7 +36,7 @@ export interface App {
   readonly stripe: Map<Mode, StripeConnection>;
 }
 
-/** Who a request comes from. */
+/** The caller of a request. */
 export interface Caller {
   readonly key: ApiKey;
   readonly app: App;
@@ -53,7 +53,7 @@ export function identitySecretsOf({ record }: App, nowMs: Millis): readonly stri
 export class AppRealm implements Realm {
   readonly realm: number;
   readonly mode: Mode;
-  /** How far a test clock is ahead of real time; set by whoever takes the cell. */
+  /** How far a test clock is ahead of real time; set when a process takes the cell. */
   clockOffsetMs = 0;
   outbox: Outbox | null = null;
   readonly #registry: Registry;
@@ -84,7 +84,7 @@ export class AppRealm implements Realm {
   }
 }
 
-/** What stands for a key where an operator of the console acts for an app. */
+/** The form of the key id under which an operator of the console acts for an app. */
 const OPERATED = /^console:([^:]+):(live|test)$/;
 
 const NO_CATALOG = compileCatalog({}, 0);
@@ -105,12 +105,12 @@ export class Registry {
   readonly apps = new Map<string, App>();
   readonly keys = new Map<string, ApiKey>();
   readonly realms = new Map<number, AppRealm>();
-  /** Told of each webhook that was added, changed or removed. */
+  /** Called with each webhook that was added, changed or removed. */
   onWebhook: (webhook: Webhook) => void = () => {};
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
   readonly #callers = new Map<string, Caller>();
-  /** The callers of keys by their ids, for calls that another member has let in. */
+  /** Callers by key id, for calls that another process has admitted. */
   readonly #callersById = new Map<string, Caller>();
   readonly #cells = Array.from({ length: CELLS }, () => ({
     workspaces: new Set<string>(),
@@ -123,14 +123,14 @@ export class Registry {
     this.#clock = clock;
   }
 
-  /** The version that is in force here; -1 before anything was read. */
+  /** The version in force in this process; -1 before the first read. */
   get version(): number {
     return this.#version;
   }
 
   /**
-   * Puts rows in force from the next request on. A read that was overtaken by a later one changes nothing, or it would
-   * bring a revoked key back.
+   * Puts rows in force from the next request on. Ignores a read that is older than the version in force, which could bring
+   * a revoked key back.
    *
    * @param version of the registry with these rows, all earlier ones included
    */
@@ -159,7 +159,7 @@ export class Registry {
     return this.#cells[cell] as CellParts;
   }
 
-  /** The caller that a presented key stands for, or null when it is unknown or revoked. */
+  /** Returns the caller of an API key, or null when the key is unknown or revoked. */
   authenticate(presented: string): Caller | null {
     const cached = this.#callers.get(presented);
     if (cached !== undefined) return cached;
@@ -172,7 +172,7 @@ export class Registry {
     return caller;
   }
 
-  /** The caller of a key that another member has let in, or null when the key is unknown or revoked here. */
+  /** Returns the caller of a key that another process has admitted, or null when it is unknown or revoked here. */
   callerById(keyId: string): Caller | null {
     const cached = this.#callersById.get(keyId);
     if (cached !== undefined) return cached;
@@ -183,7 +183,6 @@ export class Registry {
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
   }
 
-  /** One object for each key, whichever way it was presented. */
   /** An operator of the console, who acts for an app and mode as with a secret key; null for an unknown app. */
   operatorOf(appId: string, mode: Mode): Caller | null {
     const app = this.apps.get(appId);
@@ -203,6 +202,7 @@ export class Registry {
     return this.#callersById.get(keyId) ?? this.#callerOf(key, app);
   }
 
+  /** Returns the caller of a key; the same object for a key and for its id. */
   #callerOf(key: ApiKey, app: App): Caller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;
@@ -236,7 +236,7 @@ export class Registry {
     }
   }
 
-  /** Every origin that some app lists. */
+  /** Every origin that any app allows. */
   get origins(): ReadonlySet<string> {
     return this.#origins ??= new Set(
       [...this.apps.values()].flatMap(({ catalog }) => [...catalog.corsOrigins]),
@@ -251,7 +251,7 @@ export class Registry {
     app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows);
   }
 
-  /** Adds, changes or removes a webhook; from the next turn on its realm's messages go by it. */
+  /** Adds, changes or removes a webhook; in force for messages of its realm from the next turn on. */
   #setWebhook(webhook: Webhook): void {
     const app = this.apps.get(webhook.appId);
     if (app === undefined) return;
@@ -269,7 +269,7 @@ export class Registry {
     else app?.stripe.set(connection.mode, connection);
   }
 
-  /** Adds a key or its revocation, which holds at once. */
+  /** Adds a key, or revokes it at once. */
   #setKey(key: ApiKey): void {
     const known = this.keys.get(key.keyId);
     if (known !== undefined && known.revokedAt === key.revokedAt) return;

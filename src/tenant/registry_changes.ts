@@ -1,6 +1,7 @@
-// Changes of the registry. Each is one transaction that holds the registry's row, decides from a fresh read, and raises
-// the version (rule 9 of the cluster's design). It is answered when every member that may answer anything has the new
-// version in force, so that a revoked key or a lowered cap holds everywhere from then on (rule 10).
+// Changes of the registry. Each is one transaction that locks the registry's row, decides from a fresh read, and raises the
+// version. It is answered when every process that may answer calls has the new version in force, so that a revoked key or
+// a lowered cap holds everywhere from then on. A process that does not confirm within 10 s makes the change fail as
+// "applied, not yet confirmed", which is safe to repeat.
 
 import { Unavailable } from "../../actors/port.ts";
 import type { Clock } from "../process/clock.ts";
@@ -17,29 +18,29 @@ import {
 import type { Registry } from "./registry.ts";
 import type { RegistryRows } from "../storage/rows/registry_rows.ts";
 
-/** The change is in force here and may not be in other members: to be sent again, which is safe. */
+/** The change is in force here and perhaps not in every other process; repeating it is safe. */
 export class Unconfirmed extends Unavailable {}
 
-/** What a change writes, and what it is answered with. */
+/** The rows that a change writes, and its answer. */
 export interface RegistryChange<T> {
   readonly rows: Partial<RegistryRows>;
   readonly answer: T;
 }
 
-/** What changes work on. */
+/** What changes use. */
 export interface ChangesOptions {
   readonly registry: Registry;
   readonly database: Pick<Database, "query" | "transaction">;
   readonly term: number;
   readonly clock: Clock;
-  /** Tells the other members that there is a new version, and says in the own row that it is in force here. */
+  /** Notifies the other processes of a new version, and confirms it in the own row. */
   readonly announce: (version: number) => Promise<void>;
 }
 
-/** Reads and changes the registry of a member. */
+/** Reads and changes the registry of a process. */
 export class RegistryChanges {
   readonly #options: ChangesOptions;
-  /** The read under way; null while there is none. */
+  /** The read in flight; null without one. */
   #reading: Promise<void> | null = null;
 
   constructor(options: ChangesOptions) {
@@ -47,8 +48,8 @@ export class RegistryChanges {
   }
 
   /**
-   * Puts at least a version in force that was committed before the call. Calls at the same time share a read; one that
-   * began too early to see the version is followed by another.
+   * Puts at least a version in force that was committed before the call. Concurrent calls share a read; a read that began
+   * too early to see the version is followed by another.
    */
   async reach(version: number): Promise<void> {
     const { registry } = this.#options;
@@ -57,7 +58,7 @@ export class RegistryChanges {
     }
   }
 
-  /** Puts everything in force that has changed in the tables. */
+  /** Puts all changes of the tables in force. */
   async catchUp(): Promise<void> {
     const { registry, database } = this.#options;
     const { rows, version } = await database.transaction(async (session) => {
@@ -72,11 +73,11 @@ export class RegistryChanges {
   }
 
   /**
-   * Makes a change and puts it in force in every member.
+   * Makes a change and puts it in force in every process.
    *
-   * @param cell of the workspace that it is about, which this member owns; null for none
-   * @param decide sees the registry as it is now; where it answers no rows there is no new version
-   * @throws Unconfirmed when some member does not confirm in time
+   * @param cell the cell of the workspace to change, which this process owns; null for none
+   * @param decide sees the current registry; when it returns no rows there is no new version
+   * @throws Unconfirmed when a process does not confirm in time
    */
   async change<T>(
     cell: number | null,
@@ -100,23 +101,23 @@ export class RegistryChanges {
   }
 
   /**
-   * Waits until every member has what is in force here: a repeated call that changes nothing may follow one whose answer
-   * was lost.
+   * Waits until every process has the version in force here: a repeated call that changes nothing may follow one with a
+   * lost answer.
    *
-   * @throws Unconfirmed when some member does not confirm in time
+   * @throws Unconfirmed when a process does not confirm in time
    */
   confirm(): Promise<void> {
     return this.#confirmed(this.#options.registry.version);
   }
 
-  /** Resolves when no member that may answer lacks a version. */
+  /** Resolves when every process that may answer has a version. */
   async #confirmed(version: number): Promise<void> {
     const { database } = this.#options;
     const until = performance.now() + REGISTRY_LIMITS.confirmMs;
     while (await countUnconfirmed(database, version) > 0) {
       if (performance.now() > until) {
         throw new Unconfirmed(
-          "The change is applied and not yet confirmed everywhere: it is safe to repeat it",
+          "Applied, not yet confirmed by every process; repeating the call is safe",
         );
       }
       await new Promise((resolve) => setTimeout(resolve, REGISTRY_LIMITS.lookEveryMs));

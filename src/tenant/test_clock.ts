@@ -1,5 +1,4 @@
 // Moving the test clock of an app: durable first, then in memory, then everything that became due is settled.
-// Section 3 of the decisions, "Test clock".
 
 import type { UserStore } from "../../actors/port.ts";
 import { sweepRealm, type SweepTerm } from "../../actors/sweep.ts";
@@ -11,22 +10,21 @@ import type { AppRealm } from "./registry.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
-/** What a move of the clock works on. */
+/** What a move of the clock uses. */
 export interface ClockWorld {
   readonly term: SweepTerm;
   readonly store: Pick<UserStore, "listDue">;
   readonly inCell: InCell;
 }
 
-/** By how much, or to when, a clock is moved. */
+/** A distance or a target time for a clock. */
 export type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
 
-/** The farthest that the clock goes: the year 9999, so that every time keeps its four digits. */
+/** The latest time of a test clock: the year 9999, so that every year has four digits. */
 const LATEST_MS = Date.UTC(9999, 0, 1);
 
 /**
- * Moves a realm's clock forward; answers where it stands then. Moves of one clock run one after another, each from
- * where the one before it came to.
+ * Moves a realm's clock forward; returns its new time. Moves of one clock run one after another.
  */
 export function moveTestClock(
   { term, store, inCell }: ClockWorld,
@@ -36,7 +34,7 @@ export function moveTestClock(
   return inTurn(realm, async () => {
     const from = realm.now();
     const to = "to" in move ? move.to : from + move.byMs;
-    if (to < from) return refused(invalidField("now", "must not be before the present clock"));
+    if (to < from) return refused(invalidField("now", "must not be before the current time of the clock"));
     if (to > LATEST_MS) {
       const member = "to" in move ? "now" : "advanceSeconds";
       return refused(invalidField(member, "must not take the clock past the year 9998"));

@@ -1,23 +1,23 @@
-// A token bucket as arithmetic: so many calls at once, so many a second after. Pure; whoever keeps buckets brings
-// the clock. What is refused takes nothing, so a caller that is refused again and again waits no longer.
+// A token bucket as arithmetic: `burst` calls at once, then `perSecond` calls a second. Pure; the time is passed in. A
+// refused call takes no token, so a caller that keeps trying waits no longer.
 
 import type { RateLimit } from "../domain/catalog/catalog.ts";
 import type { Millis } from "../domain/values/period.ts";
 
-/** What was in a bucket at a moment. */
+/** The tokens of a bucket at a time. */
 export interface Bucket {
   readonly tokens: number;
   readonly at: Millis;
 }
 
-/** Sums of parts of tokens miss a whole one by less than this. */
+/** Rounding of sums of partial tokens stays below this. */
 const DUST = 1e-9;
 
 /**
- * Takes a token where there is one.
+ * Takes a token, if there is one.
  *
- * @param bucket as it was left; null for one that was never used, which is full
- * @returns the bucket as it is left, and 0, or how long until there is a token
+ * @param bucket the bucket after the last call; null for an unused one, which is full
+ * @returns the bucket after this call, and the wait in milliseconds until a token is there, 0 when one was taken
  */
 export function takeToken(
   bucket: Bucket | null,

@@ -1,6 +1,6 @@
-// One attempt over the network: looks the name up, sees that the address may be called, signs, sends to that very address,
-// and reads as much of the answer as is worth a connection that can be used again. Standard Webhooks says how a message
-// is signed and which headers it has.
+// One attempt over the network: resolves the name, checks that the address may be called, signs, sends to that very
+// address, and reads the answer up to a bound, so that the connection can be reused. Signature and headers are those
+// of Standard Webhooks.
 
 import { lookup } from "node:dns/promises";
 import {
@@ -15,21 +15,21 @@ import { SENDER_LIMITS } from "../process/limits.ts";
 import { hostOf, isAddress, isPublicAddress, urlFault } from "../process/address.ts";
 import type { Attempt, AttemptResult } from "./transport.ts";
 
-/** What attempts need of their surroundings. */
+/** What attempts use. */
 export interface Surroundings {
   /** Whether `http` and addresses of private networks may be used. */
   readonly allowsPrivate: boolean;
   /** The time for a whole attempt. */
   readonly answerMs: number;
-  /** The addresses of a name. */
+  /** Resolves the addresses of a name. */
   resolve(name: string): Promise<readonly string[]>;
   /** Whether an address may be called. */
   mayCall(address: string): boolean;
-  /** Certificates of authorities, in place of those that the system trusts. */
+  /** Certificates of authorities, instead of those that the system trusts. */
   readonly ca?: string;
 }
 
-/** The network as it is. */
+/** The real network. */
 export function realSurroundings(allowsPrivate: boolean): Surroundings {
   return {
     allowsPrivate,
@@ -39,10 +39,10 @@ export function realSurroundings(allowsPrivate: boolean): Surroundings {
   };
 }
 
-/** A fault that ends an attempt, in words for the customer. */
+/** A fault that ends an attempt, with a message for the customer. */
 class Fault extends Error {}
 
-/** Makes attempts, with connections that are kept. */
+/** Makes attempts, with connections that are reused. */
 export class Caller {
   readonly #surroundings: Surroundings;
   readonly #https: HttpsAgent;
@@ -57,7 +57,7 @@ export class Caller {
     this.#https = new HttpsAgent(ca === undefined ? options : { ...options, ca });
   }
 
-  /** Makes an attempt; a signal that ends it makes it reject. */
+  /** Makes an attempt; rejects when the signal ends it. */
   async attempt(attempt: Attempt, signal: AbortSignal): Promise<AttemptResult> {
     const { answerMs } = this.#surroundings;
     const deadline = new AbortController();
@@ -74,13 +74,13 @@ export class Caller {
     }
   }
 
-  /** Closes the connections that are kept. */
+  /** Closes idle connections. */
   close(): void {
     this.#http.destroy();
     this.#https.destroy();
   }
 
-  /** Sends to the first address that can be connected to; answers the status. */
+  /** Sends to the first address that accepts a connection; returns the status. */
   async #send(attempt: Attempt, ends: AbortSignal): Promise<number> {
     const url = new URL(attempt.url);
     const headers = headersOf(attempt, url);
@@ -96,18 +96,18 @@ export class Caller {
     throw fault;
   }
 
-  /** The addresses that a URL stands for, all of which may be called. */
+  /** Resolves the addresses of a URL, and checks that each may be called. */
   async #addressesOf(url: URL): Promise<readonly string[]> {
     const { allowsPrivate, resolve, mayCall } = this.#surroundings;
     const fault = urlFault(url.href, allowsPrivate);
     if (fault !== null) throw new Fault(`the URL ${fault}`);
     const host = hostOf(url);
     const addresses = isAddress(host) ? [host] : await resolve(host);
-    if (!addresses.every(mayCall)) throw new Fault("the name stands for a private address");
+    if (!addresses.every(mayCall)) throw new Fault("the name resolves to a private address");
     return addresses;
   }
 
-  /** Sends on a connection to an address; answers the status once the answer is read, or as much of it as is worth it. */
+  /** Sends on a connection to an address; returns the status when the answer is read up to the bound. */
   async #sendTo(
     address: string,
     url: URL,
@@ -120,7 +120,7 @@ export class Caller {
       try {
         return await exchange(call, body, ends);
       } catch (error) {
-        // The peer closed a connection that had been kept, at the moment when we took it.
+        // The peer closed an idle connection just when it was reused.
         if (ends.aborted || !call.reusedSocket || !CLOSED.has(codeOf(error))) throw error;
       }
     }
@@ -137,7 +137,7 @@ export class Caller {
       ...options,
       port: port === "" ? 443 : Number(port),
       agent: this.#https,
-      // The certificate has to be one of the name, although the connection goes to an address.
+      // The certificate must be for the name, although the connection is to an address.
       ...isAddress(name) ? {} : { servername: name },
     });
   }
@@ -165,13 +165,13 @@ function headersOf({ messageId, at, body, secrets }: Attempt, { host }: URL): Re
   };
 }
 
-/** Sends a body and reads the answer; answers its status. */
+/** Sends a body and reads the answer; returns its status. */
 function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise<number> {
   return new Promise((resolve, reject) => {
     let status: number | null = null;
     const finish = (error: unknown) => {
       ends.removeEventListener("abort", end);
-      // Whatever happens to the rest of an answer, its status was there.
+      // The status has arrived, whatever happens to the rest of the answer.
       if (status === null) reject(error);
       else resolve(status);
     };
@@ -191,7 +191,7 @@ function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise
   });
 }
 
-/** Reads an answer up to a bound, so that its connection can be used again; a longer one costs its connection. */
+/** Reads an answer up to a bound, so that its connection can be reused; a longer answer ends the connection. */
 function readSome(answer: IncomingMessage, cut: () => void): Promise<void> {
   return new Promise((resolve) => {
     let bytes = 0;
@@ -205,7 +205,7 @@ function readSome(answer: IncomingMessage, cut: () => void): Promise<void> {
   });
 }
 
-/** The result of work, unless a signal comes first. */
+/** Resolves with the work, or rejects when the signal comes first. */
 async function until<T>(ends: AbortSignal, work: Promise<T>): Promise<T> {
   ends.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
@@ -241,7 +241,7 @@ const FAULTS: readonly (readonly [code: RegExp, text: string])[] = [
   [/^HPE_/, "the answer is not HTTP"],
 ];
 
-/** What went wrong, without an address that a name stands for. */
+/** Describes what went wrong, without the address that the name resolved to. */
 function textOf(error: unknown): string {
   if (error instanceof Fault) return error.message;
   const code = codeOf(error);

@@ -1,5 +1,5 @@
-// Attempts in a thread of their own, seen from the thread that sends. The thread starts with the first attempt, and anew
-// after it failed: an attempt that went with it says nothing of its endpoint.
+// Attempts in a thread of their own, seen from the main thread. The thread starts with the first attempt, and again after
+// it failed. An attempt that was lost with the thread does not count against its endpoint.
 
 import { Unavailable } from "../../actors/port.ts";
 import { log } from "../process/log.ts";

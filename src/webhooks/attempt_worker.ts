@@ -1,5 +1,4 @@
-// The thread that makes attempts: looking up names, TLS and signing cost time that the thread which answers calls must not
-// give.
+// The thread that makes attempts: name resolution, TLS and signing must not take time of the thread that answers calls.
 
 import { messageOf } from "../process/log.ts";
 import { Caller, realSurroundings } from "./attempt.ts";

@@ -1,6 +1,6 @@
-// How deliveries to webhooks go, as the administrator sees them: what waits, what became of each message, a ping, and one
-// more attempt. Everything that was recorded before a call is in its answer. It runs at the owner of the app's cell, where
-// the sender of its messages is. beyond.md, section 3, "Admin API".
+// The state of deliveries for the admin API: pending messages, the status of each message, a ping, and a retry. A call
+// shows everything that was recorded before it. It runs at the owner of the app's cell, where the sender of its messages
+// is.
 
 import type { Term } from "../../actors/term.ts";
 import type { IdSource } from "../domain/values/ids.ts";
@@ -21,24 +21,24 @@ import {
 import type { App } from "../tenant/registry.ts";
 import type { Webhook } from "../storage/rows/registry_rows.ts";
 
-/** What these calls work on. */
+/** What these calls use. */
 export interface DeliveriesWorld {
   readonly term: Pick<Term, "flush">;
   readonly database: Pick<Database, "query">;
   readonly inCell: InCell;
   readonly ids: IdSource;
   readonly sender: {
-    /** One attempt at once, outside of the user's order; resolves when its outcome is in the table. */
+    /** Makes one attempt at once, outside of the user's order; resolves when its outcome is in the table. */
     attemptNow(messageId: string): Promise<void>;
-    /** Takes messages that may be in the table by now. */
+    /** Adds messages that may be in the table by now. */
     note(messages: readonly WebhookMessage[]): void;
   };
 }
 
-/** A webhook with how its deliveries stand. */
+/** A webhook endpoint with the state of its deliveries. */
 export type WebhookStanding = Webhook & DeliveryStanding;
 
-/** Webhooks with how their deliveries stand, in the same order. */
+/** Adds the state of deliveries to webhook endpoints, in the same order. */
 export async function withStandings(
   { term, database }: Pick<DeliveriesWorld, "term" | "database">,
   webhooks: readonly Webhook[],
@@ -49,7 +49,7 @@ export async function withStandings(
   return webhooks.map((webhook) => ({ ...webhook, ...byId.get(webhook.webhookId) as DeliveryStanding }));
 }
 
-/** A page of a webhook's messages, newest first. */
+/** Reads a page of an endpoint's messages, newest first. */
 export async function readMessages(
   { term, database }: Pick<DeliveriesWorld, "term" | "database">,
   page: MessagePage,
@@ -58,7 +58,7 @@ export async function readMessages(
   return await listMessages(database, page);
 }
 
-/** Records a ping and sends it at once; answers its id without waiting for the webhook. */
+/** Records a ping and sends it at once; returns its id without waiting for the endpoint. */
 export async function ping(world: DeliveriesWorld, app: App, webhook: Webhook): Promise<Result<string>> {
   if (webhook.disabled) {
     return refused(refusal("invalid_request", "The webhook is disabled: enable it before a ping"));
@@ -67,16 +67,16 @@ export async function ping(world: DeliveriesWorld, app: App, webhook: Webhook): 
   try {
     await world.inCell(app.cell, (session) => insertMessages(session, [message]));
   } catch (error) {
-    // Where the answer of the commit was lost it is there, and nobody else would send it.
+    // When the answer of the commit was lost, the row may exist, and no other call would send it.
     world.sender.note([message]);
     throw error;
   }
-  // Its outcome is in the message, whoever asks for it.
+  // Its outcome is stored with the message.
   void world.sender.attemptNow(message.id).catch(() => {});
   return answered(message.id);
 }
 
-/** Attempts a message once more, whatever became of it before; null where the webhook has no such message. */
+/** Attempts a message again, whatever its status; null when the endpoint has no such message. */
 export async function redeliver(
   { term, database, sender }: Pick<DeliveriesWorld, "term" | "database" | "sender">,
   { webhookId }: Webhook,
@@ -88,7 +88,7 @@ export async function redeliver(
   return await findMessage(database, webhookId, messageId);
 }
 
-/** A ping is of no user, and goes to this webhook whatever types it wants. */
+/** A ping has no user, and is sent whatever types the endpoint subscribed to. */
 function pingFor({ record, realms }: App, { webhookId, mode }: Webhook, ids: IdSource): WebhookMessage {
   const { realm } = realms[mode];
   const now = realms[mode].now();

@@ -1,11 +1,11 @@
-// What a sender knows of one webhook: which of its messages are worth a look. All of it is hints. The tables say what is
-// pending, and whatever is forgotten here is found again by going through all lanes.
+// What a sender remembers about one webhook endpoint: which of its messages to look at. All of it is hints. The tables know
+// which messages are pending, and a scan of all lanes finds what is forgotten here.
 
 import type { UserKey } from "../domain/values/ids.ts";
 import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
 
-/** How far a way through all lanes has come: first the messages outside every order, then the lanes by user. */
+/** The position of a scan: first the messages without a user, then the lanes by user. */
 export interface Progress {
   looseAfter: string | null;
   lanesAfter: UserKey;
@@ -18,17 +18,17 @@ export class Delivery {
   readonly cell: number;
   /** Whether the webhook was disabled when it was last seen. */
   isDisabled: boolean;
-  /** Whether what waits for another attempt should go at once. */
+  /** Whether messages that wait for a retry are sent at once. */
   isHurried = false;
-  /** Whether a look at it has to wait, since something went wrong on this side. */
+  /** Whether to wait before the next look, after a fault of this service. */
   isPaused = false;
-  /** Messages on their way. */
+  /** Messages in flight. */
   inFlight = 0;
-  /** When the next message is to be tried again; 0 where nobody has looked. */
+  /** When to retry the next message; 0 before the first look. */
   nextRetryAt: Millis = 0;
-  /** Where the way through all lanes is; null where none is under way. */
+  /** The position of the scan of all lanes; null without one. */
   progress: Progress | null = { looseAfter: "", lanesAfter: 0 };
-  /** Messages whose attempt ended while a look was under way, which may have read them as they were before. */
+  /** Messages whose attempt ended during a look, which may have read their old state. */
   endedMeanwhile: Set<string> | null = null;
   readonly #lanes = new Set<UserKey>();
   readonly #loose = new Set<string>();
@@ -40,12 +40,12 @@ export class Delivery {
     this.isDisabled = isDisabled;
   }
 
-  /** Whether there is something to look at beside what is to be tried again. */
+  /** Whether there is something to look at beside retries. */
   get hasHints(): boolean {
     return this.isHurried || this.#lanes.size > 0 || this.#loose.size > 0 || this.progress !== null;
   }
 
-  /** Remembers that a message is worth a look, or the lane that it is in. */
+  /** Remembers to look at a message, or at its lane. */
   remember(userKey: UserKey | null, messageId: string): void {
     if (userKey === null) this.#loose.add(messageId);
     else this.#lanes.add(userKey);
@@ -56,17 +56,17 @@ export class Delivery {
     for (const lane of lanes) this.#lanes.add(lane);
   }
 
-  /** Takes some lanes to look at. */
+  /** Removes and returns some lanes to look at. */
   takeLanes(): UserKey[] {
     return takeSome(this.#lanes);
   }
 
-  /** Takes some messages outside every order to look at. */
+  /** Removes and returns some messages without a user to look at. */
   takeLoose(): string[] {
     return takeSome(this.#loose);
   }
 
-  /** Forgets every hint and goes through all lanes. */
+  /** Forgets every hint and scans all lanes. */
   startOver(): void {
     this.#lanes.clear();
     this.#loose.clear();

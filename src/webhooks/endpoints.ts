@@ -1,5 +1,5 @@
-// The administrator's work on webhooks: making, changing and removing them, and new secrets. Each is a change of the
-// registry, as those of keys are: whatever is decided after its answer goes by it. beyond.md, section 3, "Admin API".
+// Creating, changing and removing webhook endpoints, and rotating their secrets. Each is a change of the registry, in force
+// for every decision after its answer.
 
 import type { IdSource } from "../domain/values/ids.ts";
 import { invalidField, refusal } from "../domain/values/refusal.ts";
@@ -13,7 +13,7 @@ import type { App } from "../tenant/registry.ts";
 import type { Webhook, WebhookSecret } from "../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "../tenant/registry_changes.ts";
 
-/** What changes of webhooks work on. */
+/** What changes of endpoints use. */
 export interface WebhooksWorld {
   readonly changes: Pick<RegistryChanges, "change">;
   readonly features: Pick<Features, "allowsPrivateWebhooks">;
@@ -21,13 +21,13 @@ export interface WebhooksWorld {
   readonly clock: Clock;
 }
 
-/** A webhook as a caller describes it. */
+/** The settings of a new endpoint. */
 export type WebhookInput = Pick<Webhook, "url" | "mode" | "events" | "description">;
 
-/** Members of a webhook that may change; absent ones stay. */
+/** Settings to change; absent members keep their values. */
 export type WebhookPatch = Partial<Pick<Webhook, "url" | "events" | "description" | "disabled">>;
 
-/** Makes a webhook of an app; the first of its secrets is in force. */
+/** Creates an endpoint of an app; its first secret is in force. */
 export async function createWebhook(
   world: WebhooksWorld,
   app: App,
@@ -45,7 +45,7 @@ export async function createWebhook(
     removed: false,
   };
   return await world.changes.change(app.cell, () => {
-    // Within the change: of two calls at the same time one may be the last that there is room for.
+    // Within the change: of two concurrent calls, one may take the last place.
     if (app.webhooks.size >= WEBHOOK_LIMITS.ofAppMax) {
       const message = `The app has ${WEBHOOK_LIMITS.ofAppMax} webhooks already, which is the most`;
       return { rows: {}, answer: refused(refusal("invalid_request", message)) };
@@ -54,7 +54,7 @@ export async function createWebhook(
   });
 }
 
-/** Changes a webhook. Messages that wait go to the address as it is when they leave. */
+/** Changes an endpoint. Pending messages go to the URL in force when they are sent. */
 export async function changeWebhook(
   world: WebhooksWorld,
   app: App,
@@ -66,7 +66,7 @@ export async function changeWebhook(
   return await change(world, app, webhookId, (webhook) => ({ ...webhook, ...patch }));
 }
 
-/** Removes a webhook. Only its row is left, by which every member reads that it is gone. */
+/** Removes an endpoint. Its row stays, so that every process reads that it is removed. */
 export async function removeWebhook(
   world: WebhooksWorld,
   app: App,
@@ -83,7 +83,7 @@ export async function removeWebhook(
   }));
 }
 
-/** Gives a webhook a new secret. The one before it goes on signing for a day beside it, in real time. */
+/** Gives an endpoint a new secret. The previous one also signs for a day, in real time. */
 export async function rotateWebhookSecret(
   world: WebhooksWorld,
   app: App,
@@ -102,7 +102,7 @@ async function change(
   webhookId: string,
   next: (webhook: Webhook) => Webhook,
 ): Promise<Result<Webhook>> {
-  const unknown = refused(refusal("not_found", "No such webhook"));
+  const unknown = refused(refusal("not_found", "Webhook not found"));
   if (!app.webhooks.has(webhookId)) return unknown;
   return await changes.change(app.cell, () => {
     const webhook = app.webhooks.get(webhookId);

@@ -1,5 +1,5 @@
-// Messages on their way: each is sent outside of the doors, and what came of it is written under its cell's fence before
-// the next one of its lane goes. A webhook whose endpoint wants nothing any more is disabled here.
+// Messages in flight: each is sent outside of the doors of cells, and its outcome is written only while this process still
+// owns the cell, before the next message of its lane is sent. An endpoint that refuses all messages is disabled here.
 
 import { Unavailable } from "../../actors/port.ts";
 import type { AttemptEnd, WebhookCounts } from "../process/counts/webhook_counts.ts";
@@ -16,7 +16,7 @@ import { Outcomes } from "./outcomes.ts";
 import { delayAfter, isLastStraw } from "./schedule.ts";
 import type { AttemptResult, Transport } from "./transport.ts";
 
-/** What sending works with. */
+/** What sending uses. */
 export interface FlightWorld {
   readonly registry: Pick<Registry, "apps" | "realms">;
   readonly changes: Pick<RegistryChanges, "change">;
@@ -28,7 +28,7 @@ export interface FlightWorld {
   readonly counts: WebhookCounts;
 }
 
-/** Told of each message that was on its way, and whether it is written what came of it. */
+/** Called with each message that was in flight, and whether its outcome is written. */
 type Landed = (delivery: Delivery, message: StoredMessage, isWritten: boolean) => void;
 
 interface Flight {
@@ -37,7 +37,7 @@ interface Flight {
   readonly done: Promise<void>;
 }
 
-/** The messages of a sender that are on their way. */
+/** The messages of a sender in flight. */
 export class Flights {
   readonly #world: FlightWorld;
   readonly #onLanded: Landed;
@@ -57,19 +57,19 @@ export class Flights {
     return this.#flights.size;
   }
 
-  /** Resolves when a message has landed; null where it is not on its way. */
+  /** Resolves when an attempt has ended; null when the message is not in flight. */
   of(messageId: string): Promise<void> | null {
     return this.#flights.get(messageId)?.done ?? null;
   }
 
-  /** How many more messages may be on their way to a webhook. */
+  /** How many more messages of an endpoint may be in flight. */
   roomOf({ inFlight }: Delivery): number {
     const { inFlightMax, allInFlightMax } = SENDER_LIMITS;
     const room = inFlightMax - inFlight;
     return this.size < allInFlightMax ? room : Math.min(room, 1 - inFlight);
   }
 
-  /** Ends what is on its way to some webhooks. */
+  /** Ends the attempts in flight to some endpoints. */
   end(isMeant: (delivery: Delivery) => boolean): void {
     for (const { delivery, ends } of this.#flights.values()) if (isMeant(delivery)) ends.abort();
   }
@@ -151,7 +151,7 @@ export class Flights {
     return this.#world.registry.apps.get(appId)?.webhooks.get(webhookId);
   }
 
-  /** Disables a webhook that wants nothing any more. What is pending waits until it is enabled. */
+  /** Disables an endpoint that refuses all messages. Pending messages wait until it is enabled. */
   async #disable(delivery: Delivery, status: number | null): Promise<void> {
     const { changes, counts } = this.#world;
     if (this.#webhookOf(delivery)?.disabled !== false) return;
@@ -166,7 +166,7 @@ export class Flights {
       counts.disabled += 1;
       log("warn", "A webhook was disabled, since its endpoint only fails", { webhookId, status });
     } catch (error) {
-      // Its next failure leads here again.
+      // Its next failure tries again.
       log("warn", "A webhook could not be disabled", { webhookId, error: messageOf(error) });
     }
   }

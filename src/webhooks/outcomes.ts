@@ -1,5 +1,5 @@
-// Writing what came of attempts. Those that end while a transaction is under way share the next one of their cell. A cell
-// that has another owner by now refuses it: that owner sends the message again.
+// Writing the outcomes of attempts. Attempts that end during a transaction share the next one of their cell. If the cell
+// has another owner by now, the write is refused, and that owner sends the message again.
 
 import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
@@ -11,7 +11,7 @@ import {
   type WebhookHealth,
 } from "../storage/stores/message_store.ts";
 
-/** What came of an attempt, of which webhook, and when in real time. */
+/** The outcome of an attempt, its endpoint, and its real time. */
 export interface Ended {
   readonly webhookId: string;
   readonly outcome: AttemptOutcome;
@@ -35,7 +35,7 @@ export class Outcomes {
     this.#inCell = inCell;
   }
 
-  /** Writes an outcome; answers since when its webhook has only failed. */
+  /** Writes an outcome; returns since when its endpoint has only failed. */
   save(cell: number, ended: Ended): Promise<Millis | null> {
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting.get(cell) ?? [];
@@ -71,7 +71,7 @@ export class Outcomes {
   }
 }
 
-/** What some attempts say of their webhooks, in the order in which they ended. */
+/** The health of endpoints after some attempts, in the order in which these ended. */
 export function healthOf(ended: readonly Ended[]): WebhookHealth[] {
   const health = new Map<string, WebhookHealth>();
   for (const { webhookId, isDelivered, at } of ended) {

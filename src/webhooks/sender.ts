@@ -1,12 +1,11 @@
-// The sender: delivers the messages of the webhooks whose cells this member owns, each user's in the order of the turns.
+// The sender: delivers the messages of the webhook endpoints in this process's cells, each user's in the order of the turns.
 //
-// The tables are the truth: a message is pending there until the outcome of an attempt is written. So a restart, a kill
-// and a cell that changes hands lose nothing, and at worst a message is sent twice. An attempt is made outside of the
-// doors, since a customer's server may take long; its outcome is written under the cell's fence, and whoever is not the
-// owner any more writes nothing.
+// The tables are the truth: a message is pending there until the outcome of an attempt is written. So a restart, a kill or
+// a new owner of the cell loses no message; at worst a message is sent twice. An attempt is made outside of the doors of
+// cells, since a customer's server may take long. Its outcome is written only while this process still owns the cell.
 //
-// A message goes when it is the earliest pending one of its user and webhook. Each webhook has a few messages on their way
-// at a time, whatever the others do, so a slow endpoint delays no other.
+// A message is sent when it is the earliest pending one of its user and endpoint. Each endpoint has a few messages in
+// flight, independently of the others, so a slow endpoint delays no other.
 
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
@@ -29,17 +28,17 @@ import type { Webhook } from "../storage/rows/registry_rows.ts";
 import { Delivery } from "./delivery.ts";
 import { Flights, type FlightWorld } from "./flights.ts";
 
-/** What a sender works with. */
+/** What a sender uses. */
 export interface SenderWorld extends FlightWorld {
   readonly term: Pick<Term, "doors" | "flush" | "isServing">;
   readonly database: Pick<Database, "query">;
 }
 
-/** What waits for delivery from this member. */
+/** The pending messages of this process. */
 export interface SenderBacklog {
-  /** Messages, of each webhook up to a limit. */
+  /** Number of messages, of each endpoint up to a limit. */
   readonly pending: number;
-  /** The age of the oldest on its realm's clock; 0 where none is pending. */
+  /** Age of the oldest one by its realm's clock; 0 without pending messages. */
   readonly oldestSeconds: number;
 }
 
@@ -48,9 +47,9 @@ export class Sender {
   readonly #world: SenderWorld;
   readonly #flights: Flights;
   readonly #deliveries = new Map<string, Delivery>();
-  /** Deliveries that are to be looked at. */
+  /** Deliveries to look at. */
   readonly #wanted = new Set<Delivery>();
-  /** Recorded messages that the tables may not have yet. */
+  /** Recorded messages that may not be in the tables yet. */
   #noted: Pick<WebhookMessage, "id" | "webhookId" | "userKey">[] = [];
   #isFlushing = false;
   #isLooking = false;
@@ -65,12 +64,12 @@ export class Sender {
     this.#flights = new Flights(world, (...landed) => this.#landed(...landed));
   }
 
-  /** Messages on their way. */
+  /** Messages in flight. */
   get inFlight(): number {
     return this.#flights.size;
   }
 
-  /** Takes messages that were recorded just now, and may not be in the tables yet. */
+  /** Adds messages that were recorded just now, and may not be in the tables yet. */
   note(messages: readonly Pick<WebhookMessage, "id" | "webhookId" | "userKey">[]): void {
     for (const { id, webhookId, userKey } of messages) this.#noted.push({ id, webhookId, userKey });
     if (this.#isFlushing || this.#isClosed) return;
@@ -78,7 +77,7 @@ export class Sender {
     void this.#flush();
   }
 
-  /** Looks again now, at one webhook or at all. */
+  /** Looks again now, at one endpoint or at all. */
   wake(webhookId?: string): void {
     if (webhookId === undefined) { for (const delivery of this.#deliveries.values()) this.#want(delivery); }
     else {
@@ -87,7 +86,7 @@ export class Sender {
     }
   }
 
-  /** Takes a webhook as it is from now on. */
+  /** Puts a changed endpoint in force. */
   changed(webhook: Webhook): void {
     const app = this.#world.registry.apps.get(webhook.appId);
     if (app === undefined || !this.#world.term.doors.isHere(app.cell)) return;
@@ -105,7 +104,7 @@ export class Sender {
     } else known.isDisabled = disabled;
   }
 
-  /** Takes cells that came here. */
+  /** Adds cells that this process took. */
   taken(cells: readonly number[]): void {
     const mine = new Set(cells);
     for (const { cell, webhooks } of this.#world.registry.apps.values()) {
@@ -113,7 +112,7 @@ export class Sender {
     }
   }
 
-  /** Lets go of cells that are another's from now on: what is on its way from them is ended, and sent there again. */
+  /** Gives up cells: attempts in flight are ended, and repeated by the next owner. */
   given(cells: readonly number[]): void {
     const gone = new Set(cells);
     for (const [webhookId, delivery] of this.#deliveries) {
@@ -126,7 +125,7 @@ export class Sender {
 
   /**
    * Makes an attempt at once, outside of the user's order, whatever became of the message. Resolves when its outcome is in
-   * the table; also for a message that is gone meanwhile. A message that is on its way already is not sent twice.
+   * the table; also for a message that is gone meanwhile. A message in flight is not sent twice.
    *
    * @throws Unavailable when the attempt could not be made or its outcome not be written
    */
@@ -135,12 +134,12 @@ export class Sender {
     if (message === undefined) return;
     const delivery = this.#deliveries.get(message.webhookId);
     if (delivery === undefined) throw new Unavailable("This process does not send for the webhook");
-    // Outside every order there is no lane that waits for it, so what is due is simply tried.
+    // A message without a user has no lane that waits for it, so it is simply tried when it is due.
     const isScheduled = message.userKey === null && this.#isDue(message);
     await (this.#flights.of(messageId) ?? this.#flights.send(delivery, message, isScheduled));
   }
 
-  /** What waits for delivery, as it was counted last; null before the first time. Whoever asks has it counted anew. */
+  /** The pending messages by the last count; null before the first. Reading it starts a new count. */
   get backlog(): SenderBacklog | null {
     const now = performance.now();
     if (now - this.#countedAt >= SENDER_LIMITS.countEveryMs) {
@@ -154,7 +153,7 @@ export class Sender {
     return this.#backlog;
   }
 
-  /** Ends with the term: what is on its way is ended, and sent again by whoever owns its cell next. */
+  /** Ends with the term: attempts in flight are ended, and repeated by the next owner of the cell. */
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
@@ -173,7 +172,7 @@ export class Sender {
     this.#want(delivery);
   }
 
-  /** Brings the tables up to date for messages that were recorded, again and again while there are some. */
+  /** Flushes recorded messages into the tables, until there are none left. */
   async #flush(): Promise<void> {
     while (this.#noted.length > 0 && !this.#isClosed) {
       const noted = this.#noted;
@@ -181,7 +180,7 @@ export class Sender {
       try {
         await this.#world.term.flush();
       } catch {
-        // A late beat, after which the term goes on; or its end.
+        // A late heartbeat, after which the term continues; or its end.
         this.#noted = [...noted, ...this.#noted];
         await this.#pause(SENDER_LIMITS.pauseMs);
         continue;
@@ -205,7 +204,7 @@ export class Sender {
     void this.#lookAtAll();
   }
 
-  /** Looks at what is wanted, one webhook after another. */
+  /** Looks at deliveries with something to do, one endpoint after another. */
   async #lookAtAll(): Promise<void> {
     for (const delivery of this.#wanted) {
       this.#wanted.delete(delivery);
@@ -222,7 +221,7 @@ export class Sender {
     this.#armRetries();
   }
 
-  /** Looks at a webhook again after a pause, and not before. */
+  /** Looks at an endpoint again after a pause, not before. */
   #wantLater(delivery: Delivery): void {
     if (delivery.isPaused) return;
     delivery.isPaused = true;
@@ -232,7 +231,7 @@ export class Sender {
     });
   }
 
-  /** Sends what may go next to a webhook, as far as there is room. */
+  /** Sends the next messages of an endpoint, as far as its share in flight allows. */
   async #look(delivery: Delivery): Promise<void> {
     if (delivery.isDisabled || this.#flights.roomOf(delivery) <= 0) return;
     const { doors, isServing } = this.#world.term;
@@ -265,7 +264,7 @@ export class Sender {
 
   async #lookAtRetries(delivery: Delivery): Promise<void> {
     const { database, clock } = this.#world;
-    // Those on their way are among the first ones.
+    // Messages in flight are among the first ones.
     const limit = delivery.inFlight + SENDER_LIMITS.inFlightMax + 1;
     delivery.nextRetryAt = Infinity;
     const retries = await listRetries(database, delivery.webhookId, limit);
@@ -275,7 +274,7 @@ export class Sender {
     this.#sendDue(delivery, retries);
   }
 
-  /** Goes on its way through all lanes, by one page. */
+  /** Continues the scan of all lanes by one page. */
   async #goOn(delivery: Delivery): Promise<void> {
     const { progress, webhookId } = delivery;
     const { database } = this.#world;
@@ -289,19 +288,19 @@ export class Sender {
     }
     const lanes = await listLanes(database, webhookId, progress.lanesAfter, lookRows);
     progress.lanesAfter = lanes.at(-1) ?? progress.lanesAfter;
-    // It may have been told to start over meanwhile.
+    // The scan may have been restarted meanwhile.
     if (lanes.length < lookRows && delivery.progress === progress) delivery.progress = null;
     delivery.rememberLanes(lanes);
   }
 
-  /** Sends those of some messages that may go now. Those without room are remembered, the others found again in time. */
+  /** Sends the messages that may be sent now. Those above the share in flight are remembered; later ones are found again. */
   #sendDue(delivery: Delivery, messages: readonly StoredMessage[]): void {
     if (delivery.isDisabled || this.#deliveries.get(delivery.webhookId) !== delivery) return;
     for (const message of messages) {
       const { id, status, userKey, nextAttemptAt, failures } = message;
-      // On its way: its landing leads here again.
+      // In flight: the end of its attempt leads here again.
       if (status !== "pending" || this.#flights.of(id) !== null) continue;
-      // Read before or after its outcome was written, nobody knows: the next look reads it again.
+      // The row may predate its outcome; the next look reads it again.
       if (delivery.endedMeanwhile?.has(id) === true) delivery.remember(userKey, id);
       else if (!this.#isDue(message)) delivery.nextRetryAt = Math.min(delivery.nextRetryAt, nextAttemptAt);
       else if (this.#flights.roomOf(delivery) > 0) {
@@ -315,9 +314,9 @@ export class Sender {
     return status === "pending" && nextAttemptAt <= this.#world.clock.now();
   }
 
-  /** Looks at the lane of a message that has landed: the next one may go, or the same one in time. */
+  /** Looks at the lane of a message after its attempt: the next one may be sent, or the same one later. */
   #landed({ webhookId }: Delivery, { id, userKey }: StoredMessage, isWritten: boolean): void {
-    // Its cell may have gone and come back meanwhile: whoever delivers now has waited for it.
+    // The cell may have left and come back meanwhile; the current delivery has waited for it.
     const delivery = this.#deliveries.get(webhookId);
     if (delivery === undefined) return;
     delivery.endedMeanwhile?.add(id);
@@ -348,13 +347,13 @@ export class Sender {
     return { pending, oldestSeconds };
   }
 
-  /** Comes back when the next message is to be tried again. */
+  /** Wakes up when the next message is due for a retry. */
   #armRetries(): void {
     if (this.#isClosed) return;
     let next: Millis = Infinity;
     for (const delivery of this.#deliveries.values()) {
       const { nextRetryAt, isDisabled, isPaused } = delivery;
-      // Where there is no room, the next landing leads here again.
+      // Above the share in flight, the end of the next attempt leads here again.
       if (isDisabled || isPaused || this.#flights.roomOf(delivery) <= 0) continue;
       next = Math.min(next, nextRetryAt);
     }

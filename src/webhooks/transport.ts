@@ -1,4 +1,4 @@
-// What the sender asks of whatever makes its attempts: a thread in the service, a receiver of their own in tests.
+// The interface through which the sender makes attempts: a thread in the service, a fake in tests.
 
 import type { Millis } from "../domain/values/period.ts";
 
@@ -13,11 +13,11 @@ export interface Attempt {
   readonly at: Millis;
 }
 
-/** What an attempt came to. */
+/** The outcome of an attempt. */
 export interface AttemptResult {
-  /** The status of the answer; null where there was none. */
+  /** The status of the answer; null without one. */
   readonly status: number | null;
-  /** What went wrong, for the customer; null where the message was delivered. */
+  /** What went wrong, for the customer; null when the message was delivered. */
   readonly fault: string | null;
 }
 

@@ -1,5 +1,6 @@
 // When the drain runs: at once for a reader, with a bounded backlog, and never past a fault.
 
+import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { Drain } from "../../actors/drain.ts";
 import { Batch } from "../../actors/gate.ts";
@@ -153,11 +154,9 @@ Deno.test("a fault ends the drain: flushes and waits for room fail, and nothing 
 Deno.test("the gate holds answers back while the backlog is full, and loses none", async () => {
   const store = new MemoryStore();
   const runtime = await startRuntime(store);
-  const limits = RUNTIME_LIMITS as { backlogChangesMax: number };
-  const before = limits.backlogChangesMax;
+  using _limits = changedLimits(RUNTIME_LIMITS, { backlogChangesMax: 3 });
   const { wait, open } = barrier();
   store.hooks.drain = () => wait;
-  limits.backlogChangesMax = 3;
   try {
     await runtime.subscribe("u");
     const late = runtime.reserve("u", 1);
@@ -166,7 +165,6 @@ Deno.test("the gate holds answers back while the backlog is full, and loses none
     assert.notEqual(await late, null);
     assert.equal(await runtime.count("u"), 1_000_000n);
   } finally {
-    limits.backlogChangesMax = before;
     runtime.term.fail(new Error("end"));
   }
 });

@@ -1,5 +1,6 @@
 // The output gate: no answer before what it rests on is durable, and none at all once that is in doubt.
 
+import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { allDurable, type Batch } from "../../actors/gate.ts";
 import { Unavailable } from "../../actors/port.ts";
@@ -146,11 +147,9 @@ Deno.test("turns that come while an append is under way leave together", async (
 
 Deno.test("past the bound of waiting changes a turn is refused as unavailable and changes nothing", async () => {
   const { store, runtime } = await withUser();
-  const limits = RUNTIME_LIMITS as { waitingChangesMax: number };
-  const before = limits.waitingChangesMax;
+  using _limits = changedLimits(RUNTIME_LIMITS, { waitingChangesMax: 6 });
   const { wait, open } = barrier();
   store.hooks.append = () => wait;
-  limits.waitingChangesMax = 6;
   try {
     const first = runtime.reserve("u", 1);
     await settleLoop();
@@ -161,7 +160,6 @@ Deno.test("past the bound of waiting changes a turn is refused as unavailable an
     await first;
     assert.equal(await runtime.count("u"), BigInt(allowed + 1) * 1_000_000n);
   } finally {
-    limits.waitingChangesMax = before;
     runtime.term.fail(new Error("end"));
   }
 });

@@ -1,6 +1,6 @@
 // A term on a store in memory, for tests of the runtime: no server, no timer that a test would have to wait for.
 
-import type { Call, Outcome, Realm } from "../../actors/actor.ts";
+import type { Call, Realm, TurnResult } from "../../actors/actor.ts";
 import type { WorkspaceCaps } from "../../actors/budget.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { Term } from "../../actors/term.ts";
@@ -27,7 +27,7 @@ export interface Runtime {
     name: Name,
     input: Commands[Name]["input"],
     more?: Partial<Call<Name>>,
-  ): Promise<Outcome<Commands[Name]["answer"]>>;
+  ): Promise<TurnResult<Commands[Name]["answer"]>>;
   subscribe(userId: string): Promise<void>;
   /** Reserves; the reservation's id, or null where it was not allowed. */
   reserve(userId: string, count: number): Promise<string | null>;

@@ -1,6 +1,7 @@
 // Watches: what follows from a reading for somebody who has seen another one; that no change is missed, whenever it comes;
 // and that a watch keeps nothing when its cell or its term goes.
 
+import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { CellGone, Unavailable } from "../../actors/port.ts";
 import { type Mark, nextAfter, type Reading, type Watched, Watches } from "../../actors/watches.ts";
@@ -96,11 +97,10 @@ Deno.test("those who have seen the same share a reading", async () => {
 
 Deno.test("a wait ends with its time, its cell, its user and its term, and leaves nothing behind", async () => {
   const { next, watches, realm, term } = await scene();
-  const limits = WATCH_LIMITS as { waitMs: number };
-  const { waitMs } = limits;
-  limits.waitMs = 0;
-  assert.deepEqual(await next("a"), { kind: "same" });
-  limits.waitMs = waitMs;
+  {
+    using _limits = changedLimits(WATCH_LIMITS, { waitMs: 0 });
+    assert.deepEqual(await next("a"), { kind: "same" });
+  }
   const dropped = next("a");
   watches.dropRealms([realm.realm]);
   await assert.rejects(dropped, CellGone);

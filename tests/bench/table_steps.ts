@@ -1,7 +1,7 @@
 // What is measured on filled tables: calls of the API that read them, and one step of each sweep as the service's own
 // code does it.
 import { MERGE_LIMITS, REQUEST_LIMITS, SWEEP_LIMITS } from "../../src/process/limits.ts";
-import { sweepLogs } from "../../src/operations/sweeps/log_retention.ts";
+import { removeOld } from "../../src/operations/sweeps/retention.ts";
 import { getEvent, listEvents } from "../../src/storage/queries/feed.ts";
 import { listLedger } from "../../src/storage/queries/ledger.ts";
 import { listSubscriptionHistory } from "../../src/storage/queries/subscription_history.ts";
@@ -97,7 +97,7 @@ export function stepsOf(serving: Serving, size: Size, keys: Readonly<Record<stri
   return {
     "list what is due": () => store.listDue(realm?.realm as number, Date.now(), SWEEP_LIMITS.stepRowsMax),
     "first answers": () => sweepIdempotency(once()),
-    "prompt logs": () => sweepLogs(once()),
+    "prompt logs": () => removeOld("prompt_logs")(once()),
     "history move": () =>
       database.transaction((session) => moveHistory(session, aliasKey(size), MERGE_LIMITS.historyRowsMax)),
     "erasure": () =>

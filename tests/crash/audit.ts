@@ -177,7 +177,7 @@ function rowOf(rows: readonly ReservationRow[], id: string): ReservationRow | un
   return map.get(id);
 }
 
-/** A hold stands as its acknowledged settlement says, or as one whose outcome nobody knows may have left it. */
+/** Checks that a hold has the state of its answered settlement, or one that an unanswered settlement may have left. */
 function checkHold(
   hold: Hold,
   reservations: readonly ReservationRow[],
@@ -206,7 +206,7 @@ function checkHold(
   ];
 }
 
-/** A settled row has one event, an open one none, and no event stands alone. */
+/** Checks that a settled row has one event, an open row has none, and no event is without a row. */
 function checkSettled(
   reservations: readonly ReservationRow[],
   settled: ReadonlyMap<string | null, readonly EventRow[]>,

@@ -1,6 +1,6 @@
 // The cable between the program and its database: a relay that a test can cut, which breaks connections at once and
-// in the middle of anything, without the farewell that a server sends when it ends a session; or leave cut. Before a
-// cut it can swallow what one side says, so that the other acts on it and nobody ever hears, or nobody does.
+// in the middle of anything, without the message that a server sends when it ends a session; or leave cut. Before a
+// cut it can drop the data of one side, so that an answer or a request is lost.
 
 import { pause } from "./program.ts";
 
@@ -25,7 +25,7 @@ export class Cable implements AsyncDisposable {
     this.#running = this.#serve();
   }
 
-  /** The URL of a database as it is reached through the cable. */
+  /** The URL of a database through the cable. */
   through(url: string): string {
     const relayed = new URL(url);
     relayed.hostname = "127.0.0.1";

@@ -20,7 +20,7 @@ const MOVING_SHARE = 0.35;
 
 export type StoreName = "embedded" | "postgres";
 
-/** What is to be done. */
+/** The options of a campaign. */
 export interface CampaignOptions {
   readonly store: StoreName;
   /** The server of the store `postgres`; null for one of our own, which may be killed. */

@@ -1,4 +1,4 @@
-// One kill and one stop of a real process under load: `kill -9` loses and doubles nothing that a client was told, and
+// One kill and one stop of a real process under load: `kill -9` neither loses nor doubles an answered call, and
 // SIGTERM cuts no call off. The storms and the campaign in the `_long_test.ts` files beside this one go further.
 
 import assert from "node:assert/strict";
@@ -11,7 +11,7 @@ const EXIT_MS = 20_000;
 const READY_MS = 30_000;
 const HOLDS = 50;
 
-Deno.test("a process under load is killed, started and stopped, and every answer stands", async () => {
+Deno.test("a process under load is killed, started and stopped, and every answer stays true", async () => {
   await using stage = await Stage.open();
   const killed = await stage.startReady();
   await stage.populate(killed.origin);

@@ -1,5 +1,5 @@
 // `kill -9` between a hold that took credits and its settlement, and in the middle of the settlements: every answer
-// stands, no credit is lost, spent twice or given back twice, and each balance is the sum of its ledger.
+// stays true, no credit is lost, spent twice or given back twice, and each balance is the sum of its ledger.
 
 import assert from "node:assert/strict";
 import type { Program } from "./program.ts";
@@ -29,7 +29,7 @@ const CATALOG = {
   }),
 };
 
-/** A hold as its client knows it, and how it is to be settled. */
+/** A hold as its client knows it, and its planned settlement. */
 interface Hold {
   readonly id: string;
   readonly userId: string;
@@ -83,7 +83,7 @@ class Client {
     return answer.body.data;
   }
 
-  /** Sends calls over several connections at once; tells of each answer as it comes. */
+  /** Sends calls over several connections at once; reports each answer as it arrives. */
   async all(calls: readonly WireCall[], onAnswer: (place: number) => void = () => {}): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
     const queue = calls.entries();
@@ -140,7 +140,7 @@ async function reserveAll(client: Client): Promise<Hold[]> {
   });
 }
 
-/** Settles what is to be settled under one key for each hold, so that it can be sent again. */
+/** Settles each hold under one key, so that the call can be sent again. */
 async function settle(client: Client, holds: readonly Hold[], onAnswer: (place: number) => void) {
   const due = holds.filter(({ settlement }) => settlement !== null);
   const calls = due.map(({ id, settlement }) => {
@@ -171,7 +171,7 @@ interface Row {
 
 const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0);
 
-/** Compares what a user shows with what the clients were told; all amounts are halves, so that sums are exact. */
+/** Compares a user with the answers to the clients; all amounts are halves, so that sums are exact. */
 async function audit(client: Client, userId: string, holds: readonly Hold[], isSettled: boolean) {
   const { credits, entries, count, events } = await client.picture(userId);
   const rows: readonly Row[] = entries;

@@ -167,7 +167,7 @@ export class Load {
     if (!done.includes(true)) this.#pending.push(pending);
   }
 
-  /** Takes what became of a call, and keeps a first answer. */
+  /** Takes the outcome of a call, and keeps a first answer. */
   #take({ request, take }: Pending, outcome: Outcome): boolean {
     const { idempotencyKey } = request;
     if (idempotencyKey != null && isDone(outcome)) {
@@ -182,7 +182,7 @@ export class Load {
     return take(outcome);
   }
 
-  /** Takes what became of a reserve or track; whether it is an answer. */
+  /** Takes the outcome of a reserve or track; returns whether it is an answer. */
   #takeOpen(call: Call, outcome: Outcome): boolean {
     const answer = this.#answerOf(outcome);
     if (answer === null) {

@@ -60,7 +60,7 @@ function storyOf({ found, done, lastWords, kept }: NonNullable<CampaignReport["f
     ...found.map((text) => `    ${text}`),
     "  what had been done on this store, in order:",
     ...done.map((text) => `    ${text}`),
-    "  what the last processes said:",
+    "  last output of the processes:",
     lastWords,
     `  the store was kept: ${kept}`,
   ].join("\n");

@@ -1,5 +1,5 @@
-// Several processes on one database: all serve, each owns some of the cells. How they are started, who owns what, and
-// what is asked of a stopped one so that it has something to say when it wakes.
+// Several processes on one database: all serve, each owns some of the cells. Starts them, reads who owns which cell, and
+// sends calls to a stopped process, which it must answer when it wakes.
 
 import assert from "node:assert/strict";
 import { wantedOwners } from "../../src/cluster/rendezvous.ts";
@@ -50,7 +50,7 @@ export function termOf({ program }: Member): number {
   return Number(said);
 }
 
-/** The owner of each cell by the tables; null for one that nobody owns. */
+/** The owner of each cell by the tables; null for a free cell. */
 export async function ownersOf(stage: Stage): Promise<(number | null)[]> {
   const rows = await stage.look.query<{ term: number | null }>("select term from cells order by cell");
   return rows.map(({ term }) => term);
@@ -75,7 +75,7 @@ export async function ownerOf(
   return members.find((member) => termOf(member) === owner) ?? null;
 }
 
-/** The answer of a process that may answer nothing at the moment. */
+/** The answer of a process that may be unable to answer now. */
 export function assertUnavailable(outcome: Outcome): void {
   const { status, headers, body } = answerOf(outcome);
   assert.equal(status, 503, JSON.stringify(body));

@@ -1,5 +1,5 @@
 // A storm of merges between reserves, settlements, tracks and grants, with and without `kill -9` in its middle:
-// whoever the ids have become in the end must show what the clients were told.
+// the canonical user of the ids must show the answered calls in the end.
 
 import assert from "node:assert/strict";
 import { type Drift, reconcile } from "../../src/storage/queries/reconcile.ts";
@@ -88,7 +88,7 @@ Deno.test("merges amid reserves, settlements, tracks and grants lose nothing and
   await assertReconciled(stage);
 });
 
-Deno.test("kill -9 amid merges leaves each merge made or not made, and every answer stands", async () => {
+Deno.test("kill -9 amid merges leaves each merge complete or not begun, and every answer stays true", async () => {
   const storm = new Storm();
   let program = await start(storm);
   await storm.populate(40);

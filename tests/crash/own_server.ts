@@ -28,7 +28,7 @@ interface Owner {
   readonly gid?: number;
 }
 
-/** A running server that nobody else uses. */
+/** A running server for this test alone. */
 export class OwnServer implements AsyncDisposable {
   readonly url: string;
   /** Whether its folder stays when it ends. */

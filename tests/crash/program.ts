@@ -25,7 +25,7 @@ export class Program {
 
   /**
    * @param args what the runtime is started with; by default what the start task says
-   * @param openFilesMax how many files it may open; the limit of this process unless told otherwise
+   * @param openFilesMax how many files it may open; default: the limit of this process
    */
   constructor(
     settings: Readonly<Record<string, string>>,

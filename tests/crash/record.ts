@@ -1,5 +1,5 @@
-// What the clients of a crash test know: every call with what became of it. Nothing here looks at the service; the
-// auditor compares the two.
+// The knowledge of a crash test's clients: every call with its outcome. It comes from the answers alone; the auditor
+// compares it with the service.
 
 import type { WireCall } from "./wire.ts";
 
@@ -9,7 +9,7 @@ import type { WireCall } from "./wire.ts";
  */
 export type Fate = "open" | "acked" | "refused" | "unknown";
 
-/** A reserve or a track. Its tag stands in the metadata of the row that it makes. */
+/** A reserve or a track. Its tag is in the metadata of the row that it makes. */
 export interface Call {
   readonly tag: string;
   readonly kind: "reserve" | "track";
@@ -31,7 +31,7 @@ export interface Settlement {
   eventId: string | null;
 }
 
-/** A hold that a client was told of. */
+/** A hold in an answer to a client. */
 export interface Hold {
   readonly id: string;
   readonly call: Call;

@@ -1,5 +1,5 @@
-// What must not be noticed: a rolling restart of all processes. Calls of the client library never fail, and long work
-// of every kind ends right. On a server only.
+// A rolling restart of all processes goes unnoticed: calls of the client library never fail, and long work of every
+// kind ends correctly. On a server only.
 
 import assert from "node:assert/strict";
 import { createClient, type HoldfastClient } from "../../src/client/client.ts";
@@ -15,19 +15,19 @@ const BASE_URL = "http://holdfast.test";
 const LOOPS = 12;
 /** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
 const REST_MS = isDeep ? 5 : 1_000;
-/** The same for whoever exports a person, a document of a megabyte, and for whoever sends all merges once more. */
+/** The same for a client that exports a person, a document of a megabyte, and one that repeats all merges. */
 const EXPORT_REST_MS = isDeep ? 200 : 3_000;
 const BATCH_REST_MS = isDeep ? 0 : 2_000;
 const FEATURES = {
   HOLDFAST_PRIVACY_SECRET: "crash-privacy-secret-0123456789",
   ANALYTICS_EXPORT_SECRET: "crash-export-secret-0123456789",
 };
-/** Whoever is erased: no row may hold it anywhere. */
+/** The id of the erased user: no row may contain it. */
 const MARK = "zebra-77";
 const PAIRS = 400;
 const EXPORTED_EVENTS = 2_000;
 
-/** Clients that meter until told to stop, and count what they were told. */
+/** Clients that meter until stopped, and count the answers. */
 class Meters {
   readonly failures: string[] = [];
   readonly tracked = new Map<string, number>();
@@ -171,7 +171,7 @@ async function populate(client: HoldfastClient): Promise<void> {
   }
 }
 
-/** What an answer may say of a pair that it did not merge: it is to be sent again. */
+/** The errors that an answer may have for an unmerged pair: the client must send it again. */
 const OPEN_PAIR = ["not_processed", "unavailable"];
 
 /** Sends all pairs as one batch, again and again: each pair is merged, or the answer says that it may not be. */

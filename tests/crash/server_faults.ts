@@ -40,7 +40,7 @@ async function endOneWriter(world: World): Promise<number | null> {
   return await sameIsBack(world);
 }
 
-/** Waits on the server for a session in a moment, and ends it there and then if told so; answers whose it was. */
+/** Waits until a session is at some point of its work, ends it if asked to, and returns its owner. */
 async function hunt(world: World, moment: string, isEnded: boolean): Promise<number | null> {
   const { admin, name } = world.stage.server;
   return await admin.transaction(async (session) => {
@@ -137,7 +137,7 @@ async function loseTail(world: World): Promise<number | null> {
     return row?.batches ?? 0;
   };
   await world.calm();
-  // So that there is something to drain, and nobody who reads it.
+  // So that there is something to drain, and no process that drains it.
   world.load.start();
   await pause(LAST_CALLS_MS);
   await world.load.stop();
@@ -146,7 +146,7 @@ async function loseTail(world: World): Promise<number | null> {
   });
   if (isDrained) await world.ownServer?.crash(world.random.chance(0.5) ? "SIGKILL" : "SIGQUIT");
   await world.ownServer?.start();
-  // Nobody replays it before its owner has been silent for seconds.
+  // It is replayed only after its owner has been silent for seconds.
   const isUndone = isDrained &&
     await until("the server answers", HUNT_MS, () => batches().catch(() => null)) > 0;
   await sameIsBack(world);
@@ -164,7 +164,7 @@ async function killBackend(world: World): Promise<number | null> {
   return await sameIsBack(world);
 }
 
-/** A process joins, so that cells move; before they have come to rest one is killed, or leaves. */
+/** A process joins, so that cells move; while they move one is killed, or leaves. */
 async function amidMoves(world: World): Promise<number> {
   await world.startMoves();
   if (world.random.chance(0.5)) await world.kill(world.anyone);

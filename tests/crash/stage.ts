@@ -173,7 +173,7 @@ export async function untilReady(origin: string, limitMs: number): Promise<void>
   await until(`${origin} serves`, limitMs, async () => await readiness(origin) === 200 ? true : null);
 }
 
-/** The status of `/readyz`, or null when nobody answers. */
+/** The status of `/readyz`, or null without an answer. */
 export async function readiness(origin: string, timeoutMs = 2_000): Promise<number | null> {
   const outcome = await once(origin, { method: "GET", path: "/readyz" }, timeoutMs);
   return outcome.kind === "answer" ? outcome.answer.status : null;

@@ -1,6 +1,6 @@
-// A storm of merges between reserves, settlements, tracks and grants, in an app of its own. The clients add up what
-// they were told for every id; whoever the ids have become in the end must show that sum. With keys every call is
-// sent again until it is answered, whichever process serves by then, so that every sum is exact.
+// A storm of merges between reserves, settlements, tracks and grants, in an app of its own. The clients add up the
+// answers for every id; the canonical user of the ids must show that sum in the end. With keys every call is sent
+// again until it is answered, by any process, so that every sum is exact.
 
 import assert from "node:assert/strict";
 import { pause } from "./program.ts";
@@ -11,7 +11,7 @@ const WIRES = 12;
 const FUNDS = 100_000;
 const TWIN_AMOUNT = 10;
 const TWIN_REFS = 4;
-/** A keyed call is answered within this time, not counting that in which nobody listens. */
+/** A keyed call is answered within this time, not counting the time without a process. */
 const ANSWER_MS = 90_000;
 const AGAIN_MS = 50;
 /** How often a client goes to another process, which costs it a connection. */
@@ -36,7 +36,7 @@ interface Bounds {
   high: number;
 }
 
-/** What the clients were told of one id. */
+/** The answers about one id. */
 class Account {
   readonly plan: Bounds = { low: 0, high: 0 };
   readonly credits: Bounds = { low: 0, high: 0 };
@@ -268,7 +268,7 @@ export class Storm {
     return groups.size;
   }
 
-  /** Every merge that was answered stands, whole; ids that are one were merged by somebody. */
+  /** Checks that every answered merge is complete, and that ids of one user were merged by a call. */
   #checkMerges(canonicalOf: ReadonlyMap<string, string>): void {
     for (const { from, to, isKnown } of this.merges) {
       if (isKnown) assert.equal(canonicalOf.get(from), canonicalOf.get(to), `${from} into ${to}`);

@@ -1,5 +1,5 @@
 // A watch over availability: one app for each process that owns it, each called through every process all the time.
-// Every call that is not answered 200 is written down with its moment.
+// Every call without a 200 is recorded with its time.
 
 import { type Member, ownerOf } from "./members.ts";
 import { pause, until } from "./program.ts";

@@ -1,5 +1,5 @@
-// One HTTP/1.1 connection by hand. A test that kills servers must know exactly what became of a call: answered in
-// full, never sent (nobody listened), or sent and then cut off. `fetch` hides the difference and may send again by
+// One HTTP/1.1 connection by hand. A test that kills servers must know the exact outcome of a call: answered in
+// full, never sent (no listener), or sent and then cut off. `fetch` hides the difference and may send again by
 // itself.
 
 const TIMEOUT_MS = 45_000;
@@ -12,7 +12,7 @@ export interface WireResponse {
   readonly body: any;
 }
 
-/** What became of a call: `unsent` had no effect, `cut` and `silent` may have had one. */
+/** The outcome of a call: `unsent` had no effect, `cut` and `silent` may have had one. */
 export type Outcome =
   | { readonly kind: "answer"; readonly answer: WireResponse }
   | { readonly kind: "unsent" }

@@ -36,7 +36,7 @@ export interface WorldOptions {
   readonly random: Random;
   /** The server, or null for the embedded store. */
   readonly server: string | null;
-  /** Where the server is one that may be killed. */
+  /** Set where the server may be killed. */
   readonly ownServer: OwnServer | null;
   /** How many processes serve at a time. */
   readonly members: number;
@@ -84,7 +84,7 @@ export class World implements AsyncDisposable {
     return world;
   }
 
-  /** Leaves the store for whoever looks at what went wrong; answers where it is. */
+  /** Keeps the store for an investigation; returns its place. */
   keep(): string {
     this.stage.isKept = true;
     if (this.stage.isEmbedded) return this.stage.folder;
@@ -94,7 +94,7 @@ export class World implements AsyncDisposable {
     return `${new URL(url).pathname.slice(1)} in ${this.ownServer.folder}`;
   }
 
-  /** What the processes said last. */
+  /** The last output of the processes. */
   get lastWords(): string {
     return this.stage.programs.slice(-1 - this.#size).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join(
       "\n--\n",
@@ -119,7 +119,7 @@ export class World implements AsyncDisposable {
     return this.random.pick(this.members);
   }
 
-  /** Starts a process that may never come to serve. */
+  /** Starts a process that may fail before it serves. */
   startOne(): Program {
     if (!this.isWired) return this.stage.start();
     const { url } = this.stage.server;
@@ -137,7 +137,7 @@ export class World implements AsyncDisposable {
 
   /** Starts one process more and waits until everybody serves; calls may reach it before. */
   async start(): Promise<Member> {
-    // Calls that nobody listens for would only count how fast they are refused.
+    // Without a listener the calls would only count how fast they are refused.
     if (this.members.length === 0) await this.load?.stop();
     const program = this.startOne();
     const member = { program, origin: await program.origin(FIRST_START_MS) };
@@ -155,7 +155,7 @@ export class World implements AsyncDisposable {
     return [...this.#relays.values()].filter(({ isUsed }) => isUsed);
   }
 
-  /** Tells others another address of each member, behind which a cable leads to it: whoever joins later dials that. */
+  /** Publishes another address of each member, which leads to it through a cable. Members that join later dial that. */
   async #relay(): Promise<void> {
     const { look } = this.stage;
     const rows = await look.query<{ term: number; address: string }>(
@@ -241,7 +241,7 @@ export class World implements AsyncDisposable {
     this.load.start();
     this.storm.isOver = false;
     this.#blowing = this.storm.blow(MERGE_SHARE, STORM_PAUSE_MS);
-    // Whoever waits for it later hears of its failure.
+    // A later wait reports its failure.
     this.#blowing.catch(() => {});
   }
 
@@ -283,7 +283,7 @@ export class World implements AsyncDisposable {
   }
 
   /**
-   * Ends a process in good order. Clients do as a balancer does: they send nothing more to one that says that it is about
+   * Ends a process in good order. Clients act like a load balancer: they send nothing more to a process that is about
    * to end, since a call that meets the closing of the port is cut off.
    */
   async stop(member: Member, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
@@ -320,7 +320,7 @@ export class World implements AsyncDisposable {
   }
 }
 
-/** The faults that an audit found, one that it could not finish included. */
+/** The faults that an audit found, including a failure of the audit itself. */
 async function inWords(what: string, audit: () => Promise<string[]>): Promise<string[]> {
   try {
     return await audit();

@@ -1,15 +1,13 @@
 // Credits for the system made of the pure domain: grant, extend, revoke, list and ledger in the wire's shape.
 
-import { numberOf } from "../../src/domain/values/amount.ts";
-import type { CreditsAnswer } from "../../src/domain/credits/balances.ts";
 import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
 import { ownerOf } from "../../src/domain/values/ids.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
-import { timeTextOrNull } from "../../routes/contract/fields.ts";
 import { showBalance } from "../../routes/calls/shown_records.ts";
 import type { DecideSystem } from "./decide_system.ts";
+import { SHOW, showEntry } from "./wire_answer.ts";
 import { grantOf, textOrNull, userOf } from "./wire_input.ts";
-import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
+import type { Input, ModelReply, ModelRequest } from "../model/document.ts";
 
 /** Answers a credits call at a moment. */
 export function answerCredits(system: DecideSystem, { op, input }: ModelRequest, now: Millis): ModelReply {
@@ -34,19 +32,7 @@ function grant(system: DecideSystem, input: Input, now: Millis): ModelReply {
   if (externalRef !== null) {
     state.admit(system.tables.loadBalances(state.user.key, { externalRef }));
   }
-  return system.ask(userOf(input), "grant", command, now, showGranted);
-}
-
-/** What a grant answers. */
-export function showGranted(answer: CreditsAnswer): WireData {
-  const balances = answer.balances.map(({ row }) => ({
-    balanceId: row.id,
-    packItemId: row.packItemId,
-    remaining: numberOf(row.remaining),
-    expiresAt: timeTextOrNull(row.expiresAt),
-  }));
-  const [{ balanceId, remaining, expiresAt } = { balanceId: "", remaining: 0, expiresAt: null }] = balances;
-  return { balances, balanceId, remaining, expiresAt };
+  return system.ask(userOf(input), "grant", command, now, SHOW.grant);
 }
 
 function extend(system: DecideSystem, input: Input, now: Millis): ModelReply {
@@ -55,14 +41,10 @@ function extend(system: DecideSystem, input: Input, now: Millis): ModelReply {
   if (userId === null) return { status: 404, code: "credit_balance_not_found" };
   const expiresAt = input["expiresAt"] === null ? null : Date.parse(String(input["expiresAt"]));
   const command = { balanceId, expiresAt, reason: textOrNull(input["reason"]) };
-  return system.ask(userId, "extend", command, now, ({ row }) => ({
-    balanceId,
-    remaining: numberOf(row.remaining),
-    expiresAt: timeTextOrNull(row.expiresAt),
-  }));
+  return system.ask(userId, "extend", command, now, SHOW.extend);
 }
 
-/** The user that a balance's id names, with the balance in memory; null for nobody. */
+/** The user that a balance's id names, with the balance in memory; null for an unknown user. */
 function ownerWith(system: DecideSystem, balanceId: string, now: Millis): string | null {
   const owner = ownerOf("creditBalance", balanceId);
   const userId = owner === null ? undefined : system.nameOf(owner);
@@ -83,9 +65,7 @@ function revoke(system: DecideSystem, input: Input, now: Millis): ModelReply {
 function list(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const event = textOrNull(input["event"]);
   return system.ask(userOf(input), "credits", { event }, now, (answer) => {
-    if (String(input["includeExpired"]) !== "true") {
-      return { credits: answer.balances.map((balance) => showBalance(balance, now)) };
-    }
+    if (String(input["includeExpired"]) !== "true") return SHOW.credits(answer);
     const all = system.tables.balances(answer.userKey);
     const shown = listBalances(all, { event, includeExpired: true }, now);
     const named = shown.map((row) => ({ row, packName: packNameOf(system.catalog, row) }));
@@ -108,11 +88,7 @@ function ledger(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const from = cursor === null ? 0 : rows.findIndex(({ id }) => id === cursor) + 1;
   const limit = Number(input["limit"] ?? 50);
   const page = rows.slice(from, from + limit);
-  const entries = page.map(({ userKey: _, delta, at, ...row }) => ({
-    ...row,
-    delta: numberOf(delta),
-    occurredAt: new Date(at).toISOString(),
-  }));
+  const entries = page.map(showEntry);
   const hasMore = rows.length > from + limit;
   return { status: 200, data: { entries, nextCursor: hasMore ? page.at(-1)?.id ?? null : null } };
 }

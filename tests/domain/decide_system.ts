@@ -1,17 +1,8 @@
 // The pure domain dressed up as a system that the model's workload can drive: users' states, `decide`, `apply`, and
-// answers in the wire's shape. Ids and clock are deterministic. Every decision is checked on its way: it changed
+// answers in the wire's shape. Ids and clock are deterministic. Every decision is checked: it changed
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
 import assert from "node:assert/strict";
-import { STATUS } from "../../routes/http/errors.ts";
-import { showExplain } from "../../routes/calls/shown_explanation.ts";
-import {
-  showCounter,
-  showDuplicates,
-  showSubscription,
-  showUsage,
-} from "../../routes/calls/shown_records.ts";
-import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";
 import { ID_PREFIX, type IdKind, type IdSource, ownedId, ownerOf } from "../../src/domain/values/ids.ts";
@@ -25,6 +16,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
@@ -35,7 +27,7 @@ import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
 import { answerProvider, isOfProvider } from "./provider_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
-import { showCost, showEvent, showGroup, showListed } from "./wire_answer.ts";
+import { replyOf, SHOW, showEvent, showListed, showUser } from "./wire_answer.ts";
 import {
   amountOrNull,
   callOf,
@@ -85,7 +77,7 @@ export class DecideSystem {
   readonly history = new Map<number, SubscriptionEvent[]>();
   /** Everything that was recorded for webhooks, in its order. */
   readonly messages: WebhookMessage[] = [];
-  /** Who takes messages at the moment. */
+  /** The listeners that messages are recorded for now. */
   listeners: readonly Listener[] = [];
   operations = 0;
   issued = 0;
@@ -247,9 +239,9 @@ export class DecideSystem {
     const known = this.states.get(userId);
     const rows = this.tables.load({ realm: 1, id: userId }, now);
     const key = known?.user.key ?? ++this.#lastKey;
-    const user = newUser(key, 1, userId);
-    const none = { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
-    const state = new UserState({ ...(rows ?? none), recorded: rows !== null });
+    const none = { aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+    const start = rows ?? { user: newUser(key, 1, userId), ...none };
+    const state = new UserState({ ...start, recorded: rows !== null }, new HoldTexts());
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);
@@ -260,79 +252,24 @@ export class DecideSystem {
   }
 
   #call(op: ModelRequest["op"], input: Input, now: Millis): ModelReply {
+    const userId = userOf(input);
     switch (op) {
       case "reserve": {
         const ttlMs = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] * 1000 : null;
-        return this.ask(
-          userOf(input),
-          "reserve",
-          { ...callOf(input), ttlMs, prompt: null },
-          now,
-          (answer) => ({
-            allowed: answer.allowed,
-            matched: answer.matched,
-            ...(answer.hold && {
-              reservationId: answer.hold.reservationId,
-              expiresAt: new Date(answer.hold.expiresAt).toISOString(),
-            }),
-            reasons: answer.reasons,
-            groups: answer.groups.map(showGroup),
-          }),
-        );
+        return this.ask(userId, "reserve", { ...callOf(input), ttlMs, prompt: null }, now, SHOW.reserve);
       }
       case "canUse":
-        return this.ask(
-          userOf(input),
-          "canUse",
-          callOf(input),
-          now,
-          ({ allowed, matched, reasons, groups }) => ({
-            allowed,
-            matched,
-            reasons,
-            details: groups.map(({ group, quota, counter, window, offers }) => ({
-              groupId: group.id,
-              current: numberOf(counter.count),
-              quota: numberOf(quota),
-              resetsAt: window.end === null ? null : new Date(window.end).toISOString(),
-              creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
-              creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
-            })),
-          }),
-        );
+        return this.ask(userId, "canUse", callOf(input), now, SHOW.canUse);
       case "explain":
-        return this.ask(userOf(input), "explain", callOf(input), now, showExplain);
+        return this.ask(userId, "explain", callOf(input), now, SHOW.explain);
       case "track": {
         const costCents = amountOrNull(input["costCents"]);
         const usage = usageOf(input);
         const command = { ...callOf(input), costCents, usage, prompt: null, response: null };
-        return this.ask(userOf(input), "track", command, now, (answer) => ({
-          eventId: answer.eventId,
-          matchStatus: answer.matchStatus,
-          matchedGroupIds: answer.matchStatus === "matched"
-            ? answer.counters.map(({ group }) => group.id)
-            : [],
-          counters: answer.counters.map(showCounter),
-          ...showCost(answer),
-        }));
+        return this.ask(userId, "track", command, now, SHOW.track);
       }
       case "commit":
-        return this.#settle(
-          input,
-          "commit",
-          commitOf(input),
-          now,
-          ({ eventId, groups, recharged, ...priced }) => ({
-            ...showCost(priced),
-            eventId,
-            groups: groups.map((group) => ({
-              ...group,
-              quota: numberOf(group.quota),
-              current: numberOf(group.current),
-            })),
-            recharged,
-          }),
-        );
+        return this.#settle(input, "commit", commitOf(input), now, SHOW.commit);
       case "release": {
         const cut = (value: unknown, length: number) =>
           typeof value === "string" ? [...value].slice(0, length).join("") : null;
@@ -342,37 +279,17 @@ export class DecideSystem {
           errorCode: cut(input["errorCode"], 100),
           response: null,
         };
-        return this.#settle(input, "release", command, now, () => ({}));
+        return this.#settle(input, "release", command, now, SHOW.release);
       }
       case "subscribe":
-        return this.ask(
-          userOf(input),
-          "subscribe",
-          subscribeOf(input),
-          now,
-          ({ userId, row }) => showSubscription(userId, row),
-        );
+        return this.ask(userId, "subscribe", subscribeOf(input), now, SHOW.subscribe);
       case "cancel": {
-        const { provider, externalId } = rowIdsOf(input);
-        const command = {
-          provider,
-          externalId,
-          endsAt: timeOrNull(input["endsAt"]),
-          reason: textOrNull(input["reason"]),
-        };
-        return this.ask(userOf(input), "cancel", command, now, (answer) => {
-          const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
-          return { subscriptionId, userId, planId, endsAt };
-        });
+        const endsAt = timeOrNull(input["endsAt"]);
+        const command = { ...rowIdsOf(input), endsAt, reason: textOrNull(input["reason"]) };
+        return this.ask(userId, "cancel", command, now, SHOW.cancel);
       }
       default:
-        return this.ask(
-          userOf(input),
-          "usage",
-          { event: textOrNull(input["event"]) },
-          now,
-          (answer) => showUsage(answer, true),
-        );
+        return this.ask(userId, "usage", { event: textOrNull(input["event"]) }, now, SHOW.usage);
     }
   }
 
@@ -383,10 +300,7 @@ export class DecideSystem {
     now: Millis,
     show: (answer: Commands[Name]["answer"]) => WireData,
   ): ModelReply {
-    const result = this.run(userId, name, command, now);
-    if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
-    const { code, details } = result.refusal;
-    return { status: STATUS[code], code, ...(details === undefined ? {} : { details: details as WireData }) };
+    return replyOf(this.run(userId, name, command, now), show);
   }
 
   /** A settlement finds its user by the reservation's id; rows that left memory are read again. */
@@ -429,22 +343,13 @@ export class DecideSystem {
   }
 
   #showUser(input: Input, now: Millis): ModelReply {
-    return this.ask(userOf(input), "user", {}, now, (answer) => {
-      // What falls due may be of an earlier time than what was written before it.
-      const rows = (this.history.get(answer.userKey) ?? []).toSorted((a, b) => a.at - b.at);
-      const history = rows.toReversed().slice(0, 50);
-      const { period, counters, credits } = showUsage(answer, false);
-      return {
-        userId: answer.userId,
-        aliases: answer.aliases.map(({ id }) => id),
-        subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
-        history: history.map(({ userKey: _, at, ...row }) => ({ ...row, at: new Date(at).toISOString() })),
-        period,
-        counters,
-        credits,
-        duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
-      };
-    });
+    return this.ask(
+      userOf(input),
+      "user",
+      {},
+      now,
+      (answer) => showUser(answer, this.history.get(answer.userKey) ?? []),
+    );
   }
 }
 

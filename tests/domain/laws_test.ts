@@ -49,7 +49,10 @@ function run(
   steps: readonly Step[],
   after: (scene: Scene, step: Step, wasAllowed: boolean) => void,
 ) {
-  const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z", [], { listensTo: ["usage.*"] });
+  const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z", [], {
+    listensTo: ["usage.*"],
+    isCompared: false,
+  });
   scene.subscribe(planId);
   const holds: string[] = [];
   for (const each of steps) {
@@ -139,7 +142,7 @@ Deno.test("a read decides no change unless something was due", () => {
   );
 });
 
-Deno.test("in each window exactly the thresholds have fired, once and ascending, that the count ever came to", () => {
+Deno.test("in each window exactly the thresholds that the count reached have fired, once and ascending", () => {
   fc.assert(
     fc.property(anyPlan, fc.array(step, { maxLength: 60 }), (planId, steps) => {
       const peaks = new Map<string, Counter>();

@@ -1,6 +1,5 @@
-// Runs of `decide` and `merge` under the model's workload: every answer is the one that the model predicts, and the
-// books balance after every step (laws 1, 2, 4, 5 and 6 of the architecture). `model_test.ts` makes short runs,
-// `model_long_test.ts` long ones.
+// Runs of `decide` and `merge` under the model's workload: every answer is as the model predicts, and the books balance
+// after every step. `model_test.ts` makes short runs, `model_long_test.ts` long ones.
 
 import assert from "node:assert/strict";
 import { DecideSystem } from "./decide_system.ts";
@@ -30,7 +29,7 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
     const system = await answersAsPredicted(run);
     assert.ok(system.auditor.counters.size > 5);
   },
-  "a state that is loaded again answers as one that stayed": async (run) => {
+  "a state that is loaded again answers like a state that stayed in memory": async (run) => {
     await answersAsPredicted(run, { reloadEvery: 3, stripe: true });
   },
   "holds keep their prices and alerts fire once while catalogs change, users merge and states are loaded again":
@@ -101,7 +100,7 @@ export function webhooksOf(system: DecideSystem): Webhooks {
   };
 }
 
-/** Law 6: what is due may be settled at its moment or at the next call; nobody can tell which. */
+/** Whether what is due is settled at its moment or at the next call makes no visible difference. */
 function lazyEqualsEager({ catalog, seed, steps }: Run): void {
   const lazy = new DecideSystem({ catalog });
   const eager = new DecideSystem({ catalog, eager: true });

@@ -88,7 +88,7 @@ Deno.test("a workload meets every message, and every way in which an alert fires
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });
 
-Deno.test("a workload meets every way in which a provider tells of a subscription, grants and takes back", async () => {
+Deno.test("a workload meets every way in which a provider reports a subscription, grants and refunds", async () => {
   const met = new Map<string, number>();
   for (const catalog of Object.values(catalogs)) {
     const system = new DecideSystem({ catalog });
@@ -122,13 +122,13 @@ Deno.test("a workload meets every way in which a provider tells of a subscriptio
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });
 
-/** What a system makes of what a provider told, wrongly, and where that is found. */
+/** Wrong handling of a provider's request, and the difference that shows it. */
 const MISTAKEN: Record<string, { mistake: (input: Input) => Input; found: RegExp }> = {
-  "keeps the end that it was told first": {
+  "keeps the first end of a subscription": {
     mistake: ({ endsAt: _, ...input }) => input,
     found: /\(mirror\)[^]*endsAt: expected/,
   },
-  "ends a subscription when it hears of it": {
+  "ends a subscription at the time of the report": {
     mistake: ({ endedAt: _, ...input }) => input,
     found: /\(mirror\)[^]*endsAt: expected/,
   },
@@ -153,7 +153,7 @@ for (const [name, { mistake, found }] of Object.entries(MISTAKEN)) {
   });
 }
 
-/** What a system does wrong with one message of a type, and how that is found. */
+/** A fault in one message of a type, and the difference that shows it. */
 const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recorded[]; found: RegExp }> = {
   "loses a message": { type: "credits.depleted", spoil: () => [], found: /to be told of|never recorded/ },
   "records a message twice": {
@@ -161,26 +161,26 @@ const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recor
     spoil: (message) => [message, message],
     found: /to be told of/,
   },
-  "tells what is left before it was taken": {
+  "reports the remaining amount of before": {
     type: "credits.low",
     spoil: (message) => [{ ...message, data: { ...message.data, remaining: 1e6 } }],
     found: /remaining: expected/,
   },
-  "tells of a hold when the sweep came": {
+  "reports a lapsed hold at the time of the sweep": {
     type: "reservation.expired",
     spoil: (
       message,
     ) => [{ ...message, timestamp: new Date(Date.parse(message.timestamp) + 1).toISOString() }],
     found: /timestamp: expected/,
   },
-  "tells the wrong window": {
+  "reports the wrong window": {
     type: "usage.threshold_reached",
     spoil: (
       message,
     ) => [{ ...message, data: { ...message.data, period: { start: message.timestamp, end: null } } }],
     found: /period.end: expected/,
   },
-  "tells another webhook": {
+  "records for another webhook": {
     type: "subscription.created",
     spoil: (message) => [{ ...message, webhookId: "usage" }],
     found: /for usage: .*to be told of/,
@@ -202,7 +202,7 @@ for (const [name, { type, spoil, found }] of Object.entries(FAULTS)) {
   });
 }
 
-Deno.test("a system that tells two messages of a user in the wrong order is found out", async () => {
+Deno.test("a system that records two messages of a user in the wrong order is found out", async () => {
   const catalog = catalogs.tiny;
   const system = new DecideSystem({ catalog });
   const webhooks = webhooksOf(system);

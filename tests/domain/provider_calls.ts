@@ -1,12 +1,11 @@
 // What a payment provider does, as commands: a subscription mirrored, a grant that was paid for, a refund. No call of the
 // API names them, so the answers are of the model's own shape.
 
-import { showSubscription } from "../../routes/calls/shown_records.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { type ModelReply, type ModelRequest, PROVIDER_OPERATIONS, type WireData } from "../model/document.ts";
-import { showGranted } from "./credit_calls.ts";
 import type { DecideSystem } from "./decide_system.ts";
+import { SHOW } from "./wire_answer.ts";
 import { mirrorOf, paidGrantOf, refundOf, userOf } from "./wire_input.ts";
 
 /** A command and what its answer looks like. */
@@ -35,16 +34,16 @@ export function withProviderCall<Reply>(
         name: "mirror",
         input: mirrorOf(input),
         externalRef: null,
-        show: ({ userId, row }) => ({ userId, row: row && showSubscription(userId, row) }),
+        show: SHOW.mirror,
       });
     case "paidGrant":
-      return put({ name: "grant", input: paidGrantOf(input), externalRef, show: showGranted });
+      return put({ name: "grant", input: paidGrantOf(input), externalRef, show: SHOW.grant });
     default:
       return put({
         name: "refund",
         input: refundOf(input),
         externalRef,
-        show: ({ balanceIds }) => ({ balanceIds }),
+        show: SHOW.refund,
       });
   }
 }

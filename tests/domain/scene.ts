@@ -1,5 +1,5 @@
-// One user's state with a clock, for tests that say each command in a line: given what was done, a command, and what it
-// answers and leaves. Every decision goes past the auditor, so the books balance after each step of every test.
+// One user's state with a clock, so that each command of a test is one line. After every decision the auditor checks that
+// the books balance, and the independent model must give the same answer and show the same user (`against_model.ts`).
 
 import { type Amount, amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
@@ -25,47 +25,14 @@ import type { Unit } from "../../src/domain/catalog/plan.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
+import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
+import { PACKS } from "./short_catalog.ts";
 
-/** A plan in short: groups of unit count by id and quota, all for events "x.*". */
-export function planOf(
-  id: string,
-  quotas: Record<string, number>,
-  more: Partial<PlanDocument> = {},
-): PlanDocument {
-  return {
-    id,
-    name: id,
-    rank: 1,
-    period: { type: "monthly", anchor: "calendar" },
-    limits: Object.entries(quotas).map(([group, quota]) => groupOf(group, quota)),
-    ...more,
-  };
-}
-
-/** A limit group in short. */
-export function groupOf(id: string, quota: number, unit: Unit = "count", event = "x.*") {
-  return { id, label: id, unit, quota, matches: [{ event }] };
-}
-
-/** A pack without items in short, named like its id. */
-export function packOf(id: string, more: Partial<PackDocument> = {}): PackDocument {
-  return { id, name: id, kind: "per_type", unit: "count", matches: [{ event: "x.*" }], items: [], ...more };
-}
-
-const ANY = [{ event: "*" }];
-
-/** Packs without items: two for counts, of which "first" is spent first, a generic one, and one for each other unit. */
-export const PACKS: readonly PackDocument[] = [
-  packOf("first", { priority: 200 }),
-  packOf("count"),
-  packOf("wallet", { kind: "generic", matches: ANY }),
-  packOf("tokens", { unit: "tokens", matches: ANY }),
-  packOf("cents", { unit: "cents", matches: ANY }),
-  packOf("seconds", { unit: "seconds", matches: ANY }),
-];
+export { groupOf, packOf, PACKS, planOf } from "./short_catalog.ts";
 
 /** Amounts as plain numbers. */
 export type Size = Partial<Record<keyof CallSize, number>>;
@@ -125,14 +92,15 @@ export interface Start extends Omit<CatalogDocument, "plans"> {
   readonly beside?: Scene;
   /** Whether every decision is audited; not where decisions are timed. Default true. */
   readonly isAudited?: boolean;
-  /** The types that a webhook listens to; nobody listens where it is absent. */
+  /** Whether every decision is compared with the model's; not over random commands. Default as `isAudited`. */
+  readonly isCompared?: boolean;
+  /** The types that a webhook listens to; absent for no webhook. */
   readonly listensTo?: readonly string[];
 }
 
 /** One user behind `decide`. */
 export class Scene {
   state: UserState;
-  catalog: Catalog;
   now: number;
   /** Everything that was decided, oldest first. */
   readonly changes: Change[] = [];
@@ -141,6 +109,9 @@ export class Scene {
   readonly auditor: Auditor;
   readonly #ids: IdSource;
   readonly #isAudited: boolean;
+  /** Null where the model can't follow. */
+  #model: AgainstModel | null;
+  #catalog: Catalog;
   readonly #outbox: Context["outbox"];
   /** Every price row there ever was. */
   #priced: readonly ModelDocument[];
@@ -149,9 +120,13 @@ export class Scene {
     plans: readonly PlanDocument[],
     at = "2026-03-10T12:00:00.000Z",
     packs: readonly PackDocument[] = [],
-    { key = 7, id = "u", beside, isAudited = true, listensTo, ...more }: Start = {},
+    { key = 7, id = "u", beside, isAudited = true, isCompared = isAudited, listensTo, ...more }: Start = {},
   ) {
-    this.catalog = beside?.catalog ?? compileCatalog({ plans, packs, ...more }, 1);
+    const document = { plans, packs, ...more };
+    this.#catalog = beside?.catalog ?? compileCatalog(document, 1);
+    this.#model = beside === undefined
+      ? isCompared ? new AgainstModel(document, listensTo) : null
+      : beside.#model;
     this.#priced = more.models ?? [];
     this.now = beside?.now ?? Date.parse(at);
     this.auditor = beside?.auditor ?? new Auditor();
@@ -159,17 +134,27 @@ export class Scene {
     this.#ids = beside === undefined ? countedIds(7) : beside.#ids;
     this.#outbox = listensTo === undefined
       ? null
-      : { appId: "app_1", mode: "live", listeners: [{ webhookId: "whk_1", events: listensTo }] };
+      : { appId: "app_1", mode: "live", listeners: [{ webhookId: WEBHOOK, events: listensTo }] };
     const user = newUser(key, 1, id);
     this.state = new UserState({
-      user,
+      user: newUser(key, 1, id),
       recorded: false,
       aliases: [],
       subscriptions: [],
       counters: [],
       reservations: [],
       balances: [],
-    });
+    }, new HoldTexts());
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog;
+  }
+
+  /** Puts another catalog in force, which the model doesn't follow. */
+  set catalog(catalog: Catalog) {
+    this.#catalog = catalog;
+    this.#model = null;
   }
 
   at(time: string): this {
@@ -185,7 +170,9 @@ export class Scene {
   /** Puts other models and settings in force; the price rows of before keep their numbers. */
   reprice(plans: readonly PlanDocument[], more: Pick<CatalogDocument, "models" | "settings">): this {
     this.#priced = withPriceRows(this.#priced, more.models ?? []);
-    this.catalog = compileCatalog({ plans, packs: PACKS, ...more }, this.catalog.version + 1, this.#priced);
+    const document = { plans, packs: PACKS, ...more };
+    this.#catalog = compileCatalog(document, this.catalog.version + 1, this.#priced);
+    this.#model?.apply(document);
     return this;
   }
 
@@ -199,7 +186,13 @@ export class Scene {
     const decision = decide(this.state, name, input, context);
     this.#take(decision.changes);
     this.operations += decision.operations;
+    if (this.#model?.decided(name, input, decision, this.#asked(balancesLeft)) === false) this.#model = null;
     return decision;
+  }
+
+  /** This user now. What is decided with it is not applied. */
+  #asked(balancesLeft: number | null = null) {
+    return { state: this.state, context: { ...this.#context(countedIds(1_000)), balancesLeft } };
   }
 
   #context(ids: IdSource): Context {
@@ -397,26 +390,21 @@ export class Scene {
    */
   mergeInto(to: Scene): MergeReport {
     const context = this.#context(to.#ids);
-    const history = {
-      events: 0,
-      eventLogs: 0,
-      reservations: 0,
-      subscriptionEvents: 0,
-      creditLedger: 0,
-      composeGenerations: 0,
-    };
+    const history = this.#model?.historyOf(this.#asked()) ?? NO_HISTORY;
     const input = { isDryRun: false, mode: "live", history, analytics: "linked" } as const;
     const dry = merge(this.state, to.state, { ...input, isDryRun: true }, {
       ...context,
       ids: countedIds(1_000),
     });
-    const { result, changes, operations } = merge(this.state, to.state, input, context);
+    const decision = merge(this.state, to.state, input, context);
+    const { result, changes, operations } = decision;
     if (!result.ok || !dry.result.ok) throw new Error("The domain refuses no merge");
     const { report } = result.answer;
     const expected = JSON.stringify({ ...report, mergeId: null, dryRun: true });
     if (JSON.stringify(dry.result.answer.report) !== expected) throw new Error("A dry run told otherwise");
     to.#take(changes);
     to.operations += operations;
+    this.#model?.merged(report, decision, this.#asked(), to.#asked());
     return report;
   }
 }

@@ -1,10 +1,19 @@
 // Answers of the domain as the wire has them, where the routes keep their way of showing them to themselves.
 
+import { STATUS } from "../../routes/http/errors.ts";
+import { showExplain } from "../../routes/calls/shown_explanation.ts";
+import { timeText, timeTextOrNull } from "../../routes/contract/fields.ts";
+import { showBalance, showCounter, showSubscription, showUsage } from "../../routes/calls/shown_records.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
+import type { Commands } from "../../src/domain/command.ts";
+import type { LedgerEntry } from "../../src/domain/state/credit.ts";
 import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
-import type { WireData } from "../model/document.ts";
+import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import type { Result } from "../../src/domain/state/result.ts";
+import type { UserAnswer } from "../../src/domain/usage.ts";
+import type { ModelReply, WireData } from "../model/document.ts";
 
 export function showCost({ cost, warnings }: { cost: Cost; warnings: readonly string[] }): WireData {
   return { cost: { ...cost, cents: numberOf(cost.cents) }, warnings };
@@ -51,4 +60,100 @@ export function showEvent(event: MeteringEvent, endUserId: string | undefined, i
       Object.entries(event.uncovered).map(([unit, amount]) => [unit, numberOf(amount)]),
     ),
   };
+}
+
+/** A row of the ledger. */
+export function showEntry({ userKey: _, delta, at, ...row }: LedgerEntry): WireData {
+  return { ...row, delta: numberOf(delta), occurredAt: timeText(at) };
+}
+
+/** A user with its latest history, newest first. */
+export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent[]): WireData {
+  // What falls due may be of an earlier time than what was written before it.
+  const rows = history.toSorted((a, b) => a.at - b.at).toReversed().slice(0, 50);
+  return {
+    ...showUsage(answer, true),
+    aliases: answer.aliases.map(({ id }) => id),
+    subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
+    history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
+  };
+}
+
+type Show<Name extends keyof Commands> = (answer: Commands[Name]["answer"]) => WireData;
+
+/** Balances of a grant; the first one is shown twice. */
+const showGranted: Show<"grant"> = (answer) => {
+  const balances = answer.balances.map(({ row }) => ({
+    balanceId: row.id,
+    packItemId: row.packItemId,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+  }));
+  const [{ balanceId, remaining, expiresAt } = { balanceId: "", remaining: 0, expiresAt: null }] = balances;
+  return { balances, balanceId, remaining, expiresAt };
+};
+
+/** The answers of commands in the wire's shape, by the command's name. */
+export const SHOW = {
+  reserve: ({ allowed, matched, hold, reasons, groups }) => ({
+    allowed,
+    matched,
+    ...(hold && { reservationId: hold.reservationId, expiresAt: timeText(hold.expiresAt) }),
+    reasons,
+    groups: groups.map(showGroup),
+  }),
+  canUse: ({ allowed, matched, reasons, groups }) => ({
+    allowed,
+    matched,
+    reasons,
+    details: groups.map(({ group, quota, counter, window, offers }) => ({
+      groupId: group.id,
+      current: numberOf(counter.count),
+      quota: numberOf(quota),
+      resetsAt: timeTextOrNull(window.end),
+      creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
+      creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
+    })),
+  }),
+  explain: showExplain,
+  track: (answer) => ({
+    eventId: answer.eventId,
+    matchStatus: answer.matchStatus,
+    matchedGroupIds: answer.matchStatus === "matched" ? answer.counters.map(({ group }) => group.id) : [],
+    counters: answer.counters.map(showCounter),
+    ...showCost(answer),
+  }),
+  commit: ({ eventId, groups, recharged, ...priced }) => ({
+    ...showCost(priced),
+    eventId,
+    groups: groups.map((group) => ({
+      ...group,
+      quota: numberOf(group.quota),
+      current: numberOf(group.current),
+    })),
+    recharged,
+  }),
+  release: () => ({}),
+  subscribe: ({ userId, row }) => showSubscription(userId, row),
+  cancel: (answer) => {
+    const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
+    return { subscriptionId, userId, planId, endsAt };
+  },
+  mirror: ({ userId, row }) => ({ userId, row: row && showSubscription(userId, row) }),
+  grant: showGranted,
+  refund: ({ balanceIds }) => ({ balanceIds }),
+  extend: ({ row }) => ({
+    balanceId: row.id,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+  }),
+  credits: ({ balances, now }) => ({ credits: balances.map((balance) => showBalance(balance, now)) }),
+  usage: (answer) => showUsage(answer, true),
+} satisfies { readonly [Name in keyof Commands]?: Show<Name> };
+
+/** A result as the wire answers it. */
+export function replyOf<Answer>(result: Result<Answer>, show: (answer: Answer) => WireData): ModelReply {
+  if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
+  const { code, details } = result.refusal;
+  return { status: STATUS[code], code, ...(details === undefined ? {} : { details: details as WireData }) };
 }

@@ -100,7 +100,7 @@ export function mirrorOf(input: Input): Commands["mirror"]["input"] {
   return {
     provider: String(input["provider"]),
     externalId: String(input["externalId"]),
-    standing: typeof planId === "string"
+    state: typeof planId === "string"
       ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt }
       : { endedAt: timeOrNull(input["endedAt"]), reason: textOrNull(input["reason"]) },
   };

@@ -1,5 +1,5 @@
-// What holds of the tables after any requests: the books add up, the tight user is within its quotas, no prototype
-// was changed, and what was refused left no trace.
+// Checks the tables after any requests: the books add up, the tight user is within its quotas, no prototype
+// was changed, and refused requests left no trace.
 
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";
@@ -24,7 +24,7 @@ export async function settle({ service }: FuzzScene): Promise<void> {
     const { term } = await service.service.ready();
     await term.flush();
     // What is counted in memory would otherwise come into the tables at any moment.
-    await term.refusals.write();
+    await term.refusedCalls.write();
     const [open] = await database.query<{ count: number }>(
       `select (select count(*) from erasure_jobs where status in ('queued', 'in_progress'))
             + (select count(*) from history_moves) as count`,

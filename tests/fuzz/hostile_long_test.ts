@@ -1,5 +1,5 @@
-// The table of hostile bodies, sent to every route that takes one: whatever stands in a member, or in place of the
-// body, the answer is one of the documented ones, nothing is polluted, the books add up, and a refusal left no trace.
+// The table of hostile bodies, sent to every route that takes one: whatever a member or the whole body is,
+// the answer is a documented one, no prototype is polluted, the books add up, and a refusal left no trace.
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
@@ -34,7 +34,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   "an object that answers toString": '{"toString":1,"valueOf":null,"length":-1}',
 };
 
-/** JSON texts that make a body `invalid_request` wherever they stand in it. */
+/** JSON texts that make a body `invalid_request` at any place in it. */
 const FORBIDDEN: Readonly<Record<string, string>> = {
   "a NUL": '"a\\u0000b"',
   "a lone surrogate": '"\\ud800"',
@@ -96,7 +96,7 @@ function inTurn<T>(list: readonly T[], turn: number, count: number): T[] {
   return Array.from({ length: count }, (_, at) => list[(turn * 5 + at * 3) % list.length] as T);
 }
 
-/** A body whose members are good enough to get to the one that is not. */
+/** A body whose other members are valid, so that the hostile one is reached. */
 function goodMembers(): Record<string, string> {
   return {
     userId: "user_a",

@@ -1,6 +1,5 @@
-// What holds of every answer whatever was asked: its envelope, its code with its status, its headers, and that it
-// tells no secret, no other app's data, no stack and no SQL. The table of codes is written from the specification
-// and shares nothing with the product.
+// Checks every answer, whatever the request: its envelope, its code with its status, its headers, and that it
+// contains no secret, no other app's data, no stack and no SQL. The table of codes shares nothing with the product.
 
 import type { FuzzRequest } from "./requests.ts";
 import { isStream } from "../support/event_stream.ts";

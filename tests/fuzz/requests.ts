@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
+import { SERVICE } from "../../routes/calls/service.ts";
 import { STRIPE } from "../../routes/calls/stripe.ts";
 import { WEBHOOKS } from "../../routes/calls/webhooks.ts";
 import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
@@ -14,7 +15,7 @@ import { Values } from "./values.ts";
 /** A mounted route; without a schema its bodies are wild. */
 export interface Route {
   readonly method: string;
-  /** As it is mounted, with `:name` for path members. */
+  /** The mounted path, with `:name` for path members. */
   readonly path: string;
   readonly schema: z.ZodType | null;
 }
@@ -31,7 +32,7 @@ export interface FuzzRequest {
 /** How far a request keeps to its schema. */
 export type Manner = "valid" | "changed" | "wild";
 
-/** Every route of a service as it is mounted, so that a new one is fuzzed without a word here. */
+/** Every mounted route of a service, so that a new one is fuzzed without a change here. */
 export function routesOf({ service }: Pick<FuzzScene, "service">): Route[] {
   return service.http.routes.map(({ method, path }) => ({ method, path, schema: schemaOf(method, path) }));
 }
@@ -40,7 +41,7 @@ function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = [...ADMIN_ENDPOINTS, ...WEBHOOKS, ...STRIPE]
+  const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE]
     .find((each) => each.method === method && `/api${each.path}` === path);
   return admin?.hasNoBody === true ? null : admin?.input ?? null;
 }
@@ -97,7 +98,7 @@ export class Requests {
     return manner === "changed" ? values.mutated(input) : input;
   }
 
-  /** An id of the foreign app where an id of the own one stood. */
+  /** An id of the foreign app in place of an own one. */
   #foreignMember(input: Record<string, unknown>): Record<string, string> {
     const name = ["reservationId", "balanceId"].find((each) => each in input);
     return name === undefined ? {} : { [name]: this.#random.pick(this.#scene.foreignIds) };
@@ -188,7 +189,7 @@ function escape(text: string): string {
   return text.isWellFormed() ? encodeURIComponent(text) : "%ED%A0%80";
 }
 
-/** The request as a line that sends it again; a long body stands in a file. */
+/** The request as a command line that sends it again; a long body is in a file. */
 export function curlOf({ method, path, headers, body }: FuzzRequest, bodyFile: string | null): string {
   const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
   return [

@@ -32,7 +32,7 @@ const RESENT_MAX = 60;
 const POOL_MAX = 150;
 const ID_MEMBER = /"(reservationId|balanceId|eventId|jobId|keyId|webhookId|messageId)":"([^"]{1,200})"/g;
 
-/** Runs bursts until it is told to stop or something is found. */
+/** Runs bursts until stopped or until something is found. */
 export async function fuzz(
   scene: FuzzScene,
   seed: number,
@@ -69,7 +69,7 @@ async function burst(scene: FuzzScene, requests: Requests, report: FuzzReport): 
       report.statuses.set(answer.status, (report.statuses.get(answer.status) ?? 0) + 1);
       if (answer.status === 200) report.succeeded.add(`${request.method} ${request.route.path}`);
       if (answer.status >= 400 && answer.status < 429) refused.push(request);
-      // A commit may pass a quota, so nobody may commit what the tight user holds.
+      // A commit may pass a quota, so holds of the tight user are never committed.
       if (request.body?.includes(TIGHT_USER) !== true) learn(scene, answer);
     }
   }
@@ -127,7 +127,7 @@ async function resend(scene: FuzzScene, refused: readonly FuzzRequest[]): Promis
       const { status } = await send(scene, request);
       if (status >= 400 && status < 429) again.push(request);
     }
-    // One that succeeds now may have changed anything: the rest is tried without it.
+    // A request that succeeds now may have changed anything: the rest is tried without it.
     if (again.length < left.length) {
       left = again;
       continue;

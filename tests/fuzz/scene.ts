@@ -1,5 +1,5 @@
-// The scene of the fuzzing: a service with two apps whose ids and texts nobody else may see, users in many states, a
-// user whose quota nothing but reserve and track touches, and the texts that requests are made of.
+// The scene of the fuzzing: a service with two apps whose ids and texts must stay their own, users in many states, a
+// user whose quota only reserve and track use, and the texts that requests are made of.
 
 import { endUserToken } from "../routes/support.ts";
 import demo from "../../src/tenant/demo/catalog.json" with { type: "json" };
@@ -13,9 +13,9 @@ import {
 } from "../support/test_service.ts";
 
 const MODEL_KEY = "sk-model-0123456789";
-/** Stands in every id and text of the foreign app, and in no request. */
+/** A part of every id and text of the foreign app, and of no request. */
 export const FOREIGN_MARK = "foreign_7d1f";
-/** Stands in every prompt that is sent. */
+/** A part of every prompt that is sent. */
 export const PROMPT_MARK = "prompt_4b9e";
 /** Only reserve, track, can-use and reads name this user: its counters can never pass a quota. */
 export const TIGHT_USER = "user_tight";
@@ -54,7 +54,7 @@ export interface FuzzScene {
   readonly playground: TestApp;
   /** By member name; ids that answers name are added. */
   readonly pools: Map<string, string[]>;
-  /** Ids of the foreign app that name no user of anybody. */
+  /** Ids of the foreign app other than user ids. */
   readonly foreignIds: readonly string[];
   /** What no answer may hold unless the request held it. */
   readonly secrets: readonly string[];
@@ -141,7 +141,7 @@ function makePools(app: TestApp, playground: TestApp): Map<string, string[]> {
     ["balanceId", ["crb_x", "crb_1_x", "crb_-1_x"]],
     ["eventId", ["evt_x"]],
     ["jobId", ["job_x"]],
-    // Nobody listens there.
+    // There is no listener at that address.
     ["url", ["http://127.0.0.1:9/hooks", "http://[::1]:9/", "https://127.0.0.1:9/"]],
     ["events", ["*", "credits.*", "subscription.created", "user.merged", "reservation.expired"]],
     ["webhookId", ["whk_x", "__proto__"]],

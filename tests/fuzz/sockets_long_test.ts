@@ -1,5 +1,5 @@
 // What only bare connections can do to a real process: requests that contradict themselves, that stop half-way or
-// come byte by byte, and thousands of connections at once. Others are served all the while.
+// come byte by byte, and thousands of connections at once. Other clients are served meanwhile.
 
 import assert from "node:assert/strict";
 import { pause, until } from "../crash/program.ts";
@@ -103,7 +103,7 @@ Deno.test("bare connections to one process", async (test) => {
         closeAll(flood);
       }
       await track(origin, key, 20);
-      // Half a request is none; a slow one that came to its end counts.
+      // Half a request counts as none; a slow complete one counts.
       assert.equal(await countOf(origin, key), counted + 80 + SLOW);
       assert.ok(!program.hasEnded);
     },

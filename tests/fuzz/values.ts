@@ -1,4 +1,4 @@
-// Values made from schemas: valid ones, which mostly name things that exist, and wild ones, which keep to nothing.
+// Values made from schemas: valid ones, which mostly name things that exist, and wild ones, which follow no schema.
 // It walks the definitions of the schemas that the routes check with, so a new member is fuzzed from its first day.
 
 import type { z } from "zod";
@@ -37,7 +37,7 @@ export class Values {
     this.#pools = pools;
   }
 
-  /** A value that a schema takes, as far as its definition tells; undefined where a member is left out. */
+  /** A value that a schema takes, by its definition; undefined for an omitted member. */
   valid(schema: z.ZodType, name = ""): unknown {
     const definition = schema._zod.def as unknown as Definition;
     const random = this.#random;

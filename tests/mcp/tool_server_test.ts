@@ -51,7 +51,7 @@ Deno.test("over HTTP the tools answer what the REST calls answer, for the key's 
     await assertTools(client);
     await assertSameAsRest(client, app);
     await assertRefusals(client);
-    await assert.rejects(client.callTool({ name: "delete_event", arguments: {} }), /No tool is called/);
+    await assert.rejects(client.callTool({ name: "delete_event", arguments: {} }), /Unknown tool/);
   });
   const other = await service.newApp();
   for (const key of [app.secretTest, other.secretLive]) {
@@ -118,7 +118,7 @@ async function connectStdio(variables: Record<string, string>): Promise<Client> 
   return client;
 }
 
-Deno.test("over stdio the tools answer what the REST calls answer, and say so when the service is gone", async () => {
+Deno.test("over stdio the tools answer what the REST calls answer, and an error when the service is gone", async () => {
   const { url, close } = serve((request) => service.http.fetch(request));
   const app = await appWithEvents(service);
   const client = await connectStdio({ PORT: new URL(url).port, HOLDFAST_KEY: app.secretLive });

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { MODEL_KEY } from "../routes/compose_support.ts";
 import { CATALOG, until } from "../routes/gateway_support.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import { chatChunk, eventOf, ModelServer } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
@@ -12,7 +13,7 @@ import { Members, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 
-(GATEWAY_LIMITS as { prolongEveryMs: number }).prolongEveryMs = 20;
+limitsOfFile(GATEWAY_LIMITS, { lookEveryMs: 10, prolongEveryMs: 20 });
 
 const MESSAGES = [{ role: "user", content: "Hello" }];
 const INPUT = Math.ceil(JSON.stringify(MESSAGES).length / 4);

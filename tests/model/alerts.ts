@@ -1,6 +1,5 @@
-// Alerts. A turn is looked at from outside: how every counter and quota stood before it, and how they stand after. A
-// threshold fires where the count was below it and no longer is, once for each counter, which remembers what fired.
-// (beyond.md 2; "Alerts where the quota moves".)
+// Alerts: compares every counter and quota before a turn with those after it. A threshold fires where the count was
+// below it and no longer is, also because the quota changed. It fires once for each counter, which remembers that.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { type Counter, iso, isoOrNull, type User, type World } from "./state.ts";

@@ -1,4 +1,4 @@
-// Catalogs for the model's tests and for workloads: `example` (the shape of the specification's example),
+// Catalogs for the model's tests and for workloads: `example` (plans and packs of a usual product),
 // `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules), and
 // `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing).
 // Each has packs: with items in several units and without, of equal priority, of short life, of narrow rules.
@@ -98,7 +98,7 @@ const SETTINGS = { promptLogging: true, promptLogRetentionDays: 30, reservationT
 const NOTHING_ELSE = { composeTypes: [] };
 const FLUX: MatchRule = { event: "image.render", metadata: { model: "flux-pro" } };
 
-/** The plans and packs of the specification's example. */
+/** Plans and packs of a usual product. */
 export const example: CatalogDocument = {
   settings: SETTINGS,
   models: MODELS,

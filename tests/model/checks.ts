@@ -1,5 +1,5 @@
-// Which request bodies are refused as invalid_request before anything is looked up. Only the rules of
-// the calls that the model knows. (interface.md: Endpoints, Errors; decisions.md 1.)
+// Request bodies that are refused as invalid_request before anything is looked up, for the calls that
+// the model knows.
 
 import { fromNumber } from "./decimal.ts";
 import type { Input, ModelRequest } from "./document.ts";
@@ -77,7 +77,7 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
     case "mirror":
     case "paidGrant":
     case "refund":
-      // Not calls of the API but what its messages come to, so no body is refused.
+      // Commands behind a provider's messages, not calls of the API, so no body is refused.
       return true;
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
@@ -119,7 +119,7 @@ const USAGE = [
   "calls",
 ];
 
-/** Whether a usage may stand as it does, if there is one; nothing may stand beside it that says the same. */
+/** Whether a usage is absent, or well formed and without another member for the same amounts. */
 function hasUsage(input: Input, rivals: unknown[]): boolean {
   const { usage, providerUsage } = input;
   if (usage === undefined && providerUsage === undefined) return true;

@@ -1,6 +1,6 @@
 // Puts a predicted reply beside an observed one: learns the ids that the system chose, and says in
-// words where the two differ. Message texts are not looked at. Lists to which the specification gives
-// no order are compared as sets; an optional member may be left out where it would say nothing.
+// words where the two differ. Message texts are not compared. Lists without a documented order are
+// compared as sets; an optional member may be absent where its value is the default.
 
 import { allowedBy, EITHER, type ModelReply, namesIn } from "./document.ts";
 
@@ -25,7 +25,7 @@ const SAYS_NOTHING: Record<string, string> = {
   recharged: "false",
 };
 
-/** A pair of values at the same place, neither of which is an object or list on both sides. */
+/** A pair of values at the same place that are not both objects or both lists. */
 interface Leaf {
   path: string;
   predicted: unknown;
@@ -55,7 +55,7 @@ export function compare(predicted: ModelReply, observed: ModelReply): string[] {
 }
 
 /**
- * What a real alias call says otherwise than the dry run right before it said. At the cap only the real call is
+ * The differences between a real alias call and the dry run right before it. At the cap only the real call is
  * refused; whether the history of an earlier merge is still moving may change at any time, and with it what moved.
  */
 export function compareWithDryRun(dry: ModelReply, real: ModelReply): string[] {
@@ -73,7 +73,7 @@ export function compareWithDryRun(dry: ModelReply, real: ModelReply): string[] {
   return [...nulls, ...compare({ ...dry, data: announced }, real).map((each) => `dry run: ${each}`)];
 }
 
-/** Every placeholder that stands where the observed reply has an id. */
+/** Every placeholder whose place holds an id in the observed reply. */
 export function idsLearnt(predicted: ModelReply, observed: ModelReply): [placeholder: string, id: string][] {
   if (predicted.status !== observed.status || predicted.code !== observed.code) return [];
   return leavesOf(predicted, observed).flatMap(({ predicted, observed }): [string, string][] =>

@@ -1,5 +1,5 @@
 // The calls of credits alone: grant and revoke, the list of balances and the ledger. What balances pay is
-// in wallet.ts, what a payment provider does in stripe.ts. (interface.md: Credits; decisions.md 6.)
+// in wallet.ts, what a payment provider does in stripe.ts.
 
 import {
   type Input,
@@ -17,6 +17,8 @@ import { followOrder } from "./ties.ts";
 import { creditsData, inOrder, statusOf, writeRow } from "./wallet.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+/** A pack's own time ends no balance later than this. */
+const LATEST = Date.parse("9999-12-31T23:59:59.999Z");
 const QUANTITY_MAX = fromNumber(1e12);
 const DEFAULT_PRIORITY = { per_type: 100, generic: 0 };
 const DEFAULT_LEDGER_LIMIT = 50;
@@ -113,7 +115,7 @@ function expiryOf(pack: Pack, expiresAt: unknown, now: number): number | null {
   if (expiresAt === null) return null;
   if (typeof expiresAt === "string") return Date.parse(expiresAt);
   const days = pack.defaultExpiryDays ?? null;
-  return days === null ? null : Math.round(now + days * DAY_MS);
+  return days === null ? null : Math.min(Math.round(now + days * DAY_MS), LATEST);
 }
 
 function granted(balances: Balance[]): ModelReply {
@@ -161,10 +163,10 @@ export function extend(world: World, input: Input, now: number): ModelReply {
   world.note(`credits: extension of a balance that is ${status}`);
   if (!isSame) {
     writeRow(world, balance, ZERO, { reason: "admin_adjust", at: now, notes: textOrNull(input["reason"]) });
-    // Choice: what expires again is told of again.
+    // Choice: a balance that expires again is reported again.
     balance.told.delete("expired");
   }
-  // A new expiry is told of like the first one.
+  // A new expiry is reported like the first one.
   if (!isSame) balance.told.delete("expired");
   balance.expiresAt = at;
   const { id, remaining } = balance;

@@ -1,6 +1,6 @@
 // Exact decimals for the model: a number on the wire is a whole count of millionths in a BigInt.
-// Owns reading a JavaScript number, writing it back, and the two roundings that the specification
-// knows: half up by magnitude, and down (for room under a multiplier). No floating point inside.
+// Owns reading a JavaScript number, writing it back, and two roundings: half up by magnitude, and down
+// (for room under a multiplier). No floating point inside.
 
 /** A decimal with six places: 1 is 1_000_000n. */
 export type Micros = bigint;

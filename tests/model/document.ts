@@ -20,7 +20,7 @@ export interface LimitGroup {
   unit: Unit;
   quota: number;
   matches: MatchRule[];
-  headroom?: Headroom;
+  headroom?: Headroom | null;
   /** Percents of the quota, ascending. */
   alerts?: number[];
 }
@@ -36,7 +36,7 @@ export interface Plan {
   rank: number;
   period: Period;
   onPlanChange?: "carry" | "reset" | "block";
-  headroom?: Headroom;
+  headroom?: Headroom | null;
   limits: LimitGroup[];
   archived?: boolean;
 }
@@ -139,10 +139,10 @@ export interface ModelRequest {
 
 export type WireData = Record<string, unknown>;
 
-/** Stands in a prediction where either truth value will do. */
+/** Predicts either truth value. */
 export const EITHER = "«true or false»";
 
-/** Stands in a prediction where either of two numbers will do. */
+/** Predicts either of two numbers. */
 export function oneOf(first: number, second: number): number | string {
   return first === second ? first : `«${first} or ${second}»`;
 }
@@ -153,7 +153,7 @@ export function allowedBy(predicted: unknown): number[] | null {
   return parts === null ? null : [Number(parts[1]), Number(parts[2])];
 }
 
-/** Stands in a prediction where any text will do that names some things. */
+/** Predicts any text that contains some names. */
 export function naming(names: string[]): string {
   return `«a text with ${JSON.stringify(names)}»`;
 }

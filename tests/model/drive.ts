@@ -42,7 +42,7 @@ export interface Webhooks {
   every: number;
 }
 
-/** Everybody who listens at one time or another. */
+/** All listeners that a run may have. */
 const LISTENERS: readonly Listener[] = [
   { webhookId: "all", events: ["*"] },
   { webhookId: "usage", events: ["usage.*", "reservation.expired"] },
@@ -50,7 +50,7 @@ const LISTENERS: readonly Listener[] = [
   { webhookId: "plans", events: ["subscription.*", "credits.granted", "user.merged"] },
 ];
 
-/** How often each outcome was seen, by `op` and by what the answer said; with the cases of the model. */
+/** How often each outcome was seen, by `op` and by parts of the answer; with the cases of the model. */
 export type Outcomes = Map<string, number>;
 
 const STEPS_A_CATALOG = 40;
@@ -134,7 +134,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   return outcomes;
 }
 
-/** In what an explain says otherwise than the can-use right before it. */
+/** The differences between an explain and the can-use right before it. */
 function disagreements(can: ModelReply, why: ModelReply): string[] {
   return (["allowed", "matched", "reasons"] as const).flatMap((name) => {
     const [told, explained] = [can.data?.[name], why.data?.[name]].map((value) => JSON.stringify(value));
@@ -162,7 +162,7 @@ interface Sent {
   observed: ModelReply;
 }
 
-/** Whether the second of two calls is the real one that the first tried out, at the same moment. */
+/** Whether two calls are a dry run and its real run, at the same moment. */
 function isRealRunOf(dry: Sent, real: Sent): boolean {
   if (dry.request.op !== "alias" || real.request.op !== "alias" || dry.now !== real.now) return false;
   const [a, b] = [dry.request.input, real.request.input];

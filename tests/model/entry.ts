@@ -1,7 +1,6 @@
 // What a change of the primary does: entering a plan under its policy (carry, reset, block), and what
 // falls due by the clock alone (lapsed holds, ended subscriptions and the promotions they cause).
 // Everything due is settled one at a time, in the order of its due time and AT its due time.
-// (interface.md: States; decisions.md 4: Primary.)
 
 import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
@@ -110,7 +109,7 @@ export function writeHistory(
   const { previousPlanId = null, reason = null } = more;
   const written = world.written(user.id);
   const made = { type, subscription: row, planId: row.planId, previousPlanId, reason, at, ...written };
-  // A provider may tell of an end long after it: that falls due in the past.
+  // A provider may report an end long after it: that falls due in the past.
   const place = user.history.findLastIndex((row) => row.at <= at) + 1;
   user.history.splice(place, 0, world.name<HistoryRow>("", made));
   const { planId } = row;
@@ -172,7 +171,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
 }
 
 /**
- * The counter left behind keeps what it has, so that whoever comes back finds at least that.
+ * The counter left behind keeps its count, so that a user who comes back finds at least that.
  * Choice: only lines on the carried counter (the old plan's running window) follow the pairing.
  */
 function carry(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {

@@ -1,5 +1,5 @@
 // What an explanation says of a call: each group of the plan beside the call, what open holds have of it, and what each
-// balance would pay. Of its text only the labels are predicted that it must name. (beyond.md 1: Explain.)
+// balance would pay. Of its text only the labels are predicted that it must name.
 
 import {
   type Input,

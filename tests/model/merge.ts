@@ -1,6 +1,6 @@
 // The calls about aliases: alias, its batch and customer. A merge rewrites every row of `from` to belong to the
 // canonical user of `to`; a dry run is a merge in a throwaway copy of the world. Subscriptions and usage are in
-// merge_usage.ts, credits in merge_credits.ts. (interface.md: Alias and customers; decisions.md 7 and 8.)
+// merge_usage.ts, credits in merge_credits.ts.
 
 import { inTurn } from "./alerts.ts";
 import { isId } from "./checks.ts";
@@ -106,7 +106,7 @@ function refused(world: World, code: "alias_cycle" | "alias_conflict"): Outcome 
 
 /**
  * The stored report of the merge in which the id became an alias. Whether history is still moving is open; once it has
- * moved, the report tells what moved in all.
+ * moved, the report has all that moved.
  */
 function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiven }: Asked): WireData {
   world.note("merges: already merged");
@@ -131,7 +131,7 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiv
   };
 }
 
-/** Merges two users, neither of which is to be refused. */
+/** Merges two users after all checks. */
 function merge(world: World, asked: Asked, now: number): MergeRow {
   const [from, to] = [world.user(asked.from), world.user(asked.to)];
   const { movedInAll, ...moved } = countRows(world, from);
@@ -200,7 +200,7 @@ function countRows(world: World, user: User) {
   };
 }
 
-/** The user's id, and every alias that it has, now stand for the other user. */
+/** Makes the user's id, and every alias of it, an alias of the other user. */
 function becomeAlias(world: World, from: User, to: User, merge: MergeRow): void {
   for (const each of world.aliases) {
     if (each.user !== from) continue;

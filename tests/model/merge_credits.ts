@@ -1,5 +1,5 @@
 // What a merge does to credits: balances change hands with a ledger row each, and two copies of one grant become
-// one with the usage of both. (interface.md: Credit balance, Events; decisions.md 8: Credit duplicates.)
+// one with the usage of both.
 
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
 import type { Balance, User, World } from "./state.ts";
@@ -65,7 +65,7 @@ function becomeOne(world: World, survivor: Balance, dropped: Balance, now: numbe
   const isRevoked = survivor.revoked || dropped.revoked;
   const combined = usedOf(survivor) + usedOf(dropped);
   const before = survivor.remaining;
-  // Choice: what was told of either copy is told of the grant. When it expires is each copy's own.
+  // Choice: a message about either copy is about the grant and is not repeated. Each copy reports its own expiry.
   for (const what of dropped.told) if (what !== "expired") survivor.told.add(what);
   survivor.revoked = isRevoked;
   survivor.remaining = isRevoked ? ZERO : atLeastZero(survivor.initial - combined);

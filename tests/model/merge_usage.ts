@@ -1,7 +1,6 @@
 // What a merge does to subscriptions and usage: rows of both users become rows of one, default subscriptions that
 // a better one makes pointless end, and usage of a plan that is no longer the primary's goes on in the counters
-// of the plan that is. No policy of plan changes applies. (interface.md: Subscription, effects of merges;
-// decisions.md 8: Counters.)
+// of the plan that is. No policy of plan changes applies.
 
 import { atLeastZero, ZERO } from "./decimal.ts";
 import { stillRuns, writeHistory } from "./entry.ts";
@@ -15,7 +14,7 @@ interface Running {
   window: Window;
 }
 
-/** One of the two users as it stood before the merge. */
+/** One of the two users before the merge. */
 export interface Side {
   user: User;
   running: Running | null;
@@ -62,7 +61,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
   return defaults.filter((row) => world.rank(row) <= highest);
 }
 
-/** What is on its way to a counter of the surviving plan. */
+/** Usage that moves to a counter of the surviving plan. */
 interface Move extends Pick<Counter, "count" | "cost" | "alerted"> {
   source: Counter;
   target: Counter;

@@ -1,7 +1,7 @@
-// What webhooks are told. The model tells everything that happens, each thing once and for each listener that wants
-// its type then, and puts what a system recorded beside it: per listener and user, in the order of the turns. Within
-// one turn the specification orders little: thresholds ascend, low comes before depleted, a merge before what it
-// brings. What falls due at one moment counts as one turn. (beyond.md 2 and 3.)
+// Messages of webhooks. The model expects one message for each event and each listener that wants its type then. It
+// compares them with the recorded ones, per listener and user, in the order of the turns. Within one turn only this
+// order is fixed: thresholds ascend, low comes before depleted, a merge before its effects. Everything that falls due
+// at one moment is one turn.
 
 import { compare } from "./compare.ts";
 import type { WireData } from "./document.ts";
@@ -31,18 +31,18 @@ export interface Told {
   ids: Record<string, Named>;
 }
 
-/** What each listener is still to be told, by the user that it is about. */
+/** The expected messages that were not recorded yet, by listener and user. */
 export class Messages {
   listeners: Listener[] = [];
   readonly #queues = new Map<string, Told[]>();
   #turn = 0;
 
-  /** Whatever is told from now on comes after all that was told before. */
+  /** Starts a turn: messages from now on come after all earlier ones. */
   nextTurn(): void {
     this.#turn += 1;
   }
 
-  /** Tells what happened to a user; answers how many listeners wanted it. */
+  /** Expects a message about a user; returns how many listeners want it. */
   tell(userId: string, told: Omit<Told, "turn">): number {
     const wanting = this.listeners.filter(({ events }) => events.some((each) => covers(each, told.type)));
     for (const { webhookId } of wanting) {
@@ -59,12 +59,12 @@ export class Messages {
     });
   }
 
-  /** What was told of a user and is not ticked off, in its order. */
+  /** The expected messages about a user that were not recorded yet, in order. */
   waiting(webhookId: string, userId: string): readonly Told[] {
     return this.#queue(webhookId, userId);
   }
 
-  /** What was told and not recorded, in words. */
+  /** The expected messages that were never recorded, in words. */
   missing(): string[] {
     return [...this.#queues].flatMap(([key, queue]) =>
       queue.map((told) => `never recorded for ${key}: ${JSON.stringify(bodyOf(told))}`)
@@ -89,7 +89,7 @@ export class Messages {
     const earlier = turn.slice(0, turn.indexOf(found)).find((told) => mustPrecede(told, found));
     if (earlier) return [`comes before ${earlier.type} ${JSON.stringify(earlier.data)}`];
     queue.splice(queue.indexOf(found), 1);
-    // Whatever was told of the ending user goes before the merge.
+    // Messages about the ending user come before the merge.
     const left = type === "user.merged" ? this.#queue(webhookId, String(rest["from"])) : [];
     return left.map((told) => `comes before ${told.type} of ${rest["from"]}`);
   }
@@ -117,7 +117,7 @@ export function bodyOf({ type, at, data, ids }: Told): WireData {
   return { type, timestamp: new Date(at).toISOString(), ...data, ...named };
 }
 
-/** Whether the order of two messages of one turn, the first told first, is given. */
+/** Whether the first of two messages of one turn must come before the second. */
 function mustPrecede(first: Told, second: Told): boolean {
   const isSame = (name: string) => first.data[name] === second.data[name];
   if (first.type === "user.merged") return true;

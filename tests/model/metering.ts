@@ -1,7 +1,6 @@
 // The calls that ask for quota: reserve, can-use and track. One decision serves all three; they differ
 // in the gate and in what they write. Of each unit's need the plan takes what it has room for, in every
 // matched group of the unit, and credit balances pay the rest. Settling a hold is in settlement.ts.
-// (decisions.md 5.)
 
 import {
   type Input,
@@ -110,7 +109,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
   const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
-  const expiresAt = now + ttlSeconds * 1000;
+  const expiresAt = now + Math.round(ttlSeconds * 1000);
   const made = {
     user,
     row,

@@ -1,8 +1,8 @@
-// The auditor: a slow, obvious model of the service, written from the specification alone. It shares no
-// code with the service and predicts every answer at the level of wire requests. It covers metering, credits,
-// merges and what a payment provider does to a user, without privacy, prompt logs and compose. Before each
-// request it settles what is due, each at its due time; then it validates, checks the operation cap, and lets
-// the call's own file answer from plain lists.
+// A slow, obvious model of the service, written without looking at the product. It shares no code with the
+// service and predicts the answer to every wire request. It covers metering, credits, merges and what a payment
+// provider does to a user, without privacy, prompt logs and compose. Before each request it settles what is due,
+// each at its due time; then it validates, checks the operation cap, and lets the call's own file answer from
+// plain lists.
 
 import { inTurn } from "./alerts.ts";
 import { isValid, withoutNulls } from "./checks.ts";
@@ -78,18 +78,18 @@ export class Model {
     this.#world.messages.listeners = listeners;
   }
 
-  /** Puts what was recorded, since the last call and in its order, beside what was told; the differences, in words. */
+  /** Compares the messages recorded since the last call, in their order, with the expected ones; the differences in words. */
   take(recorded: Recorded[]): string[] {
     return this.#world.messages.take(recorded, this.#world.options.mode ?? "live");
   }
 
-  /** What a listener is still to be told of a user at a moment, in its order. */
+  /** The expected messages to a listener about a user that were not recorded yet, in order. */
   waiting(webhookId: string, userId: string, now: number): WireData[] {
     settle(this.#world, now);
     return this.#world.messages.waiting(webhookId, userId).map(bodyOf);
   }
 
-  /** What was told up to a moment and never recorded, in words. */
+  /** The messages expected up to a moment that were never recorded, in words. */
   missing(now: number): string[] {
     settle(this.#world, now);
     return this.#world.messages.missing();

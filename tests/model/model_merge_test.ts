@@ -1,32 +1,20 @@
-// Hand-computed scenes for aliases and merges, taken from the specification: which pairs are refused, what a report
-// says, and what becomes of subscriptions, usage and holds. Credits, caps and batches are in
-// model_merge_credits_test.ts. "u" is the user that stays, "v" the one that becomes its alias.
+// Aliases in the model: refused pairs, repeated calls, caps and batches, which the runtime decides around a merge, and
+// the order that the model learns from merged lists. "v" becomes an alias of "u". The effects of a merge on the two users
+// are in the scenes of `tests/domain/merging`, which run against the model too.
 
 import assert from "node:assert/strict";
-import type { Input, Plan } from "./document.ts";
-import { catalogOf, limit, Scene } from "./support.ts";
+import { compareWithDryRun } from "./compare.ts";
+import { EITHER, type Input, type ModelOptions, type WireData } from "./document.ts";
+import { compare } from "./model.ts";
+import { catalogOf, limit, pack, Scene } from "./support.ts";
 
 const X = { event: "x.make" };
 const V = { userId: "v" };
-const PAID = { provider: "stripe", externalId: "one" };
-const OTHER_PAID = { provider: "apple", externalId: "two" };
 
-const MONTHLY: Plan["period"] = { type: "monthly", anchor: "subscription_start" };
+const CATALOG = { ...catalogOf({ id: "plan", limits: [limit("lg", 10)] }), packs: [pack("wallet")] };
 
-/** Three plans by rank: `low` and `high` pair by rules, except `low`'s group of y. */
-const PLANS = catalogOf(
-  { id: "low", limits: [limit("l", 10), limit("ly", 10, { matches: [{ event: "y" }] })] },
-  { id: "high", onPlanChange: "reset", limits: [limit("h", 20)] },
-  { id: "cycle", period: MONTHLY, limits: [limit("c", 30)] },
-);
-
-function scene(plans: { u?: string | null; v?: string | null } = {}): Scene {
-  const at = new Scene(PLANS);
-  for (const [userId, planId] of Object.entries(plans)) {
-    if (planId) at.data("subscribe", { userId, planId });
-    at.wait(1);
-  }
-  return at;
+function scene(options: ModelOptions = {}): Scene {
+  return new Scene(CATALOG, undefined, options);
 }
 
 /** Merges "v" into "u". */
@@ -39,53 +27,14 @@ function codeOf(at: Scene, from: string, to: string): string | undefined {
   return at.ask("alias", { from, to }).code;
 }
 
-Deno.test("two unknown ids: nothing moves, nothing is billed, and both are one user from then on", () => {
-  const at = scene();
-  const { mergeId, ...report } = merge(at);
-  assert.match(mergeId, /^«mrg_/);
-  assert.deepEqual(report, {
-    from: "v",
-    to: "u",
-    mode: "live",
-    dryRun: false,
-    alreadyMerged: false,
-    historyPending: false,
-    billableOperations: 0,
-    moved: {
-      events: 0,
-      eventLogs: 0,
-      counters: 0,
-      reservations: 0,
-      subscriptions: 0,
-      subscriptionEvents: 0,
-      creditBalances: 0,
-      creditLedger: 0,
-      mediaAssets: 0,
-      composeGenerations: 0,
-      aliasesRepointed: 0,
-    },
-    conflicts: {
-      counters: { summed: 0, carried: [], unpaired: [] },
-      subscriptions: null,
-      endedSubscriptions: [],
-      credits: [],
-    },
-    analytics: "linked",
-  });
-  const customer = { canonicalId: "u", aliases: ["v"], duplicateActiveSubscriptions: null };
-  for (const userId of ["u", "v"]) assert.deepEqual(at.data("customer", { userId }), customer);
-  assert.deepEqual(at.data("users", V).aliases, ["v"]);
-  assert.deepEqual(at.data("customer", { userId: "w" }).canonicalId, "w");
-});
-
 Deno.test("every call by the alias is one of the canonical user", () => {
   const at = scene();
   merge(at);
-  assert.equal(at.data("subscribe", { ...V, planId: "low" }).userId, "u");
+  assert.equal(at.data("subscribe", { ...V, planId: "plan" }).userId, "u");
   const reservationId = at.hold({ ...V, ...X, count: 2 });
   at.data("commit", { reservationId });
   at.data("track", { ...V, ...X });
-  assert.deepEqual(at.counts(), { l: 3, ly: 0 });
+  assert.deepEqual(at.counts(), { lg: 3 });
   assert.equal(at.data("usage", V).userId, "u");
   for (const userId of ["u", "v"]) {
     const { events } = at.data("events", { userId });
@@ -127,7 +76,8 @@ Deno.test("the same id twice, a way back, and another canonical user are refused
 });
 
 Deno.test("a repeated call gives the stored report of the merge in which the id became an alias", () => {
-  const at = scene({ u: "low", v: "low" });
+  const at = scene();
+  for (const userId of ["u", "v"]) at.data("subscribe", { userId, planId: "plan" });
   const first = merge(at);
   const again = { ...first, alreadyMerged: true, billableOperations: 0, analytics: "already_linked" };
   assert.deepEqual(merge(at), again);
@@ -139,191 +89,6 @@ Deno.test("a repeated call gives the stored report of the merge in which the id 
     assert.deepEqual(merge(at, { to }), { ...again, to });
   }
   assert.equal(at.model.operationsUsed(at.now), 2);
-});
-
-Deno.test("a dry run reports what the merge would do, and does nothing", () => {
-  const at = scene({ u: "low", v: "high" });
-  at.data("track", { ...V, ...X });
-  at.hold({ ...X, count: 2 });
-  const dry = merge(at, { dryRun: true });
-  assert.deepEqual([dry.mergeId, dry.dryRun, dry.billableOperations], [null, true, 1]);
-  assert.deepEqual(at.counts(), { l: 2, ly: 0 });
-  assert.deepEqual(at.data("customer", V).canonicalId, "v");
-  assert.equal(at.model.operationsUsed(at.now), 1);
-  const real = merge(at);
-  assert.deepEqual({ ...real, mergeId: null, dryRun: true }, dry);
-  assert.equal(at.model.operationsUsed(at.now), 2);
-});
-
-Deno.test("one plan and one window: usage is summed, also past the quota, and past windows where they are the same", () => {
-  const at = scene({ u: "low", v: "low" });
-  at.data("track", { ...X, count: 3, costCents: 1 });
-  at.data("track", { ...V, ...X, count: 4, costCents: 2 });
-  at.at("2026-04-02T00:00:00.000Z");
-  at.data("track", { ...X, count: 6, costCents: 4 });
-  at.data("track", { ...V, ...X, count: 5, costCents: 8 });
-  at.data("track", { ...V, event: "y", costCents: 16 });
-  const { conflicts, moved } = merge(at);
-  // Two windows of l; of ly the canonical user had no usage.
-  assert.deepEqual(conflicts.counters, { summed: 2, carried: [], unpaired: [] });
-  assert.deepEqual([moved.counters, moved.events], [3, 3]);
-  assert.deepEqual(at.counts(), { l: 11, ly: 1 });
-  const costs = at.data("usage").counters.map((each: { costCents: number }) => each.costCents);
-  assert.deepEqual(costs, [12, 16]);
-  assert.deepEqual(at.data("reserve", X).reasons, ["limit_reached"]);
-});
-
-Deno.test("one plan and two windows: both are summed in the primary's, with the holds in them", () => {
-  const at = new Scene(PLANS);
-  at.data("subscribe", { ...V, planId: "cycle", startsAt: "2026-03-01T00:00:00.000Z" });
-  at.data("subscribe", { planId: "cycle", startsAt: "2026-03-05T00:00:00.000Z" });
-  const reservationId = at.hold({ ...V, ...X, count: 5 });
-  at.data("track", { ...X, count: 7 });
-  const { conflicts } = merge(at);
-  assert.deepEqual(conflicts.counters, { summed: 1, carried: [], unpaired: [] });
-  assert.equal(conflicts.endedSubscriptions[0].startedAt, "2026-03-01T00:00:00.000Z");
-  assert.equal(at.data("usage").period.start, "2026-03-05T00:00:00.000Z");
-  assert.deepEqual(at.counts(), { c: 12 });
-  at.data("release", { reservationId });
-  assert.deepEqual(at.counts(), { c: 7 });
-});
-
-Deno.test("the same where the alias side's primary survives: counted once, in its window", () => {
-  const at = new Scene(PLANS);
-  at.data("subscribe", { planId: "cycle", startsAt: "2026-03-01T00:00:00.000Z" });
-  at.data("subscribe", { ...V, planId: "cycle", startsAt: "2026-03-05T00:00:00.000Z" });
-  at.data("track", { ...V, ...X, count: 5 });
-  at.data("track", { ...X, count: 7 });
-  assert.equal(merge(at).conflicts.counters.summed, 1);
-  assert.equal(at.data("usage").period.start, "2026-03-05T00:00:00.000Z");
-  assert.deepEqual(at.counts(), { c: 12 });
-});
-
-Deno.test("usage of the losing plan is carried to paired groups whatever the policy, the rest is unpaired", () => {
-  const at = scene({ u: "high", v: "low" });
-  at.data("track", { ...V, ...X, count: 3, costCents: 2 });
-  at.data("track", { ...V, event: "y" });
-  at.data("track", { ...X, count: 4, costCents: 1 });
-  const reservationId = at.hold({ ...V, ...X, count: 5 });
-  const { conflicts, moved } = merge(at);
-  assert.deepEqual(conflicts.counters, {
-    summed: 0,
-    carried: [{ fromGroupId: "l", toGroupId: "h" }],
-    unpaired: ["ly"],
-  });
-  assert.deepEqual([moved.counters, moved.reservations], [2, 1]);
-  assert.deepEqual(at.counts(), { h: 12 });
-  assert.equal(at.data("usage").counters[0].costCents, 3);
-  const { groups } = at.data("commit", { reservationId, actual: { count: 1 } });
-  assert.deepEqual([groups[0].groupId, groups[0].current], ["h", 8]);
-});
-
-Deno.test("usage of the canonical user's plan is carried too when the alias side has the better one", () => {
-  const at = scene({ u: "low", v: "high" });
-  at.data("track", { ...X, count: 3 });
-  at.data("track", { ...V, ...X, count: 4 });
-  assert.deepEqual(merge(at).conflicts.counters, {
-    summed: 0,
-    carried: [{ fromGroupId: "l", toGroupId: "h" }],
-    unpaired: [],
-  });
-  assert.deepEqual(at.counts(), { h: 7 });
-});
-
-Deno.test("usage of a plan that has ended is carried while its window runs, and not later", () => {
-  for (const [month, count] of [["03", 7], ["04", 4]] as const) {
-    const at = scene({ u: "high", v: "low" });
-    at.data("track", { ...V, ...X, count: 3 });
-    at.data("cancel", V);
-    at.at(`2026-${month}-20T00:00:00.000Z`);
-    at.data("track", { ...X, count: 4 });
-    const { conflicts, billableOperations } = merge(at);
-    assert.deepEqual([conflicts.counters.carried.length, billableOperations], [month === "03" ? 1 : 0, 0]);
-    assert.deepEqual(at.counts(), { h: count });
-  }
-});
-
-Deno.test("a hold that lapsed before the merge is charged again where it was taken", () => {
-  const at = scene({ u: "high", v: "low" });
-  const reservationId = at.hold({ ...V, ...X, count: 3, ttlSeconds: 10 });
-  const other = at.hold({ ...V, ...X, count: 1, ttlSeconds: 10 });
-  at.wait(10);
-  assert.equal(merge(at).moved.reservations, 2);
-  const answer = at.data("commit", { reservationId });
-  assert.deepEqual([answer.recharged, answer.groups[0].groupId, answer.groups[0].current], [true, "l", 3]);
-  assert.deepEqual(at.counts(), { h: 0 });
-  assert.equal(at.ask("release", { reservationId: other }).code, "reservation_not_pending");
-});
-
-Deno.test("without a plan usage is only added up, and a later plan goes on from the one that ended last", () => {
-  const at = scene({ u: "high", v: "low" });
-  at.data("track", { ...X, count: 4 });
-  at.data("track", { ...V, ...X, count: 3 });
-  at.data("cancel", {});
-  at.wait(1).data("cancel", V);
-  assert.deepEqual(merge(at).conflicts.counters, { summed: 0, carried: [], unpaired: [] });
-  // `cycle` carries from `low`, whose end was the last; what `high` had stays.
-  at.wait(1).data("subscribe", { planId: "cycle", ...PAID });
-  assert.deepEqual(at.counts(), { c: 3 });
-});
-
-Deno.test("no paid row: the best default stays, the others end, and history says so", () => {
-  const at = scene({ u: "high", v: "low" });
-  const { subscription } = at.data("users", V);
-  const { conflicts, moved, billableOperations } = merge(at);
-  assert.deepEqual(conflicts.endedSubscriptions, [{
-    subscriptionId: subscription.subscriptionId,
-    planId: "low",
-    planName: "low",
-    provider: null,
-    externalId: null,
-    startedAt: subscription.startedAt,
-    endsAt: new Date(at.now).toISOString(),
-  }]);
-  assert.equal(conflicts.subscriptions, null);
-  assert.deepEqual([moved.subscriptions, moved.subscriptionEvents, billableOperations], [1, 1, 1]);
-  const { history } = at.data("users");
-  const rows = history.map((row: Input) => `${row["type"]} ${row["planId"]}`).reverse();
-  assert.deepEqual(rows, ["created high", "created low", "merged low", "ended low"]);
-});
-
-Deno.test("a paid row ends the defaults ranked at or below it, and never one above it", () => {
-  const at = scene({ u: "cycle", v: "low" });
-  at.data("subscribe", { ...V, planId: "high", ...PAID });
-  at.data("subscribe", { userId: "w", planId: "cycle" });
-  const ended = merge(at).conflicts.endedSubscriptions;
-  assert.deepEqual(ended.map((row: Input) => row["planId"]), ["low"]);
-  // Two defaults that outrank every paid row both stay.
-  const { conflicts } = at.wait(1).data("alias", { from: "w", to: "v" });
-  assert.deepEqual(conflicts.endedSubscriptions, []);
-  const { primary, duplicates } = conflicts.subscriptions;
-  assert.deepEqual([primary.planId, primary.provider], ["cycle", null]);
-  assert.deepEqual(duplicates.map((row: Input) => row["planId"]).sort(), ["cycle", "high"]);
-  assert.deepEqual(at.data("customer").duplicateActiveSubscriptions, conflicts.subscriptions);
-  // Of the two default rows an upsert takes the best one, which started last.
-  assert.equal(at.data("subscribe", { planId: "cycle" }).subscriptionId, primary.subscriptionId);
-});
-
-Deno.test("paid rows of both sides stay, and the one that is left over is promoted and billed later", () => {
-  const at = scene();
-  at.data("subscribe", { planId: "high", ...PAID });
-  at.data("subscribe", { ...V, planId: "low", ...OTHER_PAID });
-  const { conflicts, billableOperations } = merge(at);
-  assert.deepEqual(conflicts.endedSubscriptions, []);
-  assert.equal(conflicts.subscriptions.duplicates[0].provider, "apple");
-  assert.equal(billableOperations, 1);
-  at.wait(1).data("cancel", { ...V, ...PAID });
-  assert.deepEqual(at.history(), ["created", "created", "merged", "canceled", "promoted"]);
-  assert.equal(at.data("usage").counters[0].groupId, "l");
-  assert.equal(at.model.operationsUsed(at.now), 2);
-});
-
-Deno.test("several ended rows of one key: an upsert brings back the latest", () => {
-  const at = scene({ u: "low", v: "low" });
-  const { subscriptionId } = at.data("cancel", V);
-  at.wait(1).data("cancel", {});
-  merge(at);
-  assert.equal(at.wait(1).data("subscribe", { planId: "low" }).subscriptionId, subscriptionId);
 });
 
 Deno.test("analytics of an anonymous session are linked only with consent", () => {
@@ -340,7 +105,7 @@ Deno.test("history of more than 500 rows is reported as pending, and reads are c
   for (const [events, pending] of [[497, false], [498, true]] as const) {
     const at = scene();
     for (let n = 0; n < events; n++) at.data("track", { ...V, ...X });
-    at.data("subscribe", { ...V, planId: "low" });
+    at.data("subscribe", { ...V, planId: "plan" });
     at.hold({ ...V, ...X });
     const reservationId = at.hold({ ...V, ...X });
     at.data("release", { reservationId });
@@ -351,4 +116,182 @@ Deno.test("history of more than 500 rows is reported as pending, and reads are c
     assert.deepEqual(counts, pending ? [0, 0, 1, 1] : [events + 1, 1, 2, 1]);
     assert.equal(at.data("events", { userId: "u", limit: 100, offset: 400 }).events.length, events + 1 - 400);
   }
+});
+
+Deno.test("at the cap a merge is refused; cycles, conflicts, repeats and dry runs are answered as ever", () => {
+  for (const mode of ["live", "test"] as const) {
+    const at = scene({ mode, operationCap: 1 });
+    at.data("subscribe", { ...V, planId: "plan" });
+    at.grant("wallet", { ...V, quantity: 1 });
+    // A merge may end past the cap.
+    assert.equal(merge(at).billableOperations, 2);
+    assert.equal(at.model.operationsUsed(at.now), 2);
+    const code = mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded";
+    assert.deepEqual(at.ask("alias", { from: "w", to: "u" }), { status: 429, code });
+    assert.equal(at.data("alias", { from: "w", to: "u", dryRun: true }).mode, mode);
+    assert.equal(merge(at).alreadyMerged, true);
+    assert.equal(at.ask("alias", { from: "u", to: "v" }).code, "alias_cycle");
+    assert.equal(at.ask("alias", { from: "v", to: "w" }).code, "alias_conflict");
+  }
+});
+
+Deno.test("a batch takes pair after pair, and a failing one stops no other", () => {
+  const at = scene();
+  at.data("subscribe", { userId: "a", planId: "plan" });
+  const pairs = [
+    { from: "a", to: "b" },
+    { from: "a", to: "b" },
+    { from: "b", to: "a" },
+    { from: "", to: "b" },
+    { from: "a", to: "c" },
+    { from: "b", to: "anon_c" },
+  ];
+  const { results, billableOperations } = at.data("aliasBatch", { pairs, consentGiven: true });
+  // What was sent, then the fate of each.
+  assert.deepEqual(results.map(({ from, to }: WireData) => ({ from, to })), pairs);
+  assert.deepEqual(results.map((each: { error?: { code: string } }) => each.error?.code ?? "ok"), [
+    "ok",
+    "ok",
+    "alias_cycle",
+    "invalid_request",
+    "alias_conflict",
+    "ok",
+  ]);
+  assert.deepEqual(results.map((each: WireData) => each["billableOperations"]), [1, 0, 0, 0, 0, 1]);
+  assert.equal(billableOperations, 2);
+  assert.deepEqual([results[1].report.alreadyMerged, results[5].report.analytics], [true, "linked"]);
+  assert.deepEqual(at.data("customer", { userId: "a" }).canonicalId, "anon_c");
+  for (const input of [{}, { pairs: [] }, { pairs: ["a"] }, { pairs: Array(501).fill(pairs[0]) }]) {
+    assert.equal(at.ask("aliasBatch", input).code, "invalid_request");
+  }
+});
+
+Deno.test("a dry batch asks of each pair alone, and changes nothing", () => {
+  const at = scene();
+  for (const userId of ["a", "b"]) at.data("subscribe", { userId, planId: "plan" });
+  const pairs = [{ from: "a", to: "c" }, { from: "a", to: "b" }];
+  const { results, billableOperations } = at.data("aliasBatch", { pairs, dryRun: true });
+  assert.deepEqual(results.map((each: WireData) => each["ok"]), [true, true]);
+  assert.equal(billableOperations, 2);
+  assert.equal(at.data("customer", { userId: "a" }).canonicalId, "a");
+});
+
+Deno.test("a batch that meets the cap stops, and all that is left is refused", () => {
+  const at = scene({ operationCap: 1 });
+  for (const userId of ["a", "c"]) at.data("subscribe", { userId, planId: "plan" });
+  const pairs = [{ from: "a", to: "b" }, { from: "a", to: "b" }, { from: "c", to: "b" }, {
+    from: "a",
+    to: "b",
+  }];
+  const { results, billableOperations } = at.data("aliasBatch", { pairs });
+  assert.deepEqual(results.map((each: { error?: { code: string } }) => each.error?.code ?? "ok"), [
+    "ok",
+    "ok",
+    "workspace_limit_reached",
+    "workspace_limit_reached",
+  ]);
+  assert.equal(billableOperations, 1);
+  assert.equal(at.data("customer", { userId: "c" }).canonicalId, "c");
+});
+
+Deno.test("rows of equal times are ordered by when they were made, over all users", () => {
+  const at = scene();
+  for (const [n, userId] of ["u", "v", "u", "v"].entries()) {
+    at.data("track", { userId, ...X, quantity: n + 1 });
+    at.grant("wallet", { userId, quantity: n + 1 });
+  }
+  merge(at);
+  const { events } = at.data("events", { userId: "u" });
+  assert.deepEqual(events.map((row: WireData) => row["quantity"]), [4, 3, 2, 1]);
+  assert.deepEqual(at.ledger().slice(0, 4), ["grant 1", "grant 2", "grant 3", "grant 4"]);
+  assert.deepEqual(at.left(), [1, 2, 3, 4]);
+});
+
+/** A merged user whose two holds lapsed at one moment, with no call between; the ids of their balances. */
+function lapsed(): { at: Scene; u: string; v: string } {
+  const at = scene();
+  const [[u], [v]] = [at.grant("wallet", { quantity: 2 }), at.grant("wallet", { ...V, quantity: 2 })];
+  at.hold({ ...X, count: 1 });
+  at.hold({ ...V, ...X, count: 1 });
+  at.wait(601);
+  merge(at);
+  return { at, u: u!, v: v! };
+}
+
+Deno.test("the order of what fell due to two users at one moment is learnt from the first answer", () => {
+  const { at, u, v } = lapsed();
+  const input = { userId: "u", limit: 3 };
+  const balances = (data: WireData | undefined) =>
+    (data?.["entries"] as WireData[]).slice(1).map((row) => row["balanceId"]);
+  const own = at.ask("ledger", input);
+  assert.deepEqual(balances(own.data), [v, u]);
+  const [head, first, second] = own.data!["entries"] as WireData[];
+  // The system settled "v" before "u".
+  const observed = {
+    status: 200,
+    data: { entries: [head, { ...second, id: "cle_2" }, { ...first, id: "cle_1" }], nextCursor: "more" },
+  };
+  const predicted = at.model.handle({ op: "ledger", input }, at.now, observed);
+  assert.deepEqual(balances(predicted.data), [u, v]);
+  assert.deepEqual(balances(at.data("ledger", input)), [u, v]);
+  // A page may end between the two, with a cursor that comes after the first.
+  const { nextCursor } = at.data("ledger", { limit: 2 });
+  assert.equal(at.data("ledger", { limit: 1, cursor: nextCursor }).entries[0].balanceId, v);
+});
+
+Deno.test("rows of one user, and rows of calls, are not reordered to follow an answer", () => {
+  const at = scene();
+  at.grant("wallet", { quantity: 1 });
+  at.grant("wallet", { ...V, quantity: 2 });
+  merge(at);
+  const input = { userId: "u" };
+  const { data } = at.ask("ledger", input);
+  const entries = (data!["entries"] as WireData[]).toReversed();
+  const observed = { status: 200, data: { entries, nextCursor: null } };
+  const predicted = at.model.handle({ op: "ledger", input }, at.now, observed);
+  assert.ok(compare(predicted, observed).length > 0);
+});
+
+Deno.test("compare takes the lists of a report without order, and leaves the pending of a repeat open", () => {
+  const report = (turn: boolean, historyPending: unknown) => {
+    const list = <T>(...values: T[]) => turn ? values.reverse() : values;
+    return {
+      status: 200,
+      data: {
+        historyPending,
+        conflicts: {
+          counters: {
+            carried: list({ fromGroupId: "a", toGroupId: "b" }, { fromGroupId: "a", toGroupId: "c" }),
+            unpaired: list("a", "b"),
+          },
+          endedSubscriptions: list({ subscriptionId: "sub_1" }, { subscriptionId: "sub_2" }),
+          credits: list({ droppedId: "crb_1", overage: 1 }, { droppedId: "crb_2", overage: 0 }),
+        },
+        error: { code: "alias_cycle", message: turn ? "one text" : "another" },
+      },
+    };
+  };
+  for (const value of [true, false]) {
+    assert.deepEqual(compare(report(false, EITHER), report(true, value)), []);
+  }
+  assert.equal(compare(report(false, EITHER), report(true, null)).length, 1);
+  assert.equal(compare(report(false, false), report(true, true)).length, 1);
+  // The balances of a user have their order.
+  const credits = [{ balanceId: "crb_1" }, { balanceId: "crb_2" }];
+  const [a, b] = [credits, credits.toReversed()].map((each) => ({ status: 200, data: { credits: each } }));
+  assert.equal(compare(a!, b!).length, 2);
+});
+
+Deno.test("a real run that says otherwise than its dry run is found out", () => {
+  const at = scene();
+  at.grant("wallet", { ...V, quantity: 1 });
+  const dry = at.ask("alias", { from: "v", to: "u", dryRun: true });
+  const real = { status: 200, data: { ...merge(at), mergeId: "mrg_1" } };
+  assert.deepEqual(compareWithDryRun(dry, real), []);
+  const wrong = { status: 200, data: { ...real.data, billableOperations: 2 } };
+  assert.deepEqual(compareWithDryRun(dry, wrong), [
+    "dry run: data.billableOperations: expected 1, observed 2",
+  ]);
+  assert.deepEqual(compareWithDryRun(dry, { status: 429, code: "workspace_limit_reached" }), []);
+  assert.equal(compareWithDryRun({ status: 409, code: "alias_cycle" }, real).length > 0, true);
 });

@@ -1,5 +1,5 @@
 // What a call costs by a price row of the catalog: before the work the longest answer, after it what the model server
-// reported. A hold keeps the row that it was made under. (beyond.md 9.)
+// reported. A hold keeps the row that it was made under.
 
 import { divideHalfUp, fromNumber, larger, type Micros, multiply, ONE, toNumber, ZERO } from "./decimal.ts";
 import type { Input, ModelRow, TokenPrices, Unit } from "./document.ts";
@@ -80,7 +80,7 @@ function tokensOf(usage: Input, name: string): Micros {
   return typeof usage[name] === "number" ? fromNumber(usage[name]) : ZERO;
 }
 
-/** The final amounts that a report settles; the other units stay as they are. */
+/** The final amounts that a report settles; the other units are unchanged. */
 export function settledBy(
   report: Report,
   row: ModelRow | undefined,

@@ -1,6 +1,5 @@
 // The calls that change nothing: usage, users, customers, the events feed and its detail record.
-// Prompt logs are outside this model: it sends none and predicts none. (interface.md: Events feed;
-// decisions.md 4.)
+// Prompt logs are outside this model: it sends none and predicts none.
 
 import { balancesShown } from "./credits.ts";
 import {
@@ -87,8 +86,7 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
   };
 }
 
-/** A counter as usage, users and track show it. */
-/** What commit and track say of an event's cost. */
+/** The cost of an event as commit and track show it. */
 export function costAnswer(
   row: ModelRow | undefined,
   cents: Micros,
@@ -101,6 +99,7 @@ export function costAnswer(
   };
 }
 
+/** A counter as usage, users and track show it. */
 export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, window: Window) {
   const counter = world.counter(row.userId, row.planId, group.id, window);
   const quota = world.quota(row, group);
@@ -170,7 +169,7 @@ export function event(world: World, input: Input): ModelReply {
     ...eventAnswer(row),
     metadata: row.metadata,
     matchedGroupIds: row.matchedGroupIds,
-    // Choice: what comes to 0 was not charged.
+    // Choice: an amount of 0 was not charged.
     amounts: row.amounts.filter(({ amount }) => amount > ZERO).map((charge) => ({
       ...("balance" in charge ? { balanceId: charge.balance.id } : { groupId: charge.groupId }),
       unit: charge.unit,

@@ -8,7 +8,7 @@ import type { Anchors, Window } from "./windows.ts";
 
 export interface Named {
   id: string;
-  /** Order of creation over all users, which stands for the order of ids that name no owner. */
+  /** Order of creation over all users, as ids that name no owner have it. */
   no: number;
 }
 
@@ -168,7 +168,7 @@ export interface Balance extends Named {
   revoked: boolean;
   /** Usage beyond `initial` that a merge of two copies brought together. */
   overage: Micros;
-  /** What was told of it. */
+  /** The messages that were sent about it. */
   told: Set<"low" | "depleted" | "expired">;
 }
 

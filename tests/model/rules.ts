@@ -1,6 +1,5 @@
 // Rules over catalog data alone: which rule matches an event, which model row prices it, how much of
 // each unit a call needs, what gate a group has, and how the groups of two plans pair.
-// (decisions.md 4 and 5.)
 
 import type {
   CatalogDocument,
@@ -79,7 +78,7 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
     count: sent(input, "count") ?? (tracked ? quantity : null) ?? ONE,
     tokens: (tokens ?? (tracked ? quantity : null) ?? ZERO) + answer,
     seconds,
-    // Choice: cents are derived from `inputTokens` as sent, not from a quantity that stands in for tokens.
+    // Choice: cents are derived from `inputTokens` as sent, not from a quantity that is counted as tokens.
     cents: costCents ?? heldCents(row, { tokens: tokens ?? ZERO, answer, cents, seconds }),
     ...(report === null ? {} : settledBy(report, row, seconds)),
   };
@@ -87,7 +86,7 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
 
 /** The headroom setting of a group: its own, else its plan's. */
 export function headroomOf(plan: Plan, group: LimitGroup): Headroom | undefined {
-  return group.headroom ?? plan.headroom;
+  return group.headroom ?? plan.headroom ?? undefined;
 }
 
 export function gateOf(quota: Micros, headroom: Headroom | undefined): Micros {

@@ -1,7 +1,6 @@
 // Commit and release: the transition table of reservations. A commit charges the correction on each
 // line's counter in the window of the hold, and on the credit balances; after expiry it charges the final
 // amount anew.
-// (interface.md: Reservation; decisions.md 5: Commit, Release.)
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
@@ -55,7 +54,7 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   }
   reservation.state = "committed";
   world.countOperation(realNow);
-  // Choice: the answer also names the event, beyond what the specification lists.
+  // Choice: the answer also names the event.
   return success({
     eventId: event.id,
     groups: [...groups.values()],
@@ -220,7 +219,7 @@ function find(world: World, input: Input): Reservation | undefined {
   return world.reservations.find((reservation) => reservation.id === input["reservationId"]);
 }
 
-/** The amount that a unit comes to: what was reserved, corrected by `extra`, `actual` or `costCents`. */
+/** The final amount of a unit: what was reserved, corrected by `extra`, `actual` or `costCents`. */
 function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros {
   const reserved = reservation.reserved[unit];
   if (unit === "seconds" && !reservation.perUnit) return reserved;

@@ -43,7 +43,7 @@ export class World {
   readonly cases = new Map<string, number>();
   /** UTC month (`2026-01`) to metering operations. */
   readonly operations = new Map<string, number>();
-  /** What webhooks are to be told; a copy of the world has its own, which nobody reads. */
+  /** Expected messages of webhooks. A copy of the world has its own, which is never read. */
   readonly messages = new Messages();
   /** Whether what is being written fell due. */
   isSettling = false;
@@ -170,7 +170,7 @@ export class World {
 
   /**
    * The quota that a line of a hold has now.
-   * Choice: a plan is in force while the primary is on it; otherwise the catalog's quota stands, without
+   * Choice: a plan is in force while the primary is on it; otherwise the catalog's quota counts, without
    * custom limits.
    */
   lineQuota(user: User, line: Line, at: number): Micros {
@@ -196,7 +196,7 @@ export class World {
     return this.bestFirst(this.active(user, at))[0] ?? null;
   }
 
-  /** Tells webhooks what happened to a user. */
+  /** Expects a message to webhooks about a user. */
   tell(userId: string, type: string, at: number, data: WireData, ids: Record<string, Named> = {}): void {
     const ofUser = type === "user.merged" ? data : { userId, ...data };
     const isWanted = this.messages.tell(userId, { type, at, data: ofUser, ids }) > 0;
@@ -233,7 +233,7 @@ export class World {
     return named;
   }
 
-  /** Binds a row to the id that the system showed; returns the text that stands for it from now on. */
+  /** Binds a row to the id that the system showed; returns its id from now on. */
   learn(placeholder: string, observed: string): string {
     const last = this.cursors.get(placeholder);
     if (last) {

@@ -1,6 +1,5 @@
-// What a payment provider does to a user: a subscription that is what the provider says it is, credits that were paid
-// for, and a refund. The commands behind the messages, not the messages: which message is the newest is decided before.
-// (beyond.md 7.)
+// What a payment provider does to a user: mirrors a subscription, grants paid credits, and refunds them. These are the
+// commands behind the provider's messages; which message is the newest is decided before.
 
 import { grant, takeAway } from "./credits.ts";
 import { type Input, type ModelReply, refusal, success } from "./document.ts";
@@ -29,7 +28,7 @@ export function mirror(world: World, input: Input, now: number): ModelReply {
   return success({ userId: user.id, row: row && subscriptionRecord(row) });
 }
 
-/** A start that lies ahead is now. An end that has passed is one that falls due at once. */
+/** A start in the future becomes now. An end in the past falls due at once. */
 function firstTold(world: World, user: User, input: Input, now: number): SubscriptionRow {
   const startedAt = Math.min(timeOf(input["startsAt"]) ?? now, now);
   const plan = world.plan(String(input["planId"]));
@@ -40,7 +39,7 @@ function firstTold(world: World, user: User, input: Input, now: number): Subscri
   return row;
 }
 
-/** Start, windows and, while the plan stays, custom limits stay as they are. What changes nothing writes nothing. */
+/** Keeps start, windows and, on the same plan, custom limits. A repeated message writes nothing. */
 function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input, now: number): void {
   const isOver = input["planId"] === undefined;
   const planId = String(input["planId"]);
@@ -48,7 +47,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
   const reason = isOver && typeof input["reason"] === "string" ? input["reason"] : null;
   if (end !== null && end <= now) {
     if (row.ended) return;
-    // The user has the plan until the end is told: that is when others are promoted, whatever time the row shows.
+    // The user has the plan until the end is reported. Others are promoted then, whatever time the row shows.
     endRow(world, user, row, now, "canceled", reason);
     row.endsAt = end;
     return;
@@ -74,7 +73,7 @@ function timeOf(value: unknown): number | null {
   return typeof value === "string" ? Date.parse(value) : null;
 }
 
-/** What became of a row, beside what. */
+/** Notes what changed in a row, and what the user had beside it. */
 function noteMirror(
   world: World,
   user: User,

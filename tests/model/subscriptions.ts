@@ -1,5 +1,5 @@
 // The two calls that write subscriptions: upsert and cancel, with the history rows they leave.
-// Entries and promotions that follow from them are in entry.ts. (decisions.md 4.)
+// Entries and promotions that follow from them are in entry.ts.
 
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
 import { fromNumber, type Micros, toNumber } from "./decimal.ts";
@@ -107,7 +107,7 @@ function rowToCancel(
 /**
  * The row of (user, provider, externalId), or the default row when no ids are given. Where a merge left
  * several: the best active one, else the latest.
- * Choice: the latest is the one that started last, of equals the one made last.
+ * Choice: the latest is the row that started last, of equal rows the one made last.
  */
 export function findRow(world: World, user: User, input: Input, now: number): SubscriptionRow | undefined {
   const provider = textOrNull(input["provider"]);
@@ -126,7 +126,7 @@ function findPlan(world: World, planId: string): Plan | undefined {
     plans.find((plan) => plan.name.toLowerCase() === planId.toLowerCase());
 }
 
-/** Undefined keeps the limits as they are. */
+/** Undefined keeps the limits. */
 function readLimits(plan: Plan, given: unknown): Map<string, Micros> | undefined | "unknown group" {
   if (given === undefined) return undefined;
   const limits = new Map<string, Micros>();

@@ -1,4 +1,4 @@
-// Small helpers for the tests of the model: a scene with a clock that says each call in one line.
+// Helpers for the tests of the model: one user with a clock, so that each call is one line.
 
 import type {
   CatalogDocument,
@@ -8,7 +8,6 @@ import type {
   ModelReply,
   Operation,
   Pack,
-  PackItem,
   Plan,
 } from "./document.ts";
 import { Model } from "./model.ts";
@@ -80,20 +79,6 @@ export class Scene {
     const { entries } = this.data("ledger", input);
     return entries.map((row: { reason: string; delta: number }) => `${row.reason} ${row.delta}`).reverse();
   }
-
-  /** What "hook", which must be listening, was told of a user: types and the members named, in order. */
-  told(userId = "u", ...members: string[]): string[] {
-    return this.model.waiting("hook", userId, this.now).map((message) =>
-      [message["type"], ...members.map((name) => message[name]).filter((value) => value !== undefined)].join(
-        " ",
-      )
-    );
-  }
-
-  /** Types of the user's history, oldest first. */
-  history(): string[] {
-    return this.data("users").history.map((row: { type: string }) => row.type).reverse();
-  }
 }
 
 /** A catalog of plans that are given in short. */
@@ -116,7 +101,7 @@ export function catalogOf(
   };
 }
 
-/** A pack without items: counts of `x.*`, unless more is said. */
+/** A pack without items, by default for counts of `x.*`. */
 export function pack(id: string, more: Partial<Pack> = {}): Pack {
   return {
     id,
@@ -127,11 +112,6 @@ export function pack(id: string, more: Partial<Pack> = {}): Pack {
     items: [],
     ...more,
   };
-}
-
-/** An item of a pack: counts of `x.*`, unless more is said. */
-export function item(id: string, amount: number, more: Partial<PackItem> = {}): PackItem {
-  return { id, label: id, unit: "count", amount, matches: [{ event: "x.*" }], ...more };
 }
 
 export function limit(id: string, quota: number, more: Partial<LimitGroup> = {}): LimitGroup {

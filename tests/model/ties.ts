@@ -46,7 +46,7 @@ export function followOrder<T extends Dated>(
     page.push(next);
     left = left.filter((row) => row !== next);
   }
-  // A floating row that was passed over stands before the cursor, unless the page ends within its time.
+  // A floating row that was passed over comes before the cursor, unless the page ends within its time.
   const endsInTie = page.at(-1)?.at === cursor?.at;
   const passed = left.filter((row) => floating.includes(row) && !(endsInTie && isOlder(row)));
   const rest = left.filter((row) => !passed.includes(row));

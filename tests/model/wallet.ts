@@ -1,6 +1,6 @@
 // What credit balances can pay, and every movement of one with its ledger row. The status of a balance
 // follows from its amounts and the moment; nothing is written when one expires. The sum of a balance's
-// ledger rows is what it has left. (interface.md: Credit balance; decisions.md 5 and 6.)
+// ledger rows is what it has left.
 
 import type { Unit, WireData } from "./document.ts";
 import { fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
@@ -18,7 +18,7 @@ import type {
 
 export type BalanceStatus = "active" | "expired" | "depleted" | "revoked";
 
-/** What is to be paid for. */
+/** What a call has to pay for. */
 export interface Purchase {
   user: { id: string };
   event: string;
@@ -105,7 +105,7 @@ function tellOfLittle(world: World, balance: Balance, before: Micros, at: number
   }
 }
 
-/** Choice: what is little is said by the catalog in force, not by that of the grant. */
+/** Choice: `lowAt` is that of the catalog in force, not that of the grant. */
 function lowAtOf({ catalog }: World, { pack: { id }, packItemId }: Balance): number | undefined {
   const pack = catalog.packs?.find((each) => each.id === id);
   return packItemId === null ? pack?.lowAt : pack?.items.find((item) => item.id === packItemId)?.lowAt;

@@ -1,6 +1,5 @@
 // Which window of a plan's period contains a moment. Windows are half-open and in UTC; every one is
 // computed anew from the original anchor, so a clamped month never shifts the months after it.
-// (interface.md: Plan; decisions.md 4: Windows.)
 
 import type { Period } from "./document.ts";
 

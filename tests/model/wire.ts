@@ -1,5 +1,4 @@
-// Requests of the model on their way to a real service: which method, path and body each stands for. The way
-// back is `replyFromWire`. (interface.md: Endpoints; decisions.md 1.)
+// The model's requests as HTTP: the method, path and body of each. `replyFromWire` reads the answers.
 
 import { type Input, type ModelReply, type ModelRequest, replyFromWire } from "./document.ts";
 

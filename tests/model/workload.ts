@@ -105,7 +105,7 @@ export class Workload {
   readonly #first: number;
   readonly #reservations: KnownReservation[] = [];
   readonly #eventIds: string[] = [];
-  /** User to what the last answers said was left in their groups. */
+  /** What the last answers showed as left in the groups of each user. */
   readonly #rooms = new Map<string, number[]>();
   /** User to the events that a group covered of late. */
   readonly #covered = new Map<string, KnownEvent[]>();
@@ -152,7 +152,7 @@ export class Workload {
     }
     const op = burst?.op ?? this.#nextOperation(index);
     let advanceMs = burst ? 0 : this.#advance();
-    // Two rows of one start and rank would tie for primary, which the specification leaves open.
+    // Two rows of one start and rank would tie for primary, and the order of such rows is not documented.
     if ((op === "subscribe" || op === "mirror") && advanceMs === 0) advanceMs = 1;
     this.#nowMs += advanceMs;
     return { advanceMs, request: burst ?? { op, input: this.#input(op, index) } };
@@ -164,7 +164,7 @@ export class Workload {
       this.#stories.next(this.#nowMs, index >= this.#first);
   }
 
-  /** Tells the workload what a step was answered. */
+  /** Takes the answer to a step. */
   observe(step: Step, reply: ModelReply): void {
     for (const { from, to } of this.#people.observe(step.request, reply)) this.#credits.merged(from, to);
     this.#stories.observe(reply);

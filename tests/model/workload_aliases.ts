@@ -58,7 +58,7 @@ export class AliasInputs {
     };
   }
 
-  /** Somebody known or not, by any id, for a read of a customer. */
+  /** A known or unknown user, by any id, for a read of a customer. */
   someId(): string {
     const random = this.#random;
     return random.chance(0.08) ? this.#newId("ghost") : this.#people.anyId(this.#someone().id);

@@ -1,4 +1,4 @@
-// Short stories about one hold that took credits, which chance alone tells too seldom: hold what a grant has
+// Short stories about one hold that took credits, which are too rare by chance alone: hold what a grant has
 // just brought, look into the ledger for what a hold took, revoke a balance of it or let one expire, and
 // settle it with more, less or the same.
 
@@ -12,7 +12,7 @@ interface Planned {
   atMs?: number;
 }
 
-/** The hold whose story is being told. */
+/** The hold of the current story. */
 interface Hold {
   id: string;
   expiresAtMs: number;
@@ -47,7 +47,7 @@ export class CreditChase {
     this.#rooms = rooms;
   }
 
-  /** The next request of a story that is being told, with how far to move the clock before it. */
+  /** The next request of the current story, with how far to move the clock before it. */
   next(nowMs: number): { advanceMs: number; request: ModelRequest } | null {
     this.#nowMs = nowMs;
     const planned = this.#planned.shift();
@@ -80,7 +80,7 @@ export class CreditChase {
     }
   }
 
-  /** Holds a part of a new balance, mostly of one that is soon to expire, for longer than it lives. */
+  /** Holds a part of a new balance, mostly of one that expires soon, for longer than it lives. */
   #begin(balance: KnownBalance | undefined): void {
     const random = this.#random;
     if (!balance || !balance.unit) return;

@@ -178,7 +178,7 @@ export class KnownCredits {
     };
   }
 
-  /** A first page, mostly short, or the page after one that was shown. */
+  /** A first page, mostly short, or the page after an earlier one. */
   ledgerInput(userId: string): Input {
     const random = this.#random;
     if (this.#pages.length > 0 && random.chance(0.4)) return { ...random.pick(this.#pages) };

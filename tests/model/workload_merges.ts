@@ -1,5 +1,5 @@
-// Short stories about a merge: what both users did right before it, mostly a dry run, the merge itself, and what
-// comes of it, such as settlements of moved holds and reads by both ids. Each story is a generator that yields
+// Short stories about a merge: what both users did right before it, mostly a dry run, the merge itself, and its
+// effects, such as settlements of moved holds and reads by both ids. Each story is a generator that yields
 // requests and is given their answers.
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation, Pack, Plan } from "./document.ts";
@@ -28,7 +28,7 @@ export interface Lent {
 /** The share of steps at which a story begins. */
 const BEGINS = 0.011;
 const POOL_MIN = 4;
-/** What becomes of two copies of a grant before their users are merged. */
+/** What happens to two copies of a grant before their users are merged. */
 const FATES = { none: 20, revoke: 26, expire: 26, lapse: 12, overage: 22 };
 const STORIES = { plain: 2, held: 3, windows: 2, late: 1, paid: 3, defaults: 2, copies: 6, poor: 7, rich: 3 };
 
@@ -43,7 +43,7 @@ export class MergeStories {
     this.#lent = lent;
   }
 
-  /** The next request of the story that is being told, or of one that begins. */
+  /** The next request of the current story, or of a new one. */
   next(nowMs: number, mayBegin: boolean): Planned | null {
     this.#nowMs = nowMs;
     if (!this.#story) {
@@ -104,7 +104,7 @@ export class MergeStories {
     return new Date(this.#nowMs + inMs).toISOString();
   }
 
-  /** Somebody new, who mostly subscribes and does something at once. */
+  /** A new user, who mostly subscribes and does something at once. */
   *#arrival(userId: string): Story {
     const { random, catalog, asking } = this.#lent;
     if (random.chance(0.2)) return;
@@ -251,7 +251,7 @@ export class MergeStories {
     }
   }
 
-  /** Calls that one part of a pack can pay; holds last as long as said, else for a while. */
+  /** Calls that one part of a pack can pay; holds last for the given time, else for a while. */
   #drain(pack: Pack, ttlSeconds: number | null): () => Input {
     const { random } = this.#lent;
     const part = pack.items.length > 0

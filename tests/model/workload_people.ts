@@ -1,6 +1,6 @@
-// Whom a workload speaks of. Without merges a few fixed users. With merges a pool that people leave by becoming an
-// alias and that new ones join, so that there is always somebody who was merged and somebody who will be; every
-// request then names its user by an alias as often as by the canonical id.
+// The users of a workload. Without merges there are a few fixed ones. With merges users leave the pool by becoming an
+// alias, and new ones join it, so that some users were merged already and others not yet. Every request then names its
+// user by an alias as often as by the canonical id.
 
 import type { Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
@@ -38,7 +38,7 @@ export class People {
     return this.#living;
   }
 
-  /** Somebody new. With merges some have ids of anonymous sessions, and ids that need escaping in a path. */
+  /** A new user. With merges some have ids of anonymous sessions, and ids that need escaping in a path. */
   arrive(id = this.#newId()): Person {
     const person = { id, no: this.#arrived++, aliases: [] };
     this.#living.push(person);
@@ -52,7 +52,7 @@ export class People {
     return no === 1 ? "User-1" : `user-${no || 1}`;
   }
 
-  /** Whether somebody new is due. */
+  /** Whether a new user is due. */
   needsArrival(): boolean {
     const count = this.#living.length;
     return this.#merges && (count < POOL_MIN || (count < POOL_MAX && this.#random.chance(0.01)));
@@ -64,7 +64,7 @@ export class People {
     return this.#random.chance(last) ? this.#living.at(-1)!.id : this.subscriber();
   }
 
-  /** Somebody who may be granted credits: all but the third, whose plan alone decides; with merges most. */
+  /** A user who may be granted credits: all but the third, whose plan alone decides; with merges most. */
   creditor(): string {
     for (;;) {
       const id = this.anyone(0.12);
@@ -104,7 +104,7 @@ export class People {
     return aliases.length > 0 && this.#random.chance(0.5) ? this.#random.pick(aliases) : this.canonical(id);
   }
 
-  /** Follows what alias calls did; gives back each new alias with the canonical id that it stands for. */
+  /** Follows what alias calls did; gives back each new alias with its canonical id. */
   observe({ op, input }: ModelRequest, { status, data = {} }: ModelReply): Pair[] {
     if (status !== 200 || input["dryRun"] === true) return [];
     const reports = op === "alias"

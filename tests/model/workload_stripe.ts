@@ -1,5 +1,5 @@
-// What a workload's payment provider does: subscriptions told of in every way, older messages after newer ones, paid
-// grants, and refunds of what was granted, spent, revoked or refunded before.
+// A workload's payment provider: reports of subscriptions in every state, older messages after newer ones, paid
+// grants, and refunds of credits that were granted, spent, revoked or refunded before.
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
@@ -16,7 +16,7 @@ const GRANTED_MAX = 12;
 export class StripeInputs {
   readonly #random: Random;
   readonly #catalog: CatalogDocument;
-  /** Every mirror so far, which may be told again. */
+  /** Every mirror so far, which may be repeated. */
   readonly #told: Input[] = [];
   /** Users and references of grants, the last ones. */
   readonly #granted: Input[] = [];
@@ -28,7 +28,7 @@ export class StripeInputs {
     this.#catalog = catalog;
   }
 
-  /** Remembers what may be told again, and what may be refunded. */
+  /** Remembers what may be repeated and what may be refunded. */
   observe({ op, input }: ModelRequest, { status, data }: ModelReply): void {
     if (status !== 200) return;
     if (op === "reserve" && data?.["reservationId"] !== undefined) this.#holder = input["userId"];
@@ -43,7 +43,7 @@ export class StripeInputs {
     }
   }
 
-  /** A message about a subscription: a new one, or one that was told before, as it was or a little different. */
+  /** A message about a subscription: a new one, or an earlier one, unchanged or a little different. */
   mirrorInput(someone: string, nowMs: number): Input {
     const random = this.#random;
     const userId = this.#holder !== null && random.chance(0.3) ? this.#holder : someone;

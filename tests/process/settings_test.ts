@@ -64,9 +64,9 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_CONSOLE_TOKENS", `ann:owner:${TOKEN}`, /entry 1 is not/],
     ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},`, /entry 2 is not/],
     ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},bob:admin:tooshort`, /that of entry 2 is shorter/],
-    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},ann:support:${TOKEN}2`, /name everybody once; entry 2/],
-    ["HOLDFAST_CONSOLE_TOKENS", `admin:support:${TOKEN}`, /cannot name anybody "admin"/],
-    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},bob:admin:${TOKEN}`, /a token that somebody else has/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},ann:support:${TOKEN}2`, /name each person once; entry 2/],
+    ["HOLDFAST_CONSOLE_TOKENS", `admin:support:${TOKEN}`, /must not use the name "admin"/],
+    ["HOLDFAST_CONSOLE_TOKENS", `ann:admin:${TOKEN},bob:admin:${TOKEN}`, /a duplicate token/],
   ];
   for (const [name, value, meant] of rows) {
     assert.throws(() => readConfig({ [name]: value }), ({ message }: Error) => {
@@ -94,7 +94,7 @@ Deno.test("everybody who may sign in has a token of their own, which the admin t
     assert.throws(
       () => readConfig(settings),
       new ConfigError(
-        `Cannot start: ${named} has a token that somebody else has; everybody needs another one`,
+        `Cannot start: ${named} has a duplicate token; give each person a different one`,
       ),
     );
   }

@@ -1,5 +1,6 @@
 // Aliases and who may call: keys, end-user tokens of either id, modes, ids of every shape, first answers, and batches.
 
+import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { appWithUser, assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 import { Town } from "./alias_support.ts";
@@ -426,14 +427,10 @@ Deno.test("a repeated batch under its Idempotency-Key answers the first results 
 
 Deno.test("pairs that the time does not reach are not processed, and may be sent again", async () => {
   const town = await Town.open(service);
-  const limits = MERGE_LIMITS as { batchMs: number };
-  const { batchMs } = limits;
-  limits.batchMs = -1;
-  try {
+  {
+    using _limits = changedLimits(MERGE_LIMITS, { batchMs: -1 });
     const late = await batch(town, [pair("late_1", "late"), pair("late_2", "late")]);
     assert.deepEqual(late.map(({ error }: Data) => error.code), ["not_processed", "not_processed"]);
-  } finally {
-    limits.batchMs = batchMs;
   }
   const again = await batch(town, [pair("late_1", "late"), pair("late_2", "late")]);
   assert.deepEqual(again.map(({ ok }: Data) => ok), [true, true]);

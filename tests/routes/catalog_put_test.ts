@@ -1,6 +1,7 @@
 // Putting a catalog: what GET answered can be put back, a catalog that moved is refused, and changes say what they are
 // of.
 
+import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { REGISTRY_LIMITS } from "../../src/process/limits.ts";
 import { ADMIN_TOKEN, type Answer, send } from "../support/test_service.ts";
@@ -23,18 +24,15 @@ Deno.test("what GET answered can be put back, with the address of a schema", asy
 Deno.test("a catalog that changes nothing is answered once every member has it, as the call before may not have been", async () => {
   const { appId } = await service.newApp(CATALOG);
   const { database } = service.store;
-  const limits = REGISTRY_LIMITS as { confirmMs: number };
-  const { confirmMs } = limits;
-  limits.confirmMs = 0;
   await database.query(
     `insert into members (term, share, fingerprints, registry_version, started_at, seen_at)
      values (999999, 0, '{}', 0, now(), now())`,
   );
   try {
+    using _limits = changedLimits(REGISTRY_LIMITS, { confirmMs: 0 });
     const { message } = assertRefused(await catalogOf(appId, "PUT", CATALOG), 503, "unavailable");
     assert.match(message, /not yet confirmed/);
   } finally {
-    limits.confirmMs = confirmMs;
     await database.query("delete from members where term = 999999");
   }
   assert.deepEqual(await dataOf(catalogOf(appId, "PUT", CATALOG)), { version: 1, changes: [] });
@@ -46,7 +44,7 @@ Deno.test("a catalog that moved since it was read is refused", async () => {
   for (const query of ["", "?dryRun=true"]) {
     const answer = await catalogOf(appId, "PUT", { ...changed, expectedVersion: 7 }, query);
     const { message } = assertRefused(answer, 409, "catalog_in_use");
-    assert.match(message, /moved.*expectedVersion/);
+    assert.match(message, /Catalog changed.*expectedVersion/);
   }
   const applied = await dataOf(catalogOf(appId, "PUT", { ...changed, expectedVersion: 1 }));
   assert.deepEqual(applied, {

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { ENDPOINTS } from "../../routes/app.ts";
 import { withStrictTransport } from "../../routes/http/strict_transport.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 import { BODY_LIMITS } from "../../src/process/limits.ts";
@@ -205,7 +206,7 @@ Deno.test("strict transport is asked for where the public address is https, and 
 });
 
 // Nothing in a test depends on how long it takes; the sum of large bodies is small enough to be reached.
-Object.assign(BODY_LIMITS, { tickMs: 300, largeBytesMax: 100_000 });
+limitsOfFile(BODY_LIMITS, { tickMs: 300, largeBytesMax: 100_000 });
 
 /** Sends a body of which only the first bytes arrive. */
 async function sendPart(key: string, bytes: number, headers: Record<string, string> = {}) {

@@ -56,8 +56,8 @@ Deno.test("explain shows subscription, groups and credits as they bear on the ca
     allowed: true,
     matched: true,
     reasons: [],
-    text: 'Allowed with credits: the limit "Images" (count) has room for 1, with 3 of 4 used, and the call ' +
-      'needs 3. Credits from "Any" pay 2 (count).',
+    text: 'Allowed with credits: the limit "Images" has room for 1, with 3 of 4 used, and the call ' +
+      'needs 3. Credits from "Any" cover 2.',
     subscription: { subscriptionId: subscription.subscriptionId, planId: "plan_pro", planName: "Pro" },
     groups: [
       {

@@ -10,6 +10,7 @@ import type { SweepName } from "../../src/cluster/counts.ts";
 import { runSweep } from "../../src/operations/sweeps/sweeps.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 import type { Database, Param, Session } from "../../src/storage/database.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { connect, eventOf, send, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
@@ -17,7 +18,7 @@ import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 const service = serviceOfFile();
 
 // A sweep waits so long at a shut door.
-(CELL_LIMITS as { doorWaitMs: number }).doorWaitMs = 50;
+limitsOfFile(CELL_LIMITS, { doorWaitMs: 50 });
 
 /** Tables that have rows which no drain writes. */
 const TABLES = [

@@ -3,13 +3,11 @@
 import assert from "node:assert/strict";
 import OpenAI, { type ClientOptions } from "openai";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import type { ModelServer } from "../support/model_server.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 import { composeServiceOfFile } from "./compose_support.ts";
 import { dataOf } from "./support.ts";
-
-// Holds are looked at often, so that no test waits for it.
-(GATEWAY_LIMITS as { lookEveryMs: number }).lookEveryMs = 10;
 
 /** Tokens and cents of everything, and a model that has no price. */
 export const CATALOG = {
@@ -48,6 +46,8 @@ export interface GatewayService {
 /** A service on a port that lives as long as the tests of a file; to be called once, at the top of the file. */
 export function gatewayOfFile(): GatewayService {
   const { service, model } = composeServiceOfFile();
+  // Holds are looked at often, so that no test waits for it.
+  limitsOfFile(GATEWAY_LIMITS, { lookEveryMs: 10 });
   let server: Deno.HttpServer<Deno.NetAddr> | null = null;
   Deno.test.beforeAll(() => {
     server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, service.http.fetch);

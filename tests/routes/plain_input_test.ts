@@ -2,8 +2,7 @@
 // all that it would refuse or change is left to it.
 
 import assert from "node:assert/strict";
-import { canUse } from "../../routes/contract/can_use.ts";
-import { commit, release, reserve, track } from "../../routes/contract/metering.ts";
+import { canUse, commit, release, reserve, track } from "../../routes/contract/metering.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 type Members = Record<string, unknown>;

@@ -97,7 +97,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       await bystanders(app);
       await buys(service, app, "bystander");
       await sweep(service);
-      await service.serving().term.refusals.write();
+      await service.serving().term.refusedCalls.write();
       await addAllUsed(service);
       const before = await dumpOf(service, ["webhook_messages"]);
       const messages = await rowsOf<{ id: string }>(service, "select id from webhook_messages order by id");
@@ -108,7 +108,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
         await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
       }
       await service.serving().term.flush();
-      await service.serving().term.refusals.write();
+      await service.serving().term.refusedCalls.write();
       await addAllUsed(service);
       const found = Object.keys(await tracesOf(service, MARK));
       for (

@@ -141,7 +141,7 @@ Deno.test("a merge adds alike rows of an hour up, of users known and unknown, wr
   const start = nextHour();
   await refuse(app);
   await refuse(app, "old.a", "old");
-  await service.serving().term.refusals.write();
+  await service.serving().term.refusedCalls.write();
   service.clock.advance(1000);
   await dataOf(app.call("POST", "/subscriptions", { userId: "old", planId: "plan_pro" }));
   await refuse(app, "image.x", "old");
@@ -181,15 +181,20 @@ Deno.test("more rows than move within the call are the canonical user's at once,
   const app = await appWithUser(service);
   const at = nextHour();
   const { term } = service.serving();
-  const { refusals } = term;
+  const { refusedCalls } = term;
   const realm = service.serving().registry.apps.get(app.appId)?.realms.live;
   assert.ok(realm !== undefined);
   const count = 2_500;
   await refuse(app, "e.0", "many");
   for (let place = 0; place < count; place++) {
-    refusals.count(realm, "many", { event: `e.${place}`, reasons: ["no_subscription"], groupIds: [], at });
+    refusedCalls.count(realm, "many", {
+      event: `e.${place}`,
+      reasons: ["no_subscription"],
+      groupIds: [],
+      at,
+    });
   }
-  await refusals.write();
+  await refusedCalls.write();
   await dataOf(app.call("POST", "/customers/alias", { from: "many", to: "u" }));
   await term.flush();
   const usersOf = async () => Map.groupBy(await stored(app), ({ user_id: id }) => id as string);
@@ -212,7 +217,7 @@ Deno.test("an erasure removes rows that are written, those in memory and those t
   const app = await appWithUser(service);
   nextHour();
   await refuse(app, "image.x", "u");
-  await service.serving().term.refusals.write();
+  await service.serving().term.refusedCalls.write();
   await dataOf(app.call("POST", "/customers/alias", { from: "alias", to: "u" }));
   await refuse(app, "image.y", "alias");
   await refuse(app, "image.x", "other");
@@ -256,7 +261,7 @@ Deno.test("what was read or written outlasts a crash, and counts go on in the sa
   await refuse(app);
   assert.deepEqual(await shownOf(app), ["u image.x limit_reached lg_images 1"]);
   await refuse(app);
-  await service.serving().term.refusals.writeBeside();
+  await service.serving().term.refusedCalls.writeBeside();
   await service.restart();
   await refuse(app);
   assert.deepEqual(await shownOf(app), ["u image.x limit_reached lg_images 3"]);

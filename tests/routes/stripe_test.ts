@@ -90,14 +90,14 @@ Deno.test("each type of message answers in the envelope what was done, or why no
     [eventOf("checkout.session.completed", sessionOf({ payment_status: "unpaid" })), /^the session is not paid yet/],
     [eventOf("checkout.session.async_payment_succeeded", sessionOf()), ["credits_granted"]],
     [eventOf("invoice.paid", invoice), ["credits_granted"]],
-    [eventOf("invoice_payment.paid", { invoice: "in_1", payment: { charge: "ch_in" } }), /^the payment is kept/],
+    [eventOf("invoice_payment.paid", { invoice: "in_1", payment: { charge: "ch_in" } }), /^the payment is recorded/],
     [refund("pi_1", false), /^the charge is refunded in part only/],
     [refund("pi_none"), /^no grant of this charge is known/],
     [refund("pi_in"), ["credits_revoked"]],
     [eventOf("customer.subscription.deleted", subscriptionOf({ ended_at: 1_768_000_000 }), 9), ["subscription_ended"]],
-    [eventOf("customer.created", { id: "cus_1" }), /^messages of this type ask for nothing/],
+    [eventOf("customer.created", { id: "cus_1" }), /^event type not handled/],
     [subOf("updated", {}, "price_pro"), /^a newer message/],
-    [{ ...subOf("updated"), livemode: false }, /^the message is not of live mode/],
+    [{ ...subOf("updated"), livemode: false }, /^the message is not for live mode/],
   ];
   for (const [event, did] of rows) {
     const { done, reason, warnings } = await told(app, event);

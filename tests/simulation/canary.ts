@@ -12,7 +12,7 @@ export const MARKER = "marker-";
 
 const KEYS_MAX = 8;
 
-/** What a client asks next, and of whom. */
+/** The next call of a client, and its member. */
 export interface CanaryRequest {
   readonly client: Client;
   readonly request: SimRequest;
@@ -30,7 +30,7 @@ export class Canary {
   readonly #first: Tenant;
   readonly #capped: readonly Tenant[];
   readonly #keys: KnownKey[];
-  /** The version that the last answer told, and the last marker that was told to be in force. */
+  /** The version in the last answer, and the last marker that was reported as in force. */
   #version = 1;
   #markers = 0;
   readonly #caps = new Map<Tenant, number | null>();
@@ -63,7 +63,7 @@ export class Canary {
     return { client: reader, request: { op: "plans", input: {} } };
   }
 
-  /** Tells how a call ended. */
+  /** Takes the outcome of a call. */
   observe({ tenant, request: { op, input }, answer }: Call): void {
     const data = answer?.model.data ?? {};
     const details = answer?.model.details as { version?: unknown } | undefined;

@@ -49,7 +49,7 @@ export interface Client {
 
 /**
  * Makes a call and sees it through; resolves when it is answered or given up. While faults come, clients may give
- * up; once they are over, whoever can ask again gets an answer.
+ * up; once they are over, each client that can ask again gets an answer.
  *
  * @param takenKey a key that another call has already
  */
@@ -122,7 +122,7 @@ function deliver(
   const sentAt = ++recorder.tick;
   const sentOnMs = time.calendar();
   time.after(there, WORLD, () => {
-    // Nobody listens: the client hears of it at once.
+    // There is no listener: the connect fails at once.
     if (!process.isAlive || process.service === undefined) {
       time.after(there, WORLD, () => answer(null));
       return;

@@ -1,5 +1,5 @@
-// What a simulated process takes for the time: the product's own clock, which follows the server's by what beats tell it.
-// The calendar's leaps are no clock's doing, so every process sees them at once.
+// The clock of a simulated process: the product's own, which follows the server's clock by the beats. Leaps of the
+// calendar come from outside every clock, so every process sees them at once.
 
 import { type LedClock, systemClock } from "../../src/process/clock.ts";
 import type { VirtualTime } from "./time.ts";
@@ -17,7 +17,7 @@ export class SimClock implements LedClock {
     return this.#clock.now() + this.#time.leaptMs;
   }
 
-  /** @param said the server's clock without leaps, as a beat hears it */
+  /** @param said the server's clock without leaps, from a beat */
   follow(said: number): void {
     this.#clock.follow(said);
   }

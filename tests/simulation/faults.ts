@@ -1,5 +1,4 @@
-// What goes wrong, and how often: every answer comes from the one source of chance. In the liveness phase nothing
-// goes wrong any more.
+// Which faults happen, and how often. Every choice comes from one random source. The liveness phase has no faults.
 
 import type { Message } from "./database/server.ts";
 import { Random } from "../model/random.ts";
@@ -49,7 +48,7 @@ export class Faults {
     return 0.1 + random.next() * 1.5;
   }
 
-  /** What becomes of a message to the database. */
+  /** The fate of a message to the database. */
   fateOf(message: Message, _owner: Owner): "ok" | "lost" | "answer lost" {
     if (this.isQuiet || !this.#random.chance(this.#plan.message)) return "ok";
     const what = message.kind === "query" && message.text.startsWith("insert into journal")
@@ -116,7 +115,7 @@ export class Faults {
     return this.#dark.has(host);
   }
 
-  /** What becomes of what one member writes to another. */
+  /** The fate of a write from one member to another. */
   fateOfFrame(): "ok" | "reset" | "silent" {
     if (this.isQuiet || !this.#random.chance(this.#plan.message)) return "ok";
     const fate = this.isSilent() ? "silent" : "reset";

@@ -113,7 +113,7 @@ export interface Call {
   readonly atMs: number;
 }
 
-/** Whether the model has an answer to a request, whoever it is about. */
+/** Whether the model has an answer to a request about any user. */
 export function isOfModel(request: SimRequest): request is ModelRequest {
   return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request);
 }

@@ -1,13 +1,13 @@
-// The simulator's command line: `--seed N --steps M` repeats one run and tells its story where it fails, `--minutes N`
+// The simulator's command line: `--seed N --steps M` repeats one run and prints its story where it fails, `--minutes N`
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
-// `--members N` is for worlds of that many, `--no-stripe` for those in which nobody pays by Stripe.
+// `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 import { storyOf } from "./story.ts";
 
-/** The value of an option, or what stands in for it. */
+/** The value of an option, or its default. */
 function option<Otherwise>(name: string, otherwise: Otherwise): number | Otherwise {
   const place = Deno.args.indexOf(`--${name}`);
   if (place < 0) return otherwise;
@@ -22,7 +22,7 @@ const members = option("members", undefined);
 /** Whether some pay by Stripe. */
 const stripe = !Deno.args.includes("--no-stripe");
 
-/** Runs one seed and tells what happened. */
+/** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
   const outcome = await simulate({ seed, steps, members, stripe });
   const { events, trace, violation } = outcome;

@@ -1,6 +1,6 @@
-// The network between members in virtual time: what `src/channel` runs over in the place of TCP. Lines are slow, break
-// with a word or without one, and stand still while two machines cannot reach each other. A connect is refused only
-// where the machine answers and nobody listens: that the process is gone. From a machine that is dark nothing comes back.
+// The network between members in virtual time, which `src/channel` uses in place of TCP. Lines are slow, break with a reset
+// or silently, and deliver nothing while two machines cannot reach each other. A connect is refused only when the machine
+// answers and its process is gone. A machine that is cut off answers nothing.
 
 import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
 import type { Faults } from "./faults.ts";
@@ -115,7 +115,7 @@ class SimLine implements Line {
   #arrivesAt = 0;
   #end: "end" | "broken" | null = null;
   #isClosed = false;
-  /** Whether nothing of this side arrives any more, and nobody is told. */
+  /** Whether this side's data is lost silently. */
   #isDark = false;
 
   constructor(parts: Parts, owner: Owner, onEnd: (line: SimLine) => void) {
@@ -161,7 +161,7 @@ class SimLine implements Line {
     }
   }
 
-  /** From now on nothing arrives on either side, and nobody is told. */
+  /** Loses everything silently from now on, on both sides. */
   goDark(): void {
     this.#isDark = true;
     this.peer.#isDark = true;

@@ -1,5 +1,5 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
-// crashed, paused, stopped and started again; what a crashed one still had to do never happens.
+// crashed, paused, stopped and started again; pending work of a crashed process is lost.
 
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
@@ -8,6 +8,7 @@ import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { isKeyless } from "../../routes/http/run_keyless.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
+import { SERVICE } from "../../routes/calls/service.ts";
 import { STRIPE } from "../../routes/calls/stripe.ts";
 import type { PassedHandlers } from "../../src/cluster/member_link.ts";
 import { Service, type Serving } from "../../src/cluster/service.ts";
@@ -23,7 +24,7 @@ import { newOwner, type Owner, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
 const KEYLESS: ReadonlyMap<string, unknown> = new Map(
-  [...ADMIN_ENDPOINTS, ...STRIPE].map((endpoint) => [endpoint.id, endpoint]),
+  [...ADMIN_ENDPOINTS, ...SERVICE, ...STRIPE].map((endpoint) => [endpoint.id, endpoint]),
 );
 
 const FEATURES: Features = {
@@ -142,11 +143,11 @@ export class SimProcess {
     void stop();
   }
 
-  /** Stops for a while; what was due meanwhile comes afterwards. While it sleeps its monotonic clock stands still. */
+  /** Stops for a while; what was due meanwhile happens afterwards. While it sleeps its monotonic clock is stopped. */
   pause(ms: number, isSleep: boolean): void {
     const { owner } = this;
     const { now } = this.#world.line.time;
-    // One that ended an earlier pause would let later messages overtake those that wait for it.
+    // Ending an earlier pause would let later messages overtake those that wait for it.
     const until = Math.max(owner.pausedUntil, now + ms);
     if (isSleep) owner.sleptMs += until - Math.max(owner.pausedUntil, now);
     owner.pausedUntil = until;

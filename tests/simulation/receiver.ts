@@ -1,5 +1,5 @@
-// Whoever webhooks tell: one endpoint for each, which answers well, slowly, wrongly or never, is dead for a while and comes
-// back. It keeps every message that came, with what it answered. When faults stop, every endpoint answers well.
+// The endpoints of webhooks: each answers well, slowly, wrongly or never, is dead for a while and returns. It keeps every
+// message with its answer. When faults stop, every endpoint answers well.
 
 import { Unavailable } from "../../actors/port.ts";
 import type { Attempt, AttemptResult, Transport } from "../../src/webhooks/transport.ts";
@@ -33,7 +33,7 @@ export interface ReceiverWorld {
 
 /** Every endpoint of a world. */
 export class Receiver {
-  /** Told of each message as it comes, before it is answered. */
+  /** Called with each message as it arrives, before the answer. */
   onReceipt: (receipt: Receipt) => void = () => {};
   readonly #world: ReceiverWorld;
   readonly #manners = new Map<string, Manner>();

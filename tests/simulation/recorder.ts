@@ -1,6 +1,6 @@
-// The look inside: which turn of which process served which request, when, on what clock, and which batch its changes
-// left with. It hooks the gate and the realm's clock; the product knows nothing of it. What it notes is a hint for the
-// checkers, and what they hold the answers against; an order of turns is never believed without its reasons.
+// Records which turn of which process served which request, when, on what clock, and which batch had its changes. It
+// hooks the gate and the realm's clock from outside the product. Checkers use the recorded order of turns as a hint and
+// verify it against the answers.
 
 import { type Batch, Gate } from "../../actors/gate.ts";
 import type { RowChange } from "../../actors/port.ts";
@@ -29,7 +29,7 @@ export interface Turn {
   batch: NotedBatch | null;
 }
 
-/** A batch with its turns and what became of it. */
+/** A batch with its turns and its outcome. */
 export interface NotedBatch {
   readonly turns: Turn[];
   /** When it became durable; null while it is not. */
@@ -42,7 +42,7 @@ export class Recorder {
   tick = 0;
   /** Every sending of a call, by its id. */
   readonly attempts = new Map<string, Attempt>();
-  /** Told of each batch as it becomes durable, in order. */
+  /** Called with each batch as it becomes durable, in order. */
   onDurable: (batch: NotedBatch, payload: string) => void = () => {};
   readonly #time: VirtualTime;
   readonly #batches = new WeakMap<Batch, NotedBatch>();
@@ -117,11 +117,11 @@ export class Recorder {
     this.onDurable(batch, payload);
   }
 
-  /** The request that asked for a merge: it reads the clock once, when its users begin to stand still. */
+  /** The request that asked for a merge: it reads the clock once, when its users are paused. */
   #mergeOf(changes: readonly RowChange[]): Attempt | null {
     const merge = changes.find((change) => change.table === "merges");
     if (merge === undefined) return null;
-    // Whoever becomes an alias was no alias before, so the call named it by this id.
+    // A user who becomes an alias was not an alias before, so the call named the user by this id.
     const from = changes.find(({ table, row }) =>
       table === "users" && (row as User).key === (merge.row as Merge).fromKey
     )?.row as User | undefined;
@@ -196,7 +196,7 @@ export class Recorder {
 
 /**
  * A registry that answers `callerFor` in place of the caller itself. In a call that another member has passed on, the
- * sending's id stands behind the key's (`nameSending`).
+ * sending's id follows the key's (`nameSending`).
  */
 export function observedRegistry(
   registry: Registry,

@@ -1,5 +1,5 @@
-// One run: a world made of a seed, a phase in which everything goes wrong that may, a phase in which nothing does any
-// more, and the checkers' verdict. The same seed and number of steps give the same run, event by event.
+// One run: a world made from a seed, a phase with faults, a phase without faults, and the checkers' verdict. The same
+// seed and number of steps give the same run, event by event.
 
 import { createHash } from "node:crypto";
 import { Random } from "../model/random.ts";
@@ -37,7 +37,7 @@ import { type Violation, Watch } from "./watch.ts";
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
 
-/** Within this time everything that was begun comes to its end, once nothing goes wrong: most of it does in 30 s. */
+/** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
 const CALM_MS = 120_000;
 
 /** How bad a world is: now and then a quiet one, in which only the order of things differs. */
@@ -48,7 +48,7 @@ const PLANS = [
   { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
 ];
 
-/** How many members a world has, unless it is told. */
+/** How many members a world has by default. */
 const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
 
 /** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
@@ -106,7 +106,7 @@ class Simulation {
   readonly #watch: Watch;
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
-  /** Null where nobody pays by Stripe. */
+  /** Null in a world without Stripe. */
   readonly #stripe: SimStripe | null;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
@@ -209,7 +209,7 @@ class Simulation {
     if (this.#random.chance(0.03)) this.#setWebhook(visited);
     if (this.#stripe !== null) this.#sell(this.#stripe, visited);
     const request = visited.traffic.next(this.#clock(visited));
-    // Now and then somebody names what another workspace has.
+    // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
     this.#ask(isStray ? this.#random.pick(this.#visited) : visited, request);
   }
@@ -278,7 +278,7 @@ class Simulation {
     });
   }
 
-  /** Faults stop; everything that was begun comes to its end, and is then read once more. */
+  /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     this.#world.faults.isQuiet = true;
     if (!await this.#until(() => this.#open === 0, CALM_MS)) {
@@ -298,12 +298,12 @@ class Simulation {
     this.#watch.scene.sweptAtMs = this.#time.calendar();
     if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
     if (!await this.#deliverAll()) return this.#fail("messages of webhooks wait for ever");
-    // Whoever waits on a connection that is silent hears of it in the end.
+    // A caller that waits on a silent connection is notified in the end.
     await this.#until(() => this.#hasAnswered(), 60_000);
     this.#watch.end();
   }
 
-  /** Enables every webhook that anybody has disabled: what is pending for it goes out. */
+  /** Enables every disabled webhook, so that its pending messages are sent. */
   async #enableWebhooks(): Promise<boolean> {
     const { tables } = this.#world.server;
     for (const visited of this.#visited) {
@@ -391,7 +391,7 @@ class Simulation {
     Deno.stderr.writeSync = (bytes) => {
       const line = decoder.decode(bytes);
       const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
-      // Rule 5: what is in memory of a cell that comes would be older than the tables.
+      // A process must have nothing of a new cell in memory: it would be older than the tables.
       const isError = level === "error" || error.includes("is still in memory");
       if (isError) this.#watch.report("no error", line);
       this.#note(`${this.#time.current.name}: ${message} ${error}`);

@@ -9,7 +9,7 @@ import { simulate } from "./simulation.ts";
 // In 676 other users have turns while a merge reads, all at one moment, and join its users' ledger later.
 // In 20353 a reserve that its client had given up arrives when all calls are over, and holds for another day.
 // In 463 a message is due again as it lands, while its webhook is looked at.
-// All of them are of worlds in which nobody paid by Stripe.
+// All of them are of worlds without Stripe.
 for (const seed of [3, 4, 5, 6, 463, 676, 20353]) {
   Deno.test(`nothing is wrong with seed ${seed}`, async () => {
     assert.equal((await simulate({ seed, steps: STEPS, stripe: false })).violation, null);

@@ -1,6 +1,6 @@
 // Stripe as the members see it: subscriptions that begin, change and end, checkouts and invoices that are paid, charges that
-// are refunded, each with its messages. A message goes to any member, some twice, soon or late, so that their order is any;
-// and again until it is answered with a 200. What it told is kept for the checker.
+// are refunded, each with its messages. A message goes to any member, some twice, soon or late, so that they arrive in any
+// order. It is sent again until the answer is a 200. Its content is kept for the checker.
 
 import { Stripe } from "stripe";
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
@@ -18,7 +18,7 @@ const DAY_S = 86_400;
 /** Users who are about at one time. */
 const BUYERS = 4;
 
-/** A message with what became of it, by the clock of its realm. */
+/** A message with its outcome, by the clock of its realm. */
 export interface SimMessage {
   readonly id: string;
   readonly event: object;
@@ -26,7 +26,7 @@ export interface SimMessage {
   firstTakenAt: number | null;
 }
 
-/** How a subscription stood when Stripe made a message of it. */
+/** A subscription as of the time when Stripe made a message of it. */
 export interface Stand {
   readonly message: SimMessage;
   /** Seconds. */
@@ -52,7 +52,7 @@ export interface SimSubscription {
 export interface SimSale {
   readonly source: string;
   readonly lines: readonly { readonly ref: string; readonly pack: Pack; readonly quantity: number }[];
-  /** Null where only its subscription tells. */
+  /** Null where only its subscription names the user. */
   readonly userId: string | null;
   readonly subscription: SimSubscription | null;
   readonly payment: string;
@@ -96,7 +96,7 @@ export class SimStripe {
   readonly counts = new Map<string, number>();
   readonly #world: StripeWorld;
   #made = 0;
-  /** Messages on their way, counted as often as each is to be taken. */
+  /** Messages in flight, counted as often as each must be taken. */
   #open = 0;
 
   constructor(world: StripeWorld, tenants: readonly Tenant[]) {
@@ -113,7 +113,7 @@ export class SimStripe {
     return this.#open === 0;
   }
 
-  /** Those who buy at the moment; newcomers come with what is bought. */
+  /** The current buyers; new ones come with a purchase. */
   buyersOf({ subscriptions, sales }: Account): string[] {
     const newest = Math.floor((subscriptions.length + sales.length) / 4) + BUYERS;
     return Array.from({ length: BUYERS }, (_, place) => `buyer-${newest - place}`);
@@ -258,7 +258,7 @@ export class SimStripe {
     }));
     const userId = random.chance(0.5) ? this.#user(account) : null;
     const created = this.#createdOf(account);
-    // Newer versions of Stripe's API tell the payment in a message of its own.
+    // Newer versions of Stripe's API have the payment in a message of its own.
     const isApart = random.chance(0.5);
     const messages = [
       this.#send(account, "invoice.paid", created, {

@@ -1,5 +1,5 @@
-// Who uses a world: workspaces of one app each, in cells of their own. Most have traffic that the model answers too.
-// Canaries are there for changes of the registry, and the model is not asked about them.
+// The workspaces of a world: one app each, in cells of their own. Most have traffic that the model answers too.
+// Canaries are for changes of the registry; the model is not asked about them.
 
 import type { Mode } from "../../actors/port.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
@@ -16,7 +16,7 @@ export interface Caps {
   readonly testCreditBalanceCap: number | null;
 }
 
-/** An address that is told what happens. */
+/** An address that receives messages. */
 export interface SimWebhook {
   readonly webhookId: string;
   readonly url: string;

@@ -15,13 +15,13 @@ export interface Owner {
   pausedUntil: number;
   /** How far the machine's wall clock is ahead of the server's. */
   skewMs: number;
-  /** For how long its monotonic clock stood still, as it does while a machine sleeps. */
+  /** For how long its monotonic clock was stopped, as while a machine sleeps. */
   sleptMs: number;
   /** What the process takes for the time; null for the server's calendar. */
   clock: (() => number) | null;
 }
 
-/** An owner that has just come to life. */
+/** An owner that has just started. */
 export function newOwner(name: string, host: string, skewMs: number): Owner {
   return { name, host, isAlive: true, pausedUntil: 0, skewMs, sleptMs: 0, clock: null };
 }
@@ -75,12 +75,12 @@ export class VirtualTime {
     return this.#startsAt + this.now;
   }
 
-  /** The time as whoever runs now has it. */
+  /** The time as the running owner has it. */
   localCalendar(): number {
     return this.current.clock?.() ?? this.calendar();
   }
 
-  /** Sets the wall clock ahead; nobody's timers notice. */
+  /** Sets the wall clock ahead; timers are unaffected. */
   jump(ms: number): void {
     this.#jumpedMs += ms;
   }

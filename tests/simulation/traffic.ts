@@ -1,6 +1,6 @@
 // What clients ask for: requests about a few hot users who come, merge and go, with amounts around what is left. Unlike
 // the model's workload it never waits for an answer: it names what it has heard of so far. Users whose id begins
-// with "gone-" are those that get erased; the model is not asked about them.
+// with "gone-" get erased; the model is not asked about them.
 
 import type { CatalogDocument, Input, ModelReply, Operation, ProviderOperation } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
@@ -55,7 +55,7 @@ export class Traffic {
   readonly #credits: KnownCredits;
   readonly #hasGone: boolean;
   readonly #holds: KnownHold[] = [];
-  /** Ids in use, and whom those that became aliases stand for. */
+  /** Ids in use, and the canonical ids of aliases. */
   readonly #ids: string[] = [];
   readonly #canonical = new Map<string, string>();
   readonly #rooms = new Map<string, number[]>();
@@ -139,7 +139,7 @@ export class Traffic {
     return { op, input: this.#input(op, this.#random.pick(chased.ids), nowMs) };
   }
 
-  /** Tells what a request was answered. */
+  /** Takes the answer to a request. */
   observe({ op, input }: SimRequest, { data = {}, status }: ModelReply): void {
     const userId = this.#canonicalOf(String(input["userId"] ?? ""));
     if (isUnmodelled(userId)) return;
@@ -273,7 +273,7 @@ export class Traffic {
     return { op, input: { userId, ...quotaInput(random, op, random.pick(this.#events), []) } };
   }
 
-  /** A request about somebody who gets erased now and then. */
+  /** A request about a user who gets erased now and then. */
   #ofGone(nowMs: number): SimRequest {
     const random = this.#random;
     const userId = `gone-${random.whole(1, 3)}`;

@@ -1,4 +1,4 @@
-// Everything that goes wrong with processes, connections and the server, and the housekeeping that comes between.
+// Faults of processes, connections and the server, and the housekeeping in between.
 
 import { sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { passivateIdle } from "../actors/runtime.ts";
@@ -66,7 +66,7 @@ export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
 
 function makeTrouble(world: TroubleWorld): void {
   const { random, faults, processes, troubles } = world;
-  // Mostly one that owns something: a standby or a front has little to lose.
+  // Mostly an owner of cells: a standby or a front has little to lose.
   const owners = processes.filter(({ serving }) => serving !== null && serving.term.doors.held.length > 0);
   const process = owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
   if (!process.isAlive) return;
@@ -131,7 +131,7 @@ function restart(world: TroubleWorld, looks: number): void {
   server.crash(random.whole(1, 3_000), undone);
 }
 
-/** The server ends a member's sessions, and the member hears nothing of it; now and then the others cannot tell it. */
+/** The server ends a member's sessions silently; now and then the other members cannot report it either. */
 function endUnheard({ random, faults, wire, processes }: TroubleWorld, process: SimProcess): void {
   const ms = random.whole(1_000, 8_000);
   faults.cut(process.owner, ms);
@@ -147,7 +147,7 @@ function cutOff({ faults }: TroubleWorld, process: SimProcess, ms: number): void
   process.database?.breakAll(true);
 }
 
-/** Trouble of a member with the others, all of whom reach the database unless it is alone. */
+/** Trouble between a member and the others, all of which reach the database unless the member is alone. */
 function between(world: TroubleWorld, process: SimProcess, kind: keyof typeof CHANNEL_KINDS): void {
   const { random, faults, wire, processes } = world;
   const others = processes.filter((other) => other !== process);

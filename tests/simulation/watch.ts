@@ -1,5 +1,5 @@
-// What the checkers look at: every turn whose changes became durable, in order, and the tables as they would be if
-// each had been written at once. A checker that finds something says so by throwing.
+// The input of the checkers: every turn whose changes became durable, in order, and the tables as if each turn had been
+// written at once. A checker throws for a fault.
 
 import { encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import type { User } from "../../src/domain/state/user.ts";
@@ -27,9 +27,9 @@ export interface Scene {
   readonly receiver: Receiver;
   /** The calendar when the last sweep of all began. */
   sweptAtMs: number;
-  /** Whether a user's number is of somebody who gets erased. */
+  /** Whether a number is of a user who gets erased. */
   isGone(userKey: number): boolean;
-  /** Whether a user's number is of somebody whom the model is not asked about. */
+  /** Whether a number is of a user that the model is not asked about. */
   isUnmodelled(userKey: number): boolean;
   /** The tenant that a user belongs to. */
   tenantOf(userKey: number): Tenant | undefined;
@@ -40,7 +40,7 @@ export interface Checker {
   readonly name: string;
   /** Sees each turn as it becomes durable. */
   onTurn?(turn: Turn, scene: Scene): void;
-  /** Sees each message of a webhook as it comes to its endpoint. */
+  /** Called with each message of a webhook as it arrives at its endpoint. */
   onReceipt?(receipt: Receipt, scene: Scene): void;
   /** Looks at the end of a run. */
   atEnd?(scene: Scene): void;

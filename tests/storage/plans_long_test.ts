@@ -12,7 +12,7 @@ import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
-import { idsOfPeople, readStanding } from "../../src/storage/stores/people_store.ts";
+import { idsOfPeople, readPersonState } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { deleteOldRefusals, deleteRefusals, moveRefusals } from "../../src/storage/stores/refusal_store.ts";
@@ -256,7 +256,7 @@ Deno.test("what linked ids share is looked up by index, however many rows the pl
     const database = explaining(store.database, (plan) => plans.push(plan));
     for (const analyzed of [false, true]) {
       if (analyzed) await store.database.script("analyze");
-      assert.equal((await readStanding(database, 1, "u1001")).isSplit, true);
+      assert.equal((await readPersonState(database, 1, "u1001")).isSplit, true);
       assert.deepEqual(await idsOfPeople(database, 1, ["u7", "u6000"]), ["u2000", "u4007", "u6000", "u7"]);
       assert.deepEqual(await listLinkedIds(database, 1, "u9"), ["u4009", "u9"]);
     }

@@ -99,7 +99,7 @@ Deno.test("a file that a document or a comment names is there", async () => {
 });
 
 async function documents(): Promise<string[]> {
-  const found = ["README.md"];
+  const found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"];
   for (const folder of FOLDERS) {
     for await (const path of filesOf(folder)) if (path.endsWith(".md")) found.push(path);
   }

@@ -132,7 +132,7 @@ Deno.test("the exit status tells refusal, wrong usage and an unreachable service
     const stranger = { ...operator, HOLDFAST_ADMIN_TOKEN: "wrong-token-0123456789" };
     const other = serve(() => new Response("<html>"));
     const rows: [number, string[], Record<string, string>, RegExp][] = [
-      [EXIT.refused, ["apps", "show", "app_none"], operator, /^Refused \(not_found\): No such app$/],
+      [EXIT.refused, ["apps", "show", "app_none"], operator, /^Refused \(not_found\): App not found$/],
       [EXIT.refused, ["apps", "list"], stranger, /^Refused \(invalid_key\)/],
       [EXIT.usage, ["apps", "crate"], operator, /^Unknown command 'crate'/],
       [EXIT.usage, ["apps", "create"], operator, /^Missing required argument 'name'$/],

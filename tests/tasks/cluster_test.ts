@@ -127,14 +127,14 @@ Deno.test("a change that some member has not confirmed is a 503 that says that i
   const change = RegistryChanges.prototype.change;
   RegistryChanges.prototype.change = async function (...args) {
     await change.apply(this, args);
-    throw new Unconfirmed("The change is applied and not yet confirmed everywhere: it is safe to repeat it");
+    throw new Unconfirmed("Applied, not yet confirmed by every process; repeating the call is safe");
   };
   try {
     const { status, headers, body } = await service.admin("PATCH", `/workspaces/${app.workspaceId}`, {
       name: "new",
     });
     assert.deepEqual([status, headers.get("retry-after"), body.error.code], [503, "1", "unavailable"]);
-    assert.match(body.error.message, /applied and not yet confirmed everywhere/);
+    assert.match(body.error.message, /Applied, not yet confirmed by every process/);
   } finally {
     RegistryChanges.prototype.change = change;
     await service.close();

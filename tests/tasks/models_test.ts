@@ -94,7 +94,7 @@ Deno.test("a file that is no price file, a row with a fault and a catalog that h
       ["[5]", /is not a price file of LiteLLM, and not a list or object of models$/],
       [
         '{"flux-pro":{"amountMode":"per_call","centsPerImage":4}}',
-        /PATH +FAULT\nmodels\[1\]\.centsPerImage +stands/,
+        /PATH +FAULT\nmodels\[1\]\.centsPerImage +excludes/,
       ],
     ] as const;
     for (const [text, message] of files) {

@@ -6,6 +6,7 @@ import type { Features } from "../../src/process/features.ts";
 import { LOCK_LIMITS } from "../../src/storage/embedded/folder_lock.ts";
 import type { Shell } from "../../src/cli/shell.ts";
 import { CHILD_ENVIRONMENT } from "../crash/program.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test_service.ts";
 
 /** The project's folder, from which tasks run. */
@@ -102,9 +103,9 @@ export function troublesOf(checks: readonly Check[]): string[] {
     .map(({ name, verdict }) => `${verdict} ${name}`);
 }
 
-/** For tests in which whoever has a folder's lock keeps it: waiting for it shows nothing more. */
+/** For files in which whoever has a folder's lock keeps it: waiting for it shows nothing more. */
 export function shortenLockWaits(): void {
-  (LOCK_LIMITS as { pauseMs: number }).pauseMs = 1;
+  limitsOfFile(LOCK_LIMITS, { pauseMs: 1 });
 }
 
 /** The variables of a program: those that deno needs, and these. */

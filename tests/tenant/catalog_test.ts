@@ -97,18 +97,18 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
   ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
   [groupWith({ alerts: [0, 50, 101] }), [
-    "plans[0].limits[0].alerts[0]: must be more than 0",
+    "plans[0].limits[0].alerts[0]: must be greater than 0",
     "plans[0].limits[0].alerts[2]: must be at most 100",
   ]],
   [groupWith({ alerts: Array.from({ length: 11 }, (_, place) => place + 1) }), [
     "plans[0].limits[0].alerts: must have at most 10 elements",
   ]],
-  [groupWith({ alerts: 80 }), ["plans[0].limits[0].alerts: must be a list"]],
-  [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be more than 0"]],
-  [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be more than 0"]],
+  [groupWith({ alerts: 80 }), ["plans[0].limits[0].alerts: must be an array"]],
+  [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be greater than 0"]],
+  [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be greater than 0"]],
   [{ plans: {}, settings: { promptLogging: "yes" } }, [
-    "settings.promptLogging: must be true or false",
-    "plans: must be a list",
+    "settings.promptLogging: must be a boolean",
+    "plans: must be an array",
   ]],
   [typeWith({ temperature: 3, outputSchema: undefined }), [
     "composeTypes[0].outputSchema: is required",
@@ -126,7 +126,7 @@ const PRICES: readonly (readonly [object, readonly string[]])[] = [
   [{ ...planWith({ stripePrices: ["price_1"] }), ...packWith({ stripePrices: ["price_2"] }) }, []],
   [
     planWith({ stripePrices: ["price_1", "price_2", "price_1"] }),
-    ['plans[0].stripePrices[2]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+    ['plans[0].stripePrices[2]: repeats the price "price_1" of plans[0].stripePrices[0]'],
   ],
   [
     {
@@ -138,13 +138,13 @@ const PRICES: readonly (readonly [object, readonly string[]])[] = [
         stripePrices: ["price_2", "price_1"],
       }],
     },
-    ['plans[1].stripePrices[1]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+    ['plans[1].stripePrices[1]: repeats the price "price_1" of plans[0].stripePrices[0]'],
   ],
   [
     { ...planWith({ stripePrices: ["price_1"] }), ...packWith({ stripePrices: ["price_1"] }) },
-    ['packs[0].stripePrices[0]: names the price "price_1", which stands at plans[0].stripePrices[0] already'],
+    ['packs[0].stripePrices[0]: repeats the price "price_1" of plans[0].stripePrices[0]'],
   ],
-  [planWith({ stripePrices: "price_1" }), ["plans[0].stripePrices: must be a list"]],
+  [planWith({ stripePrices: "price_1" }), ["plans[0].stripePrices: must be an array"]],
   [packWith({ stripePrices: [7] }), ["packs[0].stripePrices[0]: must be a string"]],
 ];
 
@@ -170,7 +170,7 @@ const PRICE_FAULTS: readonly (readonly [object, readonly string[]])[] = [
     [2, 3].map((tier) => `models[0].tiers[${tier}].aboveInputTokens: must be unique in its model`),
   ],
   [callsWith({ centsPerCall: 1, centsPerImage: 1 }), [
-    "models[0].centsPerImage: stands in place of centsPerCall: leave one of them out",
+    "models[0].centsPerImage: excludes centsPerCall: remove one of them",
   ]],
   [callsWith({}), ["models[0].centsPerCall: is needed when amountMode is per_call"]],
   [callsWith({ centsPerImage: 4 }), []],
@@ -197,7 +197,7 @@ const THRESHOLD_FAULTS: readonly (readonly [object, readonly string[]])[] = [
   [groupWith({ alerts: [] }), []],
   [itemWith({ lowAt: 5 }), ["packs[0].items[0].lowAt: must be less than the amount"]],
   [itemWith({ lowAt: 4.999999 }), []],
-  [packWith({ lowAt: 1 }), ["packs[0].lowAt: stands on each item when the pack has items"]],
+  [packWith({ lowAt: 1 }), ["packs[0].lowAt: must be on each item when the pack has items"]],
   [{ packs: [{ ...BUCKET, lowAt: 1e6 }] }, []],
 ];
 

@@ -244,7 +244,7 @@ Deno.test("the connection goes to the address that was looked at, and a name tha
   assert.deepEqual(await caller.attempt(attempt, NEVER), { status: 200, fault: null });
   assert.deepEqual(looked, ["rebinding.test"]);
   assert.equal(outside.received[0]?.headers.host, `rebinding.test:${outside.port}`);
-  const refused = { status: null, fault: "the name stands for a private address" };
+  const refused = { status: null, fault: "the name resolves to a private address" };
   assert.deepEqual(await caller.attempt(attempt, NEVER), refused);
   assert.deepEqual([outside.received.length, inside.received.length], [1, 0]);
   caller.close();
@@ -256,8 +256,8 @@ Deno.test("without permission for private addresses nothing of this machine is c
   const rows: [url: string, fault: string][] = [
     [`http://127.0.0.1:${port}/`, "the URL must be an https URL"],
     [`https://127.0.0.1:${port}/`, "the URL must not be a private address"],
-    [`https://localhost:${port}/`, "the name stands for a private address"],
-    [`https://mixed.test:${port}/`, "the name stands for a private address"],
+    [`https://localhost:${port}/`, "the name resolves to a private address"],
+    [`https://mixed.test:${port}/`, "the name resolves to a private address"],
   ];
   for (const [url, fault] of rows) {
     const real = realSurroundings(false);

@@ -6,6 +6,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { SENDER_LIMITS } from "../../src/process/limits.ts";
 import type { Attempt, AttemptResult } from "../../src/webhooks/transport.ts";
 import { Random } from "../model/random.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import {
   BROKEN,
   type MessageRow,
@@ -14,9 +15,6 @@ import {
   type SendingService,
   startSending,
 } from "./support.ts";
-
-// Nothing in a run depends on how long it is.
-Object.assign(SENDER_LIMITS, { pauseMs: 1, flushEveryMs: 1 });
 
 /** Users come anew now and then, since those who are merged stay so. */
 const ERA_STEPS = 15;
@@ -27,6 +25,8 @@ const ROUNDS_MAX = 1_000;
 
 /** Tests a run of some steps. */
 export function testOrder(seed: number, steps: number): void {
+  // Nothing in a run depends on how long the sender pauses.
+  limitsOfFile(SENDER_LIMITS, { pauseMs: 1, flushEveryMs: 1 });
   Deno.test(`every message arrives, each user's in order, whatever fails: seed ${seed}`, async () => {
     const run = new Run(new Random(seed));
     await run.make(steps);

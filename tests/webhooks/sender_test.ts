@@ -3,13 +3,14 @@
 
 import assert from "node:assert/strict";
 import { SENDER_LIMITS } from "../../src/process/limits.ts";
+import { limitsOfFile } from "../support/limits.ts";
 import { BROKEN, grant, OK, ScriptedTransport, startSending, until } from "./support.ts";
 import type { AttemptResult } from "../../src/webhooks/transport.ts";
 
 const MINUTE = 60_000;
 
 // Counts are made whenever somebody asks.
-Object.assign(SENDER_LIMITS, { countEveryMs: 0 });
+limitsOfFile(SENDER_LIMITS, { countEveryMs: 0 });
 
 Deno.test("what a turn records is sent soon, once, and is then delivered", async () => {
   const transport = new ScriptedTransport();

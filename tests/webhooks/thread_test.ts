@@ -40,7 +40,7 @@ Deno.test("a thread makes attempts side by side, ends one, and a new one follows
 
 Deno.test("a thread calls nothing of this machine unless it may", async () => {
   const thread = new AttemptThread(false);
-  const fault = "the name stands for a private address";
+  const fault = "the name resolves to a private address";
   assert.deepEqual(await thread.attempt(attemptAt("https://localhost:1/"), NEVER), { status: null, fault });
   thread.close();
 });

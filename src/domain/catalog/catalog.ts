@@ -1,6 +1,5 @@
-// An app's catalog: the document that an administrator applies, and what it is compiled into for decisions (exact
-// amounts and look-up tables). Whether a document is well formed is checked before it comes here, in
-// src/tenant/catalog.
+// An app's catalog: the document that an administrator applies, and the compiled form that decisions read (exact amounts
+// and lookup tables). src/tenant/catalog has checked the document before.
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
@@ -72,7 +71,7 @@ export interface ComposeTypeDocument {
   readonly temperature?: number | undefined;
 }
 
-/** How fast the calls of a key may come: so many at once, so many a second after. */
+/** The rate limit of a key: a burst of calls at once, then so many a second. */
 export interface RateLimit {
   /** More than 0. */
   readonly perSecond: number;
@@ -98,17 +97,17 @@ export interface CatalogDocument {
   readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
 }
 
-/** A part of a pack that a grant makes a balance of; id null for a pack without items. */
+/** An item of a pack: each grant makes a balance of it. `id` is null for a pack without items. */
 export interface PackItem {
   readonly id: string | null;
   readonly unit: Unit;
   readonly amount: Amount;
   readonly matches: readonly MatchRule[];
-  /** What is left when webhooks are told that it is little; null for never. */
+  /** The remaining amount at which `credits.low` is sent; null for never. */
   readonly lowAt: Amount | null;
 }
 
-/** A credit pack. A pack without items has a bucket, whose amount each grant names. */
+/** A credit pack. A pack without items has one bucket, and each grant names its amount. */
 export interface Pack {
   readonly id: string;
   readonly name: string;
@@ -131,7 +130,7 @@ export interface Catalog {
   readonly promptLogging: boolean;
   readonly promptLogRetentionMs: number;
   readonly reservationTtlMs: number;
-  /** Of each key; null for none. */
+  /** The rate limit of each key; null for none. */
   readonly rateLimit: RateLimit | null;
   /** Origins of pages that may call with a public key. */
   readonly corsOrigins: ReadonlySet<string>;
@@ -139,13 +138,13 @@ export interface Catalog {
   readonly models: ReadonlyMap<string, PriceRow>;
   /** Every price row that the app's catalogs ever had, each at its number. */
   readonly priceRows: readonly PriceRow[];
-  /** What becomes of an event that counts cents and names no model with a price. */
+  /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
   readonly unpricedModels: "warn" | "refuse";
   readonly plans: ReadonlyMap<string, Plan>;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
-  /** What each price of Stripe sells. */
+  /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
   readonly composeTypes: ReadonlyMap<string, ComposeType>;
 }
@@ -160,7 +159,7 @@ const DAY_MS = 86_400_000;
 /**
  * Compiles a well-formed document.
  *
- * @param everPriced the price rows that the app's catalogs ever had, those of this document among them
+ * @param everPriced the price rows that the app's catalogs ever had, including those of this document
  */
 export function compileCatalog(
   document: CatalogDocument,
@@ -199,12 +198,12 @@ export function compileCatalog(
   };
 }
 
-/** The plan with this id, else the one with this name without regard to case. */
+/** Finds a plan by its id, else by its name without regard to case. */
 export function findPlan(catalog: Catalog, idOrName: string): Plan | null {
   return find(catalog.plans, idOrName);
 }
 
-/** The pack with this id, else the one with this name without regard to case. */
+/** Finds a pack by its id, else by its name without regard to case. */
 export function findPack(catalog: Catalog, idOrName: string): Pack | null {
   return find(catalog.packs, idOrName);
 }
@@ -222,7 +221,7 @@ function find<Part extends { readonly name: string }>(
   return null;
 }
 
-/** The form in which two names without regard to case are equal. */
+/** Folds a name, so that names that differ only in case are equal. */
 export function foldName(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
@@ -286,7 +285,7 @@ function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [s
   return (part?.stripePrices ?? []).map((price) => [price, sold]);
 }
 
-/** A type without its model can't be generated; a document that was checked has none. */
+/** Leaves out types without a model, which a checked document does not have. */
 function compileTypes(
   types: readonly ComposeTypeDocument[],
   models: ReadonlyMap<string, PriceRow>,

@@ -1,5 +1,4 @@
-// Plans: limit groups with exact quotas, their gates under headroom, and how the groups of two plans pair. Section 4 of
-// the decisions.
+// Plans: limit groups with exact quotas, their gates under headroom, and how the groups of two plans pair.
 
 import { type Amount, divideDown, larger, multiply, smaller } from "../values/amount.ts";
 import type { MatchRule, Metadata } from "../values/match.ts";
@@ -11,13 +10,13 @@ export const UNITS = ["count", "tokens", "seconds", "cents"] as const;
 /** What a limit group meters. */
 export type Unit = (typeof UNITS)[number];
 
-/** A safety buffer on a group: `percent` lowers the gate, `multiplier` asks for a multiple of the need. */
+/** A safety buffer of a group: `percent` lowers the gate, `multiplier` requires a multiple of the need to be left. */
 export interface Headroom {
   readonly mode: "percent" | "multiplier";
   readonly value: Amount;
 }
 
-/** A percent of a group's quota that webhooks are told of. */
+/** A percent of a group's quota at which webhooks receive an alert. */
 export interface Alert {
   readonly percent: number;
   /** The percent as an amount. */
@@ -58,16 +57,16 @@ export function gateOf(group: LimitGroup, quota: Amount): Amount {
   return smaller(quota, multiply(quota, group.headroom.value, 100n));
 }
 
-/** What a group can still take: up to its gate, or a share of the rest under multiplier headroom. Never negative. */
-export function roomUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
-  const room = larger(gateOf(group, quota) - current, 0n);
-  return group.headroom?.mode === "multiplier" ? divideDown(room, group.headroom.value) : room;
+/** What is left of a group: up to its gate, divided by the value under multiplier headroom. Never negative. */
+export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
+  const left = larger(gateOf(group, quota) - current, 0n);
+  return group.headroom?.mode === "multiplier" ? divideDown(left, group.headroom.value) : left;
 }
 
 /**
- * For each group of the entered plan the group of the old plan whose usage it continues: the same id, else the
- * same unit and set of rules, else the same unit and first event pattern. An old group is taken at most once,
- * and every pass runs over the whole plan before the next, so that a better match is never lost to a worse one.
+ * Pairs each group of the entered plan with the group of the old plan that it continues: the same id, else the same unit
+ * and set of rules, else the same unit and first event pattern. An old group is paired at most once. Each pass covers the
+ * whole plan before the next begins, so that a better match is never lost to a worse one.
  */
 export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const pairs = new Map<string, LimitGroup>();

@@ -1,5 +1,5 @@
 // Price rows: what a model's work costs, as an administrator writes it in the catalog and as decisions compute with
-// it. A tier replaces members of its row for a whole call; defaults are resolved after that. Section 9 of beyond.md.
+// it. A tier replaces members of its row for a whole call; defaults are resolved after that.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 
@@ -21,7 +21,7 @@ export interface TokenPriceDocument {
   readonly reasoningCentsPerMillionTokens?: number | undefined;
 }
 
-/** Prices that hold for a whole call whose input is larger than a number of tokens. */
+/** Prices for all of a call that has more than `aboveInputTokens` of input. */
 export interface PriceTierDocument extends TokenPriceDocument {
   readonly aboveInputTokens: number;
 }
@@ -36,7 +36,7 @@ export interface ModelDocument extends TokenPriceDocument {
   /** In place of `centsPerCall`: calls are then images. */
   readonly centsPerImage?: number | undefined;
   readonly centsPerSecond?: number | undefined;
-  /** Where the prices were taken from; not part of them. */
+  /** Where the prices come from; not part of them. */
   readonly source?: string | undefined;
   /** When they were compared with their source, ISO 8601; not part of them. */
   readonly checkedAt?: string | undefined;
@@ -61,7 +61,7 @@ interface PriceTier {
 export interface PriceRow {
   /** The model's id. */
   readonly id: string;
-  /** The row's place among all that the app's catalogs ever had: a hold remembers it. */
+  /** The row's place among all rows that the app's catalogs ever had; holds store it. */
   readonly number: number;
   readonly amountMode: AmountMode;
   /** Of a call that is above no tier. */
@@ -119,14 +119,9 @@ export function pricesFor(row: PriceRow, inputTokens: Amount): TokenPrices {
   return row.prices;
 }
 
-/** Whether two rows of documents price alike, whatever they say of their source. */
-export function pricesAlike(a: ModelDocument, b: ModelDocument): boolean {
-  return priceText(a) === priceText(b);
-}
-
 /**
- * Every price row that an app's catalogs ever had, with those of a new catalog: known rows keep their places, since
- * holds name them, and a row whose prices changed is a new one.
+ * Adds the price rows of a new catalog to all that an app's catalogs ever had. Known rows keep their places, since holds
+ * store them; changed prices are a new row.
  */
 export function withPriceRows(
   known: readonly ModelDocument[],

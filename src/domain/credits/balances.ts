@@ -1,4 +1,4 @@
-// Credit balances as answers show them, and the command that lists them. Section 6 of the decisions.
+// Credit balances as answers show them, and the command that lists them.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -8,30 +8,30 @@ import { answered, type Result } from "../state/result.ts";
 import { type CreditBalance, listBalances, packNameOf } from "../state/credit.ts";
 
 export interface CreditsInput {
-  /** Narrows to balances whose rules cover this name or glob; null for all. */
+  /** Lists only balances with rules that cover this name or pattern; null for all. */
   readonly event: string | null;
 }
 
-/** Balances in the order in which a grant made them, or in consumption order; with the user they belong to. */
+/** Balances of a user: of a grant in the order of its items, in a list in consumption order. */
 export interface CreditsAnswer {
   readonly userKey: UserKey;
   readonly balances: readonly ShownBalance[];
-  /** The moment that their status is of. */
+  /** The time of their status. */
   readonly now: Millis;
 }
 
-/** A balance with the pack's present name, where the catalog still has the pack. */
+/** A balance with its pack's name, the present one if the catalog still has the pack. */
 export interface ShownBalance {
   readonly row: CreditBalance;
   readonly packName: string;
 }
 
-/** The balances that cover an event's name, or all: active and depleted ones, in consumption order. */
+/** Lists active and depleted balances in consumption order: all, or those that cover an event's name. */
 export function credits(draft: Draft, input: CreditsInput, context: Context): Result<CreditsAnswer> {
   return answered(readCredits(draft, input.event, context));
 }
 
-/** Balances as answers show them. */
+/** Adds the names of packs to balances. */
 export function showBalances(
   draft: Draft,
   rows: readonly CreditBalance[],
@@ -41,7 +41,7 @@ export function showBalances(
   return { userKey: draft.user.key, balances, now };
 }
 
-/** The balances that a user can see, in consumption order. */
+/** Reads active and depleted balances, in consumption order. */
 export function readCredits(draft: Draft, event: string | null, context: Context): CreditsAnswer {
   const rows = listBalances(draft.balancesInOrder(), { event, includeExpired: false }, context.now);
   return showBalances(draft, rows, context);

@@ -1,5 +1,5 @@
-// Extend: a later expiry for a balance, or none. What had expired can be spent again, and is told of again when the new
-// expiry comes. A balance is never made to expire earlier: what a user was granted stays theirs until it was said to end.
+// Extend: a later expiry for a balance, or none. An expired balance can then be spent again, and sends another message when
+// the new expiry is reached. The expiry never moves earlier: a user keeps a grant for the time it was promised for.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -23,7 +23,7 @@ export interface ExtendAnswer {
   readonly row: CreditBalance;
 }
 
-/** Decides a new expiry of a balance that belongs to this user. The one that it has already changes nothing. */
+/** Decides a new expiry of a balance of this user; the present expiry again changes nothing. */
 export function extend(draft: Draft, input: ExtendInput, context: Context): Result<ExtendAnswer> {
   const row = draft.balance(input.balanceId);
   if (row === undefined) return refused(unknownBalance());
@@ -38,11 +38,11 @@ export function extend(draft: Draft, input: ExtendInput, context: Context): Resu
 }
 
 function faultOf({ expiresAt }: ExtendInput, row: CreditBalance, now: Millis): Refusal | null {
-  if (row.revokedAt !== null) return invalidField("balanceId", "names a balance that was revoked");
+  if (row.revokedAt !== null) return invalidField("balanceId", "the balance was revoked");
   if (expiresAt === row.expiresAt || expiresAt === null) return null;
   if (row.expiresAt === null) return invalidField("expiresAt", "must not be set: the balance never expires");
   if (expiresAt <= now) return invalidField("expiresAt", "must be in the future");
   return expiresAt < row.expiresAt
-    ? invalidField("expiresAt", "must not be before the expiry that the balance has")
+    ? invalidField("expiresAt", "must not be before the present expiry of the balance")
     : null;
 }

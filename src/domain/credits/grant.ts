@@ -1,5 +1,6 @@
-// Grant: credits of a pack for a user, a balance for each of its items. A repeated external reference answers with
-// the balances it made, as they are now. Specification, "POST /v1/credits/grant"; section 6 of the decisions.
+// Grant: credits of a pack for a user, a balance for each of its items. An external reference makes it idempotent: a known
+// one returns the balances that it made, in their present state, before any other check. Without one, every call creates
+// new balances.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -13,11 +14,11 @@ import type { CreditBalance, CreditSource } from "../state/credit.ts";
 import { creditsData } from "../state/message.ts";
 import { writeEntry } from "./wallet.ts";
 
-/** Specification, "POST /v1/credits/grant". */
+/** The input of `POST /v1/credits/grant`. */
 export interface GrantInput {
   /** A pack's id or name. */
   readonly pack: string;
-  /** Needed for a pack without items; otherwise ignored, whatever it is ("malformed": what was sent is no amount). */
+  /** Required for a pack without items, ignored for others. "malformed": the caller sent something else than an amount. */
   readonly quantity: Amount | "malformed" | null;
   /** Makes the grant idempotent; null for none. */
   readonly externalRef: string | null;
@@ -26,14 +27,14 @@ export interface GrantInput {
   readonly source: CreditSource;
   readonly notes: string | null;
   /**
-   * How many packs a payment provider has been paid for; absent for a grant of any other kind. What is paid for is given
-   * though the pack is archived.
+   * How many packs a payment provider was paid for; absent for any other grant. A paid pack is granted even if it is
+   * archived.
    */
   readonly paidPacks?: number;
 }
 
 const DAY_MS = 86_400_000;
-/** The largest amount of a balance. Specification, "Numbers". */
+/** The largest amount of a balance. */
 const AMOUNT_MAX = amountOf(1e12);
 /** The last moment of the year 9999: no time has more digits. */
 const LAST_MS = 253_402_300_799_999;
@@ -46,7 +47,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   const pack = findPack(context.catalog, input.pack);
   const isPaid = input.paidPacks !== undefined;
   if (pack === null || (pack.archived && !isPaid)) {
-    return refused(refusal("credit_pack_not_found", "No credit pack on offer has this id or name"));
+    return refused(refusal("credit_pack_not_found", "Credit pack not found or archived"));
   }
   const items = itemsOf(pack, input);
   if ("code" in items) return refused(items);
@@ -54,13 +55,13 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
     return refused(invalidField("expiresAt", "must be in the future"));
   }
   if (context.balancesLeft !== null && items.length > context.balancesLeft) {
-    return refused(refusal("test_quota_exceeded", "The app has issued its credit balances of test mode"));
+    return refused(refusal("test_quota_exceeded", "Test-mode credit balance cap reached"));
   }
   const rows = items.map((item) => issue(draft, input, pack, item, context));
   return answered(showBalances(draft, rows, context));
 }
 
-/** The balances that this external reference made of this pack, in the order of its items. */
+/** Finds the balances that this external reference made of this pack, in the order of its items. */
 function knownGrant(draft: Draft, input: GrantInput, catalog: Catalog): CreditBalance[] {
   const { externalRef } = input;
   if (externalRef === null) return [];
@@ -78,7 +79,7 @@ function placeOf(pack: Pack | null, { packItemId }: CreditBalance): number {
   return pack?.items.findIndex(({ id }) => id === packItemId) ?? 0;
 }
 
-/** What a grant issues; a pack without items needs an amount. */
+/** The items with their amounts, or the refusal of a missing or invalid quantity. */
 function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly PackItem[] | Refusal {
   if (pack.bucket === null) {
     if (paidPacks === 1) return pack.items;

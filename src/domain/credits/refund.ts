@@ -1,25 +1,25 @@
-// Refund: the end of every balance that a paid grant made, since the money for it went back. What was consumed stays
-// accounted for, and a second refund changes nothing. Section 7 of beyond.md.
+// Refund: revokes every balance of a paid grant, because the payment was refunded. Consumed amounts stay accounted for, and
+// a second refund changes nothing.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { answered, type Result } from "../state/result.ts";
 import { endBalance } from "./revoke.ts";
 
-/** Section 7 of beyond.md, "charge.refunded". */
+/** The grants of one external reference. */
 export interface RefundInput {
-  /** Of the grants that go, whatever pack they are of. */
+  /** The reference of the grants to revoke, of any pack. */
   readonly externalRef: string;
   /** For the ledger rows. */
   readonly reason: string;
 }
 
 export interface RefundAnswer {
-  /** Every balance of the grant, those that had ended before among them. */
+  /** Every balance of the grant, including those that had ended before. */
   readonly balanceIds: readonly string[];
 }
 
-/** Decides the revoke of every balance of a reference. */
+/** Decides the revokes of all balances of a reference. */
 export function refund(draft: Draft, input: RefundInput, context: Context): Result<RefundAnswer> {
   const rows = [...draft.balancesInOrder()].filter(({ externalRef }) => externalRef === input.externalRef);
   for (const row of rows) {

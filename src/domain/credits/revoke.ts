@@ -1,5 +1,4 @@
-// Revoke: the end of a balance. What is left of it goes; what was consumed stays accounted for. Specification,
-// "POST /v1/credits/revoke"; section 6 of the decisions.
+// Revoke: ends a balance. Its remaining amount becomes 0; consumed amounts stay accounted for.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -9,14 +8,14 @@ import { creditsData } from "../state/message.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import { writeEntry } from "./wallet.ts";
 
-/** Specification, "POST /v1/credits/revoke". */
+/** The input of `POST /v1/credits/revoke`. */
 export interface RevokeInput {
   readonly balanceId: string;
   /** For the ledger row. */
   readonly reason: string | null;
 }
 
-/** Decides a revoke of a balance that belongs to this user; a second one writes an entry of 0. */
+/** Decides a revoke of a balance of this user; a second revoke writes a ledger entry of 0. */
 export function revoke(draft: Draft, input: RevokeInput, context: Context): Result<Record<never, never>> {
   const row = draft.balance(input.balanceId);
   if (row === undefined) return refused(unknownBalance());
@@ -24,7 +23,7 @@ export function revoke(draft: Draft, input: RevokeInput, context: Context): Resu
   return answered({});
 }
 
-/** Takes what is left of a balance, and ends it. */
+/** Takes the remaining amount of a balance, and ends it. */
 export function endBalance(draft: Draft, row: CreditBalance, reason: string | null, context: Context): void {
   const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
   writeEntry(draft, context, row, -row.remaining, movement, reason);
@@ -40,7 +39,7 @@ export function endBalance(draft: Draft, row: CreditBalance, reason: string | nu
   }
 }
 
-/** The answer to a call that names no balance of this user. */
+/** Refuses an unknown balance. */
 export function unknownBalance() {
-  return refusal("credit_balance_not_found", "No credit balance has this balanceId");
+  return refusal("credit_balance_not_found", "Credit balance not found");
 }

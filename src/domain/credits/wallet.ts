@@ -1,5 +1,5 @@
-// The wallet: what a user's balances can pay for one event, in the order in which they are spent, and every movement of
-// a balance with its ledger entry. Holds and events change balances only here. Sections 5 and 6 of the decisions.
+// The wallet: what a user's balances can pay for one event, in consumption order, and every movement of a balance with its
+// ledger entry. Holds and events change balances only here. One need may drain several balances.
 
 import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -19,27 +19,27 @@ import {
   TOLD,
 } from "../state/credit.ts";
 
-/** What a pack could give an event. */
+/** What a pack has left for an event. */
 export interface PackOffer {
   readonly packId: string;
   readonly packName: string;
   readonly available: Amount;
 }
 
-/** What balances are asked to pay for. */
+/** The event to pay for. */
 export interface Purchase {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly now: Millis;
 }
 
-/** What balances pay of a need, and what they leave. */
+/** What balances pay of a need, and the part that they do not cover. */
 export interface Payment {
   readonly lines: readonly CreditLine[];
   readonly missing: Amount;
 }
 
-/** Covers as much of a need as the balances of its unit have; changes nothing. */
+/** Covers a need with balances of its unit, as far as they go; changes nothing. */
 export function pay(draft: Draft, purchase: Purchase, unit: Unit, need: Amount): Payment {
   const lines: CreditLine[] = [];
   let missing = need;
@@ -54,7 +54,7 @@ export function pay(draft: Draft, purchase: Purchase, unit: Unit, need: Amount):
   return { lines, missing };
 }
 
-/** Whether a balance of the unit has something left. */
+/** Whether a matching balance of the unit has something left. */
 export function hasCredit(draft: Draft, purchase: Purchase, unit: Unit): boolean {
   for (const row of spendable(draft, purchase)) {
     if (row.unit === unit) return true;
@@ -63,8 +63,8 @@ export function hasCredit(draft: Draft, purchase: Purchase, unit: Unit): boolean
 }
 
 /**
- * Pays without a plan: in the unit of the best balance for which there is a need that its unit's balances cover in
- * full. Null when there is none.
+ * Pays for an event that no limit group covers, in one unit alone: that of the first matching balance for which the event
+ * has a need, and all matching balances of the unit cover it in full. Null if no unit does.
  */
 export function payAlone(draft: Draft, purchase: Purchase, amounts: Amounts): readonly CreditLine[] | null {
   const tried: Unit[] = [];
@@ -77,7 +77,7 @@ export function payAlone(draft: Draft, purchase: Purchase, amounts: Amounts): re
   return null;
 }
 
-/** What each pack could give, in consumption order. */
+/** Lists what each pack has left for an event, in consumption order. */
 export function offersOf(draft: Draft, purchase: Purchase, unit: Unit, context: Context): PackOffer[] {
   const offers = new Map<string, PackOffer>();
   for (const row of spendable(draft, purchase)) {
@@ -95,10 +95,10 @@ function* spendable(draft: Draft, { event, metadata, now }: Purchase): Iterable<
   }
 }
 
-/** What a movement is part of, as its ledger entry shows it. */
+/** The reason of a movement, for its ledger entry. */
 export type Movement = Pick<LedgerEntry, "reason" | "eventId" | "reservationId" | "at">;
 
-/** Takes what a hold or an event needs. */
+/** Takes the parts of a hold or an event from their balances. */
 export function takeCredits(
   draft: Draft,
   context: Context,
@@ -111,7 +111,7 @@ export function takeCredits(
   }
 }
 
-/** Gives back everything that a hold took. */
+/** Gives the parts of a hold back to their balances. */
 export function refundCredits(
   draft: Draft,
   context: Context,
@@ -124,8 +124,8 @@ export function refundCredits(
 }
 
 /**
- * Moves a balance and writes its ledger entry. A second entry takes away again what comes back to a revoked balance,
- * and, up to its overage, what comes back to a balance that two copies were merged into.
+ * Moves a balance and writes its ledger entry. A refund to a revoked balance is taken away again by a second entry, and
+ * so is a refund to a balance that two copies were merged into, up to its overage.
  */
 export function moveCredit(
   draft: Draft,
@@ -150,7 +150,7 @@ export function moveCredit(
   draft.putBalance(after.remaining < row.remaining ? tellOfLittle(draft, context, row, after) : after);
 }
 
-/** Tells once that little is left of a balance and once that nothing is; answers the balance with its marks. */
+/** Sends `credits.low` and `credits.depleted`, once each; returns the balance with its marks. */
 function tellOfLittle(
   draft: Draft,
   { catalog, now }: Context,
@@ -169,14 +169,14 @@ function tellOfLittle(
   return told === after.told ? after : { ...after, told };
 }
 
-/** What is left of a balance when that is little, as the catalog says now. */
+/** The `lowAt` of a balance in the present catalog. */
 function lowAtOf(catalog: Catalog, { packId, packItemId }: CreditBalance): Amount | null {
   const pack = catalog.packs.get(packId);
   const item = packItemId === null ? pack?.bucket : pack?.items.find(({ id }) => id === packItemId);
   return item?.lowAt ?? null;
 }
 
-/** Settles the expiry of a balance, as of its own time. What is left of it can't be spent any more. */
+/** Settles the expiry of a balance, as of its own time. The remaining amount is kept, but cannot be spent. */
 export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): void {
   draft.putBalance({ ...row, told: row.told | TOLD.expired });
   if (row.remaining > 0n) draft.tell("credits.expired", at, creditsData(draft.user.id, row));

@@ -1,13 +1,13 @@
 // Merge: one user becomes an alias of another. Usage, subscriptions, credits and open holds of both become one user's,
-// and no quota is fresh afterwards. It is one decision over two states, which stand still meanwhile, and all of its
-// changes become durable in one batch. Specification, "Alias and customers"; section 8 of the decisions.
+// and no quota is fresh afterwards. It is one decision over two states, between two turns of each user, and all of its
+// changes become durable in one batch.
 
 import type { Context } from "../state/context.ts";
 import { Draft } from "../state/draft.ts";
 import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
-import { duplicatesOf, entitlementOf, runningPlanOf, standingOf } from "../plans/entitlement.ts";
+import { activePlanOf, duplicatesOf, entitlementOf, runningPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, type UserState } from "../state/user.ts";
 import { mergeCredits } from "./merge_credits.ts";
@@ -18,7 +18,7 @@ import { mergeUsage } from "./merge_usage.ts";
 export interface MergeInput {
   readonly isDryRun: boolean;
   readonly mode: "live" | "test";
-  /** Rows of the ending user's history; null for more than move within the call. */
+  /** Row counts of the alias's history; null if it has too many rows to move within the call. */
   readonly history: HistoryCounts | null;
   readonly analytics: MergeReport["analytics"];
 }
@@ -27,7 +27,7 @@ export interface MergeAnswer {
   readonly report: MergeReport;
 }
 
-/** Decides the merge of a user into another. The changes belong to the second one's state; the first one ends. */
+/** Decides the merge of a user into another. The changes apply to the second user's state; the first one ends. */
 export function merge(
   fromState: UserState,
   toState: UserState,
@@ -46,16 +46,16 @@ export function merge(
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
   const running = sides.map((side) => runningPlanOf(side, context));
   const subscriptions = mergeSubscriptions(from, to, context);
-  const standing = standingOf(to, context);
-  const usage = mergeUsage(from, to, standing, context);
+  const active = activePlanOf(to, context);
+  const usage = mergeUsage(from, to, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
-  // A side whose plan gave way was carried into the one that survives; the other brings what its own entry said.
+  // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
-    running[place]?.plan.id !== standing?.plan.id || (before[place]?.carried ?? true)
+    running[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
-  const entitlement = standing === null ? lastEntered(before) : entitlementOf(standing.row, carried);
-  // Consent and erasure follow the person: whoever said no on either side has said no.
+  const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
+  // Consent and erasure follow the person: an opt-out on either side holds for both.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
   to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
@@ -107,7 +107,7 @@ export function merge(
 /** Points the alias and its own aliases at the canonical user, and keeps the report. */
 function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { now }: Context): void {
   const { key, realm } = to.user;
-  // An alias has nothing of its own but what follows the person.
+  // The row of an alias keeps nothing but consent and erasure.
   const { optedOut, isErasing } = to.user;
   const ofAlias = { mergedInto: key, optedOut, isErasing };
   from.putUser({ ...newUser(from.user.key, realm, from.user.id), ...ofAlias });
@@ -116,7 +116,7 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
     from.appendRecord({ verb: "put", table: "users", row });
   }
   const historyKeys = from.state.keys;
-  // Also for a user that had no row: calls of it may have been refused, and their counts move too.
+  // Also for a user without a row: its refused calls may have been counted, and these counts move too.
   const move = { userKey: from.user.key, at: now };
   from.appendRecord({ verb: "append", table: "history_moves", row: move });
   to.appendRecord({
@@ -134,7 +134,7 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
   });
 }
 
-/** Open holds go on under the canonical user, and so does what was settled and is not in the tables yet. */
+/** Moves open holds, and settled reservations that are not in the tables yet. Returns the number of open holds. */
 function moveHolds(from: Draft, to: Draft): number {
   let open = 0;
   for (const row of from.reservations()) {
@@ -144,13 +144,13 @@ function moveHolds(from: Draft, to: Draft): number {
   return open;
 }
 
-/** The plan that a later one continues, where nobody has one now: the one that ended last, `to`'s when equal. */
+/** The entitlement to keep if neither user has an active plan: the later end wins, then `to`'s. */
 function lastEntered([from, to]: readonly [Entitlement | null, Entitlement | null]): Entitlement | null {
   if (from === null || to === null) return to ?? from;
   return (from.until ?? 0) > (to.until ?? 0) ? from : to;
 }
 
-/** Rows that the ending user already had are new to the other state, not to the tables. */
+/** Turns appends into puts for rows of the alias: they are new to the other state, but not to the tables. */
 function asPuts(changes: readonly Change[], from: UserState): Change[] {
   return changes.map((change) => {
     if (change.verb === "put") return change;

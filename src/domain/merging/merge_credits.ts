@@ -1,5 +1,6 @@
-// Credits in a merge: every balance moves, and two copies of one grant become one. The survivor pays for what both
-// used; what does not fit is its overage, which later refunds reduce first. Section 8 of the decisions.
+// Credits in a merge: every balance moves. Two copies of one grant (same pack, item and external reference) become one: the
+// survivor, that of the canonical user unless it is expired and the other is active, pays for what both used. Usage beyond
+// the grant is its overage, which later refunds reduce first. The other copy is closed.
 
 import { type Amount, larger, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -8,13 +9,13 @@ import { writeEntry } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
 
-/** What became of the balances. */
+/** The result for balances. */
 export interface MergedCredits {
   readonly moved: number;
   readonly conflicts: readonly CreditConflict[];
 }
 
-/** Moves all balances of a user to another. Both drafts must know the balances of every state. */
+/** Moves all balances of a user to another. Both states must have every balance in memory. */
 export function mergeCredits(from: Draft, to: Draft, context: Context): MergedCredits {
   const conflicts: CreditConflict[] = [];
   const closed = new Map<string, string>();
@@ -71,11 +72,11 @@ function mergeCopies(to: Draft, moved: CreditBalance, own: CreditBalance, contex
   };
 }
 
-/** The surviving copy: it pays for what both used. A revoked copy on either side takes what is left. */
+/** Makes the surviving copy, which pays for what both used. If either copy was revoked, nothing remains. */
 function combined(survivor: CreditBalance, dropped: CreditBalance, now: number): CreditBalance {
   const used = usedOf(survivor) + usedOf(dropped);
   const held = survivor.held + dropped.held;
-  // What was told of either copy was told of the grant; but each has an expiry of its own.
+  // A message about either copy was about the grant; but each copy has an expiry of its own.
   const told = survivor.told | (dropped.told & ~TOLD.expired);
   const left = larger(survivor.initial - used, 0n);
   const revokedAt = survivor.revokedAt ?? (dropped.revokedAt === null ? null : now);
@@ -85,7 +86,7 @@ function combined(survivor: CreditBalance, dropped: CreditBalance, now: number):
   return { ...survivor, told, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
 }
 
-/** What events and open holds have taken of a grant. */
+/** The amount that events and open holds have taken. */
 function usedOf({ initial, remaining, revokedAmount, overage }: CreditBalance): Amount {
   return initial - remaining - revokedAmount + overage;
 }
@@ -101,7 +102,7 @@ function writeMoved(to: Draft, row: CreditBalance, context: Context): void {
   to.operations += 1;
 }
 
-/** Points the parts that open holds have in closed copies at the survivors. */
+/** Points the parts of open holds in closed copies at the survivors. */
 function repointCredits(from: Draft, to: Draft, closed: ReadonlyMap<string, string>): void {
   const repointed = (line: CreditLine): CreditLine => {
     const survivor = closed.get(line.balanceId);

@@ -1,4 +1,4 @@
-// The report of a merge: what moved, what met, and what it cost. Specification, "AliasReport".
+// The report of a merge: what moved, which conflicts were resolved, and what it cost.
 
 import type { Duplicates, NamedSubscription } from "../plans/entitlement.ts";
 
@@ -6,19 +6,19 @@ import type { Duplicates, NamedSubscription } from "../plans/entitlement.ts";
 export interface HistoryCounts {
   readonly events: number;
   readonly eventLogs: number;
-  /** Settled ones. */
+  /** Settled reservations. */
   readonly reservations: number;
   readonly subscriptionEvents: number;
   readonly creditLedger: number;
   readonly composeGenerations: number;
 }
 
-/** A report that was kept, and what became of the merge since. */
+/** A stored report, and the progress of the merge since. */
 export interface KeptReport {
   readonly report: MergeReport;
-  /** Whether history is still to move. */
+  /** Whether history still moves in the background. */
   readonly historyPending: boolean;
-  /** What the background moved of history that was too much for the call; reservations are all that the user had. */
+  /** Rows that moved in the background; `reservations` counts all that the alias had. */
   readonly movedLater: HistoryCounts;
 }
 
@@ -36,7 +36,7 @@ export interface CarriedGroup {
   readonly toGroupId: string;
 }
 
-/** A report without the two ids, which are shown as they were sent. */
+/** A report without the two ids, which answers show as the caller sent them. */
 export interface MergeReport {
   /** null on a dry run. */
   readonly mergeId: string | null;
@@ -65,7 +65,7 @@ export interface MergeReport {
   readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
 }
 
-/** The report of an alias call for a pair that is merged already. */
+/** Makes the report of a repeated alias call. */
 export function repeatedReport(
   { report, historyPending, movedLater }: KeptReport,
   call: { readonly isDryRun: boolean; readonly analytics: MergeReport["analytics"] },

@@ -1,5 +1,5 @@
-// Subscriptions in a merge: all rows become one user's. Default rows that a paid row covers, or a better default one,
-// end; paid rows stay, and the best active row is primary. Specification, "States and transitions, Subscription".
+// Subscriptions in a merge: all rows become one user's. A default row ends if a paid row has a plan of at least its rank,
+// or if there is no paid row and another default row is better. Paid rows stay, and the best active row is primary.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -13,14 +13,14 @@ import {
   type Subscription,
 } from "../state/subscription.ts";
 
-/** What became of the rows. */
+/** The result for subscriptions. */
 export interface MergedSubscriptions {
   readonly moved: number;
   /** Default rows that ended, best first. */
   readonly ended: readonly NamedSubscription[];
 }
 
-/** Moves the rows of a user to another and ends what a merge ends. */
+/** Moves the rows of a user to another, and ends default rows that are no longer needed. */
 export function mergeSubscriptions(from: Draft, to: Draft, context: Context): MergedSubscriptions {
   const { catalog, now } = context;
   const rows = [...from.subscriptions()];
@@ -40,8 +40,8 @@ export function mergeSubscriptions(from: Draft, to: Draft, context: Context): Me
 }
 
 /**
- * The default rows that end. Beside a paid row: those on a plan ranked at or below it. A default row above every paid
- * one may have been paid for by a client that sent no ids, and stays. Without a paid row: all but the best.
+ * Lists the default rows to end. With a paid row: those on a plan ranked at or below it; a default row above every paid
+ * row stays, since an old client may have paid for it without sending ids. Without a paid row: all but the best.
  */
 function rowsToEnd(active: readonly Subscription[], { catalog }: Context): Subscription[] {
   const defaults = active.filter((row) => !isPaid(row));

@@ -1,16 +1,16 @@
-// Usage in a merge: counters of both users are added up, so that a merge never yields a fresh quota. What either side
-// used in its running window goes to the surviving plan's window, by the pairing of plan changes; all other counters
-// meet where plan, group and window are the same. Section 8 of the decisions, "Counters".
+// Usage in a merge: counters of both users are added up, so that a merge never gives a fresh quota. The surviving plan is
+// that of the primary subscription after the merge. Running usage of either side goes to its window, by the pairing of
+// plan changes; all other counters are added up where plan, group and window are the same.
 //
-// Across the two users amounts are added. Within one user they must not be: who entered a plan by `carry` has in its
-// counters what was used under the plan left, and in the counters left behind the same amounts once more. Where such a
-// plan gives way to the one that the user had left, that side brings the larger of the two, just as a plain return
-// would. A plan entered by `reset` or `block` contains nothing of the plan before, so there the two are added. The
-// user's entitlement says which it was (`carried`).
+// Amounts of the two users are added. Amounts of one user must not be: after an entry by `carry`, the counters of the
+// entered plan include the usage under the plan left, and the counters left behind still have it too. If such a plan gives
+// way to the plan that the user had left, that side contributes the larger of the two counts, just as a plan change back
+// would. A plan entered by `reset` or `block` includes no usage of the plan before, so the two counts are added. The
+// user's entitlement has the difference (`carried`).
 //
-// A plan that gives way is left under `carry`, whatever the plans say: its counters keep what they have, for its
-// subscription may become primary again within the same window. Where the plan survives and only its window differs,
-// the usage moves: there is no way back to the other window but a new cycle, which starts at 0 by its own right.
+// A plan that gives way is always left under `carry`: its counters keep their counts, because its subscription may become
+// primary again within the same window. If the plan survives and only its window differs, the usage moves: a user gets
+// back to the other window only by a new cycle, which starts at 0 anyway.
 
 import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -18,14 +18,14 @@ import type { Draft } from "../state/draft.ts";
 import { addedTo, adjustedTo, alertedBy, type Counter, type CounterRef, emptied } from "../state/counter.ts";
 import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
 import type { Window } from "../values/period.ts";
-import { runningPlanOf, type Standing } from "../plans/entitlement.ts";
+import { type ActivePlan, runningPlanOf } from "../plans/entitlement.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
-/** What became of the counters. */
+/** The result for counters. */
 export interface MergedUsage {
-  /** Counters of the ending user that had usage. */
+  /** Counters of the alias that had usage. */
   readonly counters: number;
-  /** Counters in which usage of both met. */
+  /** Counters with usage of both users. */
   readonly summed: number;
   readonly carried: readonly CarriedGroup[];
   readonly unpaired: readonly string[];
@@ -35,23 +35,23 @@ interface Tally {
   summed: number;
   readonly carried: CarriedGroup[];
   readonly unpaired: string[];
-  /** The keys of counters whose usage went on in another one. */
+  /** The keys of counters with usage that was carried into another counter. */
   readonly moved: Set<string>;
 }
 
-/** Adds the usage of a user to that of another under the plan that survives, null for none. */
+/** Adds the usage of a user to that of another, under the surviving plan; null for no plan. */
 export function mergeUsage(
   from: Draft,
   to: Draft,
-  standing: Standing | null,
+  active: ActivePlan | null,
   context: Context,
 ): MergedUsage {
   const tally: Tally = { summed: 0, carried: [], unpaired: [], moved: new Set() };
   const counters = [...from.counters()].filter(hasUsage).length;
   const usedBefore = usedCounters(to);
-  if (standing !== null) {
-    tally.summed += meetingsApart(from, to, standing, context);
-    for (const side of [to, from]) carryRunning(side, to, standing, context, tally);
+  if (active !== null) {
+    tally.summed += meetingsApart(from, to, active, context);
+    for (const side of [to, from]) carryRunning(side, to, active, context, tally);
   }
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
@@ -67,8 +67,8 @@ function usedCounters(draft: Draft): Set<string> {
   return new Set([...draft.counters()].filter(({ count }) => count > 0n).map(({ key }) => key));
 }
 
-/** Groups of the surviving plan with usage on both sides, in running windows that are not both the surviving one. */
-function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, context: Context): number {
+/** Counts groups of the surviving plan with usage on both sides, unless both run in the surviving window. */
+function meetingsApart(from: Draft, to: Draft, { plan, window }: ActivePlan, context: Context): number {
   const [a, b] = [runningPlanOf(from, context), runningPlanOf(to, context)];
   if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
   if (a.window.start === window.start && b.window.start === window.start) return 0;
@@ -77,13 +77,13 @@ function meetingsApart(from: Draft, to: Draft, { plan, window }: Standing, conte
   return plan.groups.filter(({ id }) => isUsed(from, id, a.window) && isUsed(to, id, b.window)).length;
 }
 
-/** Carries what one side used in its running window into the surviving plan's window, where that is another one. */
-function carryRunning(side: Draft, to: Draft, standing: Standing, context: Context, tally: Tally): void {
+/** Carries the running usage of one side into the surviving plan's window, if that is another one. */
+function carryRunning(side: Draft, to: Draft, active: ActivePlan, context: Context, tally: Tally): void {
   const left = runningPlanOf(side, context);
   if (left === null) return;
-  const survives = left.plan.id === standing.plan.id;
-  if (survives && left.window.start === standing.window.start) return;
-  const moves = movesBetween(left, standing);
+  const survives = left.plan.id === active.plan.id;
+  if (survives && left.window.start === active.window.start) return;
+  const moves = movesBetween(left, active);
   const source = survives ? "emptied" : "kept";
   const heldBy = repointHolds(side, left, moves, source);
   const isContained = !survives && side.user.entitlement?.carried === true;

@@ -1,12 +1,12 @@
-// Recording messages: what a draft told becomes rows of the outbox, changes like any other, so that a message is durable
-// exactly when what it tells of is.
+// Recording messages: the messages of a draft become rows of the outbox. They are changes like any other, so a message is
+// durable exactly when the change that it reports is.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Change } from "../state/user.ts";
 import { addressed } from "../state/message.ts";
 
-/** The rows for what a draft told since it was last asked; none where nobody listens. */
+/** Returns the outbox rows of a draft's messages since the last call; none without a webhook. */
 export function messagesOf(draft: Draft, { outbox, now, ids }: Context): readonly Change[] {
   const messages = draft.takeMessages();
   if (outbox === null || messages.length === 0) return NONE;

@@ -1,20 +1,21 @@
-// Alerts: a limit group may name percents of its quota, and a webhook is told when a counter reaches one. An alert fires
-// where a turn takes the count from below the threshold to it or above it, once per group, threshold and window: the
-// counter remembers what has fired. A catalog without alerts costs nothing here. beyond.md, section 2.
+// Alerts: a limit group may name percents of its quota, and webhooks receive a message when a counter reaches one. An alert
+// fires when a decision takes the count from below the threshold to it or above it, open holds included, once per group,
+// threshold and window. A lowered quota and a plan change fire too; a threshold that the catalog lowers fires when the
+// count next rises. A quota of 0 never fires. The counter remembers what fired, so a release does not arm it again.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { thresholdData } from "../state/message.ts";
 import type { Alert, LimitGroup } from "../catalog/plan.ts";
-import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { Counter } from "../state/counter.ts";
 
-/** A user as it stood when something began: what it comes to is compared with it. */
+/** The user before the command; alerts compare the user after it. */
 export interface AlertBase {
-  readonly standing: Standing | null;
-  /** Counters that the draft had changed by then; all others are in the state. */
+  readonly active: ActivePlan | null;
+  /** Counters that the draft had changed before; all others are in the state. */
   readonly changed: ReadonlyMap<string, Counter>;
 }
 
@@ -22,9 +23,9 @@ const HUNDRED: Amount = amountOf(100);
 const NONE: ReadonlyMap<string, Counter> = new Map();
 
 /**
- * The user as it stands now; null for a catalog without alerts.
+ * Notes the present state of the user; null for a catalog without alerts.
  *
- * @param counters those that the draft had changed by the moment to compare with, where it is an earlier one
+ * @param counters the changed counters of an earlier moment, if that is the one to compare with
  */
 export function alertBase(
   draft: Draft,
@@ -33,18 +34,18 @@ export function alertBase(
 ): AlertBase | null {
   if (!context.catalog.hasAlerts) return null;
   const changed = counters.length === 0 ? NONE : new Map(counters.map((row) => [row.key, row]));
-  return { standing: standingOf(draft, context), changed };
+  return { active: activePlanOf(draft, context), changed };
 }
 
-/** Fires what the turn, or this part of it, brought about since. */
+/** Fires the alerts that were reached since the base was noted. */
 export function fireAlerts(draft: Draft, base: AlertBase | null, context: Context): void {
-  const standing = base === null ? null : standingOf(draft, context);
-  if (base === null || standing === null) return;
-  for (const { group, counter } of countersToLookAt(draft, base, standing)) {
+  const active = base === null ? null : activePlanOf(draft, context);
+  if (base === null || active === null) return;
+  for (const { group, counter } of countersToLookAt(draft, base, active)) {
     const { count, alerted } = counter;
     const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
-    const quota = quotaOf(standing.row, group);
-    const quotaBefore = base.standing?.plan.id === standing.plan.id ? quotaOf(base.standing.row, group) : 0n;
+    const quota = quotaOf(active.row, group);
+    const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active.row, group) : 0n;
     const countBefore = before?.count ?? 0n;
     const fired = group.alerts.filter((alert) =>
       !alerted.includes(alert.percent) && isReached(alert, count, quota) &&
@@ -53,9 +54,9 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     );
     if (fired.length === 0) continue;
     draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
-    const isRunning = counter.windowStart === standing.window.start;
-    // Windows of one start share a counter, whose end is the latest of theirs.
-    const end = isRunning ? standing.window.end : counter.windowEnd;
+    const isRunning = counter.windowStart === active.window.start;
+    // Windows that start at the same time share a counter, with the latest end of them.
+    const end = isRunning ? active.window.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {
       const reached = { group, percent, quota, current: count, window };
@@ -64,16 +65,16 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
   }
 }
 
-/** Counters of the plan in force that were written, and those of its window where plan or quotas may have changed. */
+/** Counters of the active plan that were written and, if plan or quotas may have changed, all of its window. */
 function* countersToLookAt(
   draft: Draft,
   base: AlertBase,
-  { plan, row, window }: Standing,
+  { plan, row, window }: ActivePlan,
 ): Iterable<{ readonly group: LimitGroup; readonly counter: Counter }> {
   const changed = draft.changedCounters().filter((counter) =>
     counter.planId === plan.id && base.changed.get(counter.key) !== counter
   );
-  const isSame = base.standing?.row === row && base.standing.plan === plan;
+  const isSame = base.active?.row === row && base.active.plan === plan;
   for (const group of plan.groups) {
     if (group.alerts.length === 0) continue;
     let isWritten = false;

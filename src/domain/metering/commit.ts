@@ -1,6 +1,7 @@
-// Commit: settle a reservation with the work done. The final amount replaces the reserved one, past the quota if it
-// must, since the work cannot be undone. A hold that had lapsed is charged again, once. Specification,
-// "POST /v1/commit"; section 5 of the decisions, "Commit".
+// Commit: settle a reservation after the work. The final amount of a unit is the reserved one plus `extra`, or `actual`. It
+// replaces the reserved amount in the window of the hold, past the quota if need be, since the work is done. A hold that
+// had lapsed is charged again, once, as a new decision: what the plan has left, then balances that match now, then past
+// the quota. `costCents` is analytics, except for models priced by the second, where it also counts toward cents.
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -31,7 +32,7 @@ import { cutText } from "../values/texts.ts";
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
 export type Correction = Readonly<Partial<Record<Unit, Amount>>>;
 
-/** Specification, "POST /v1/commit". */
+/** The input of `POST /v1/commit`. */
 export interface CommitInput {
   readonly reservationId: string;
   /** Added to what was reserved; a unit is in `extra` or in `actual`, not in both. */
@@ -40,11 +41,11 @@ export interface CommitInput {
   readonly actual: Correction;
   /** The event's whole cost; null keeps the cost that the reservation carries. */
   readonly costCents: Amount | null;
-  /** What the model server reported; final as `actual` is, and never beside it in the same unit. */
+  /** What the model server reported; final like `actual`, and never together with it in one unit. */
   readonly usage?: Usage | null;
-  /** Whether the usage is an estimate of ours: the event's metadata then say `estimated: true`. */
+  /** Whether the usage is the gateway's estimate: the event's metadata then have `estimated: true`. */
   readonly isEstimate?: boolean;
-  /** What the model answered, uncut; kept only where texts are logged. */
+  /** The model's answer, uncut; kept only if texts are logged. */
   readonly response?: string | null;
 }
 
@@ -54,7 +55,7 @@ export interface CommitAnswer {
   readonly eventId: string;
   /** Whether the hold had lapsed and was charged again. */
   readonly recharged: boolean;
-  /** The counters of the hold's window after the commit; `overflow`: this commit pushed it past its quota. */
+  /** The counters of the hold's window after the commit; `overflow`: this commit took the counter past its quota. */
   readonly groups: readonly {
     readonly groupId: string;
     readonly unit: Unit;
@@ -64,7 +65,7 @@ export interface CommitAnswer {
   }[];
 }
 
-/** Decides a commit of a reservation that belongs to this user. */
+/** Decides a commit of a reservation of this user. */
 export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {
   const row = draft.reservation(input.reservationId);
   if (row === undefined) return refused(unknownReservation());
@@ -126,7 +127,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   return answered({ eventId, recharged: isRecharge, groups, cost: costOf(costCents, priceRow), warnings });
 }
 
-/** The correction with what the reported usage makes final. */
+/** Adds the final amounts of the reported usage to `actual`. */
 function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | null): CommitInput {
   const { usage = null } = input;
   if (usage === null) return input;
@@ -137,19 +138,19 @@ function estimated(metadata: string | null): string {
   return JSON.stringify({ ...metadataOf(metadata)?.members, estimated: true });
 }
 
-/** Whether the caller says what the work cost. */
+/** Whether the caller named the cents. */
 function tellsCents({ costCents, extra, actual }: CommitInput): boolean {
   return costCents !== null || extra.cents !== undefined || actual.cents !== undefined;
 }
 
-/** The line without the counters that it left: an event is counted in one place. */
+/** Removes the counters that a line left: an event is counted in one place. */
 function settledLine(line: HoldLine): Line {
   if (line.left === undefined) return line;
   const { left: _, ...settled } = line;
   return settled;
 }
 
-/** A prompt waits for a late commit as long as logs are kept. */
+/** Returns the prompt, unless the hold expired longer ago than logs are kept. */
 function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }: Context): string | null {
   return status === "expired" && now >= expiresAt + catalog.promptLogRetentionMs ? null : prompt;
 }
@@ -161,7 +162,7 @@ interface LineCharge {
   readonly costCents: Amount;
 }
 
-/** Brings the counters from what the hold took to the final amounts; answers them, each once. */
+/** Changes the counters from the held to the final amounts; returns them, each once. */
 function chargeLines(
   draft: Draft,
   { row, isRecharge, limits, costCents }: LineCharge,
@@ -174,7 +175,7 @@ function chargeLines(
   });
   lines.forEach((line, place) => {
     const before = heldBy(place);
-    // Plan changes can carry two lines onto one counter: the event's cost counts on it once, and it shows once.
+    // Plan changes can carry two lines onto one counter, which gets the event's cost once and is listed once.
     const key = counterKey(line.planId, line.groupId, line.window.start);
     const known = groups.get(key);
     const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
@@ -185,7 +186,7 @@ function chargeLines(
   return [...groups.values()];
 }
 
-/** Brings balances from what the hold took to the final amounts: those that it took from first, then new ones. */
+/** Changes balances from the held to the final amounts: those of the hold first, then new ones. */
 function chargeCredits(
   draft: Draft,
   context: Context,
@@ -200,8 +201,8 @@ function chargeCredits(
 }
 
 /**
- * The final amount of a unit: absolute, or reserved plus extra. Seconds are corrected on per_unit rows only, and
- * there alone the real cost counts toward cents.
+ * The final amount of a unit: `actual`, or reserved plus `extra`. Only models priced by the second have their seconds
+ * corrected, and only there `costCents` counts toward cents.
  */
 function finalAmount(row: Reservation, unit: Unit, input: CommitInput): Amount {
   const reserved = row.amounts[unit];

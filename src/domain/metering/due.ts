@@ -1,5 +1,5 @@
 // What is due: lapsed holds, ended subscriptions and expired credits. They are settled before every decision, each as of
-// its own time, so that it makes no difference when that happens. The mark `dueAt` says when a user is due next.
+// its own time, so it makes no difference when that happens. A user's `dueAt` is the next time to look.
 
 import type { Context } from "../state/context.ts";
 import { type CreditBalance, expiryDueOf } from "../state/credit.ts";
@@ -18,7 +18,7 @@ export interface SettleAnswer {
   readonly subscriptions: number;
 }
 
-/** Something that falls due; at one time holds lapse first, then subscriptions end, then credits expire. */
+/** Something that falls due. At the same time holds lapse first, then subscriptions end, then credits expire. */
 type Due =
   & { readonly at: Millis; readonly id: string }
   & (
@@ -27,7 +27,7 @@ type Due =
     | { readonly kind: "credits" }
   );
 
-/** Settles what is due, each at its own moment; answers how much it was. */
+/** Settles what is due, each as of its own time; returns how much it was. */
 export function settleDue(draft: Draft, context: Context): SettleAnswer {
   const { dueAt } = draft.user;
   const settled = { holds: 0, subscriptions: 0 };
@@ -48,7 +48,7 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   const { user } = draft;
   const counters = draft.changedCounters();
   refreshEntitlement(draft, context, context.now);
-  // Most turns enter no plan. One that does changes counters, and not what they are compared with.
+  // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
 }
@@ -77,14 +77,14 @@ function endSubscription(draft: Draft, id: string, context: Context): void {
   const row: Subscription = { ...draft.subscription(id) as Subscription, ended: true };
   draft.putSubscription(row);
   draft.appendSubscriptionEvent(historyRow(row, "ended", context));
-  // The end of a row that is not primary changes nothing. Where the primary ends at the same moment, it must not be
-  // replaced before its own end is settled, or no promotion would be written.
+  // The end of a row that is not primary changes nothing. If the primary row ends at the same time, its own end must be
+  // settled before it is replaced, or no promotion would be written.
   if (draft.user.entitlement?.subscriptionId === id) refreshEntitlement(draft, context, context.now, id);
 }
 
 /**
- * Keeps `dueAt` not later than what is due next. It moves earlier at once, but later only when its moment has passed.
- * A mark that is too early costs one look that finds nothing; in return most turns write no user row at all.
+ * Keeps `dueAt` not later than what is due next. It moves earlier at once, but later only when its time has passed. A
+ * `dueAt` that is too early costs one look; in return most decisions write no user row.
  */
 export function updateDueAt(draft: Draft, now: Millis): void {
   const { dueAt } = draft.user;

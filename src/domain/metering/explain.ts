@@ -1,6 +1,5 @@
-// Explain: what can-use says of a call, with all that the assessment saw, for people who must tell a customer why. It is
-// the assessment of reserve and can-use, asked to keep every group of the plan; nothing is decided here a second time.
-// Section 1 of beyond.md, "Explain".
+// Explain: the answer of can-use with everything that the assessment saw, for people who answer customers. It uses the
+// assessment of reserve and can-use, with every group of the plan, and decides nothing of its own.
 
 import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -19,26 +18,26 @@ import {
   assess,
   type Assessment,
   type GroupReading,
-  roomIn,
+  leftIn,
   type SeenGroup,
   type SizedCall,
 } from "./availability.ts";
 
-/** What can-use would answer now, and why. Changes nothing. */
+/** Explains what can-use would answer now. Changes nothing. */
 export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {
   const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
   const seen: SeenGroup[] = [];
   const assessment = assess(draft, context, call, "gate", seen);
-  const { standing, matched, reasons } = assessment;
+  const { active, matched, reasons } = assessment;
   const held = heldByCounter(draft);
-  const groups = standing === null ? [] : seen.map((group) => explainGroup(group, standing.row, call, held));
+  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
   const credits = explainCredits(draft, assessment, call, context);
   return answered({
     allowed: reasons.length === 0,
     matched,
     reasons,
     text: explainText(assessment, groups, credits),
-    subscription: standing === null ? null : named(standing.row, context.catalog),
+    subscription: active === null ? null : named(active.row, context.catalog),
     groups,
     credits,
   });
@@ -66,13 +65,13 @@ function meetingOf({ group }: GroupReading, { event, metadata }: SizedCall): Mee
 }
 
 function fitOf(reading: GroupReading, need: Amount): Fit {
-  const room = roomIn(reading, "gate");
+  const room = leftIn(reading, "gate");
   return { need, room, fits: need === 0n ? room > 0n : need <= room };
 }
 
 /**
- * What open reservations hold of each counter, by its key: what their lines took from it, and what those took that left
- * it by a change of plan and that it still contains.
+ * Adds up what open reservations hold of each counter, by its key: their lines on it, and lines that left it by a change of
+ * plan, which it still contains.
  */
 function heldByCounter(draft: Draft): ReadonlyMap<string, Amount> {
   const held = new Map<string, Amount>();

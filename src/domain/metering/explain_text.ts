@@ -1,5 +1,5 @@
 // The text of an explanation: one or two plain sentences that a support person can read out. They name groups by label,
-// amounts and unit; never keys, prompts, or what the call's metadata holds.
+// amounts and unit; never keys, prompts or the call's metadata.
 
 import { type Amount, decimalOf } from "../values/amount.ts";
 import type { Unit } from "../catalog/plan.ts";
@@ -55,7 +55,7 @@ function allowed(
     } used, and the call needs ${decimalOf(fit.need)}`;
   if (paid !== null) return `${start}. ${paid}.`;
   if (!fit.fits) {
-    return `${start}. Such a call passes while the limit or credits that match have anything left.`;
+    return `${start}. Such a call passes while the limit or matching credits have anything left.`;
   }
   return others.length === 0 ? `${start}.` : `${start}. ${labelsOf(others)} ${haveOf(others)} room too.`;
 }
@@ -64,23 +64,23 @@ function paidByCredits(assessment: Assessment, credits: readonly ExplainedBalanc
   return `Allowed with credits alone: ${noPlan(assessment)}. ${paidBy(credits)}.`;
 }
 
-/** The first group's numbers, and the labels of all others. */
+/** Names the first group with its numbers, and the labels of all others. */
 function refused(
   refusing: readonly Covering[],
   byQuota: boolean,
   credits: readonly ExplainedBalance[],
 ): string {
   const [main, ...others] = refusing;
-  if (main === undefined) throw new Error("A limit refuses a call, and no group lacks room");
+  if (main === undefined) throw new Error("A limit refuses a call, and every group has enough left");
   const used = `${usedOf(main)} are used${heldOf(main)}`;
   const need = main.fit.need === 0n
-    ? "a call that needs 0 asks that some is left"
+    ? "a call that needs 0 requires a remaining balance"
     : `the call needs ${decimalOf(main.fit.need)}`;
   const why = byQuota ? `${used}, and ${need}` : `${used}, ${headroomOf(main)}, and ${need}`;
   const also = others.length === 0 ? "" : `${labelsOf(others)} ${haveOf(others)} no room either. `;
   const units = new Set(refusing.map(({ group }) => group.unit));
   const matching = credits.filter(({ row, matches }) => matches && units.has(row.unit));
-  const left = matching.length === 0 ? "" : `Credits that match have too little left: ${leftOf(matching)}.`;
+  const left = matching.length === 0 ? "" : `Matching credits have too little left: ${leftOf(matching)}.`;
   if (also === "" || left === "") {
     return `Refused by the limit ${nameOf(main)}: ${why}. ${also}${left}`.trim();
   }
@@ -92,7 +92,7 @@ function headroomOf({ group: { headroom }, gate, quota, fit }: Covering): string
     ? `headroom asks for ${decimalOf(headroom.value)} times the need, which leaves room for ${
       decimalOf(fit.room)
     }`
-    : `reserves stop at ${decimalOf(gate ?? quota)} to keep headroom`;
+    : `reservations stop at ${decimalOf(gate ?? quota)} (headroom)`;
 }
 
 function unpriced(covering: readonly Covering[]): string {
@@ -107,23 +107,23 @@ function unpriced(covering: readonly Covering[]): string {
     "The call names neither a model with a price nor its cost.";
 }
 
-function noPlan({ standing }: Assessment): string {
-  return standing === null
+function noPlan({ active }: Assessment): string {
+  return active === null
     ? "the user has no active subscription"
-    : `no limit of the plan ${quoted(standing.plan.name)} covers the event`;
+    : `no limit of the plan ${quoted(active.plan.name)} covers the event`;
 }
 
-/** The groups that would cover the event with other metadata. */
+/** Names the groups that would cover the event with other metadata. */
 function nearMiss(groups: readonly ExplainedGroup[]): string | null {
   const near = groups.filter(({ meeting }) => meeting.why === "metadata");
   if (near.length === 0) return null;
-  return `${labelsOf(near)} would with other metadata than the call has.`;
+  return `${labelsOf(near)} ${near.length === 1 ? "applies" : "apply"} only with other metadata.`;
 }
 
 function shortCredits(credits: readonly ExplainedBalance[]): string {
   const matching = credits.filter(({ matches }) => matches);
-  if (matching.length === 0) return "There are no credits for it either.";
-  return `Credits that match do not pay for it in full: ${leftOf(matching)} left.`;
+  if (matching.length === 0) return "No matching credits.";
+  return `Matching credits do not cover it: ${leftOf(matching)} left.`;
 }
 
 function paidBy(credits: readonly ExplainedBalance[]): string | null {
@@ -131,22 +131,24 @@ function paidBy(credits: readonly ExplainedBalance[]): string | null {
   if (paying.length === 0) return null;
   const sums = sumsOf(paying.map(({ row, wouldPay }) => [row.unit, wouldPay]));
   const packs = [...new Set(paying.map(({ packName }) => quoted(packName)))];
-  return `Credits from ${listed(packs)} pay ${sums}`;
+  return `Credits from ${listed(packs)} cover ${sums}`;
 }
 
 function leftOf(credits: readonly ExplainedBalance[]): string {
   return sumsOf(credits.map(({ row }) => [row.unit, row.remaining]));
 }
 
-/** Amounts added up by unit: "3 (count) and 40 (tokens)". */
+/** Adds amounts up by unit: "3 and 40 tokens"; counts need no unit. */
 function sumsOf(parts: readonly (readonly [Unit, Amount])[]): string {
   const sums = new Map<Unit, Amount>();
   for (const [unit, amount] of parts) sums.set(unit, (sums.get(unit) ?? 0n) + amount);
-  return listed([...sums].map(([unit, amount]) => `${decimalOf(amount)} (${unit})`));
+  return listed(
+    [...sums].map(([unit, amount]) => unit === "count" ? decimalOf(amount) : `${decimalOf(amount)} ${unit}`),
+  );
 }
 
 function nameOf({ group }: ExplainedGroup): string {
-  return `${quoted(group.label)} (${group.unit})`;
+  return group.unit === "count" ? quoted(group.label) : `${quoted(group.label)} (${group.unit})`;
 }
 
 function usedOf({ counter, quota }: ExplainedGroup): string {

@@ -1,6 +1,7 @@
-// What a commit ends with: how the final amount of each unit falls to the plan's lines, to credit balances, past the
-// quota, or nowhere. More than was held: plan room first, then balances, then past the quota. Less: balances get
-// theirs back first. Section 5 of the decisions, "Commit".
+// The final parts of a commit: how the final amount of each unit is divided between the plan's lines and credit balances.
+// More than was held: first what the plan's groups have left up to their quota (nothing if the plan is no longer active),
+// then matching balances, then past the quota, or uncovered if the hold has no group of the unit. Less than was held:
+// balances get theirs back first, last taken first returned, then the counters.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { CreditLine } from "../state/credit.ts";
@@ -10,25 +11,25 @@ import type { Line, Reservation } from "../state/reservation.ts";
 import type { LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 
-/** Final amounts: of each line in its place, of held balances in theirs and then of newly drained ones. */
+/** Final amounts: one for each line and each held balance, in their order, then newly drained balances. */
 export interface FinalParts {
   readonly lines: readonly Line[];
   readonly credits: readonly CreditLine[];
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
 }
 
-/** What the parts are worked out from. */
+/** The input of `finalParts`. */
 export interface Settlement {
   readonly row: Pick<Reservation, "lines" | "credits" | "amounts">;
-  /** Nothing of the hold is left: it lapsed, and everything is charged anew. */
+  /** Whether the hold has lapsed, so that everything is charged anew. */
   readonly isRecharge: boolean;
   readonly limits: readonly LineLimit[];
   readonly purchase: Purchase;
-  /** The final amount of a unit. */
+  /** Returns the final amount of a unit. */
   readonly finalOf: (unit: Unit) => Amount;
 }
 
-/** Works the parts out; changes nothing. */
+/** Computes the parts; changes nothing. */
 export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
   const { row, isRecharge, finalOf } = settlement;
   const parts: Parts = isRecharge
@@ -50,11 +51,11 @@ interface Parts {
 }
 
 function grow(draft: Draft, settlement: Settlement, parts: Parts, unit: Unit, more: Amount): void {
-  const room = planRoom(draft, settlement, unit);
-  const { lines, missing } = pay(draft, settlement.purchase, unit, more - smaller(more, room ?? 0n));
+  const left = leftInPlan(draft, settlement, unit);
+  const { lines, missing } = pay(draft, settlement.purchase, unit, more - smaller(more, left ?? 0n));
   for (const line of lines) addCredit(parts.credits, line);
   const paid = lines.reduce((sum, { taken }) => sum + taken, 0n);
-  if (room === null) {
+  if (left === null) {
     if (missing > 0n) parts.uncovered[unit] = missing;
     return;
   }
@@ -73,14 +74,14 @@ function shrink(parts: Parts, unit: Unit, less: Amount): void {
   if (back > 0n) moveLines(parts, unit, -back);
 }
 
-/** What the unit's groups can still take up to their quota; null where the hold has no group of the unit. */
-function planRoom(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
+/** The least that the unit's groups have left up to their quota; null if the hold has no group of the unit. */
+function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
   let least: Amount | null = null;
   row.lines.forEach((line, place) => {
     if (line.unit !== unit) return;
     const { quota, isCurrent } = limits[place] as LineLimit;
-    const room = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
-    if (least === null || room < least) least = room;
+    const left = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
+    if (least === null || left < least) least = left;
   });
   return least;
 }

@@ -1,5 +1,5 @@
-// Generate: meter what a model generated for a user. The work is done, so it is counted like the commit of a reservation
-// of 0: plan room first, then credits, then past the quota. Section 10 of the decisions.
+// Generate: meter what compose generated for a user. The work is done, so it is counted like the commit of a reservation of
+// 0: first what the plan has left, then credits, then past the quota.
 
 import type { Metadata } from "../values/match.ts";
 import { type Amount, ONE } from "../values/amount.ts";
@@ -9,7 +9,7 @@ import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { UserKey } from "../values/ids.ts";
 import { matchingGroups } from "../catalog/plan.ts";
-import { type Standing, standingOf } from "../plans/entitlement.ts";
+import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { answered, type Result } from "../state/result.ts";
 import { isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
@@ -20,13 +20,13 @@ import type { Line } from "../state/reservation.ts";
 import { chargeLine, limitsOf } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
-/** What a model generated for a user, by its own report and the catalog's prices. */
+/** One generation, by the model's report and the catalog's prices. */
 export interface GenerateInput {
   /** The compose type's name. */
   readonly type: string;
   /** The catalog's id of the model. */
   readonly model: string;
-  /** The event that it is metered as. */
+  /** The event to meter it as. */
   readonly event: string;
   readonly metadata: Metadata;
   readonly inputTokens: Amount;
@@ -35,7 +35,7 @@ export interface GenerateInput {
   /** Texts for the event's log. */
   readonly prompt: string | null;
   readonly response: string | null;
-  /** The number of the user whose data the prompt holds. */
+  /** The number of the user with whose data the prompt was filled. */
   readonly askedOf: UserKey;
 }
 
@@ -45,7 +45,7 @@ export interface GenerateAnswer {
   readonly matchStatus: MatchStatus;
 }
 
-/** Decides a generation: always recorded, counted where the plan or credits take it. */
+/** Decides a generation: always records it, and counts it if a group covers it or credits pay for it. */
 export function generate(draft: Draft, input: GenerateInput, context: Context): Result<GenerateAnswer> {
   const { event, metadata, costCents } = input;
   const tokens = input.inputTokens + input.outputTokens;
@@ -79,7 +79,7 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       credits: charge.credits,
       uncovered: {},
     },
-    // What the model was asked and what it answered: kept under the rules of prompt logs.
+    // Prompt and output are kept under the rules of prompt logs.
     isSameUser(draft, input.askedOf)
       ? { prompt: cutText(input.prompt), response: cutText(input.response) }
       : { prompt: null, response: null },
@@ -94,12 +94,12 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   return answered({ generationId: id, eventId, matchStatus: charge.matchStatus });
 }
 
-/** Whether the model was asked about this user; not when that one was erased while the model worked. */
+/** Whether the prompt was about this user; false if that user was erased while the model worked. */
 function isSameUser(draft: Draft, askedOf: UserKey): boolean {
   return draft.user.key === askedOf || draft.state.aliases.some(({ key }) => key === askedOf);
 }
 
-/** What a generation takes from the plan and from balances. */
+/** The parts of the plan and of balances in a generation. */
 interface Charge {
   readonly matchStatus: MatchStatus;
   readonly lines: readonly Line[];
@@ -107,12 +107,12 @@ interface Charge {
 }
 
 function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge {
-  const standing = standingOf(draft, context);
-  const reserved = standing === null ? [] : emptyLines(standing, purchase);
+  const active = activePlanOf(draft, context);
+  const reserved = active === null ? [] : emptyLines(active, purchase);
   if (reserved.length === 0) {
     const credits = payAlone(draft, purchase, amounts);
     if (credits !== null) return { matchStatus: "matched_credits_only", lines: [], credits };
-    return { matchStatus: standing === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
+    return { matchStatus: active === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
   }
   const { lines, credits } = finalParts(draft, {
     row: { lines: reserved, credits: [], amounts: NOTHING },
@@ -126,8 +126,8 @@ function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: A
 
 const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
 
-/** The lines of a reservation of 0, one for each group that covers the event. */
-function emptyLines({ plan, window }: Standing, { event, metadata }: Purchase): Line[] {
+/** Makes the lines of a reservation of 0, one for each group that covers the event. */
+function emptyLines({ plan, window }: ActivePlan, { event, metadata }: Purchase): Line[] {
   return matchingGroups(plan, event, metadata).map(({ id, unit }) => ({
     planId: plan.id,
     groupId: id,

@@ -1,5 +1,4 @@
-// Prolong: keep an open hold from lapsing while its work goes on. Nothing but its expiry moves, and never to an earlier
-// time. Section 6 of beyond.md.
+// Prolong: keep an open hold from lapsing while its work goes on. Only its expiry moves, and never to an earlier time.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -9,7 +8,7 @@ import { notPending, unknownReservation } from "../state/reservation.ts";
 
 export interface ProlongInput {
   readonly reservationId: string;
-  /** How long the hold lasts from now on. */
+  /** How long the hold lasts from now. */
   readonly ttlMs: number;
 }
 
@@ -17,7 +16,7 @@ export interface ProlongAnswer {
   readonly expiresAt: Millis;
 }
 
-/** Decides a prolongation of a hold that belongs to this user; one that is settled or has lapsed stays so. */
+/** Decides a later expiry of an open hold of this user. */
 export function prolong(draft: Draft, input: ProlongInput, context: Context): Result<ProlongAnswer> {
   const row = draft.reservation(input.reservationId);
   if (row === undefined) return refused(unknownReservation());

@@ -1,5 +1,4 @@
-// Recording an event: every command that makes one does it here, with the log of its texts where that may be kept.
-// Specification, "Prompt capture"; section 5 of the decisions.
+// Recording an event: the one place for it, with the log of its prompt and response if texts may be logged.
 
 import { type Amount, ONE } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -8,13 +7,13 @@ import type { MeteringEvent } from "../state/event.ts";
 import { mayLog } from "./prompt_log.ts";
 import type { Reservation } from "../state/reservation.ts";
 
-/** The texts of an event, cut already. */
+/** The texts of an event, already cut. */
 export interface Texts {
   readonly prompt: string | null;
   readonly response: string | null;
 }
 
-/** Records an event with its texts, as far as they may be kept; its error code follows the same rule. */
+/** Records an event, and its texts and error code if texts may be logged. */
 export function recordEvent(
   draft: Draft,
   event: MeteringEvent,
@@ -32,7 +31,7 @@ export function recordEvent(
   });
 }
 
-/** The quantity of an event: output seconds for a per_unit row, else as sent, else the count, else 1. */
+/** The quantity of an event: the final seconds for a model priced by the second, else as sent, else the count, else 1. */
 export function eventQuantity(
   { perUnit, quantity, count }: Pick<Reservation, "perUnit" | "quantity" | "count">,
   seconds: Amount,

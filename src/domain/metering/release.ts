@@ -1,5 +1,5 @@
-// Release and expiry: both give back what a hold took, in the window where it was taken. A release also leaves a
-// feed row that counts nowhere. Specification, "POST /v1/release" and "States"; section 5 of the decisions.
+// Release and expiry: both give back what a hold took, in the window where it was taken. A release also records a feed row
+// of status `released`, which counts nowhere and costs nothing; an expiry records no event.
 
 import type { Context } from "../state/context.ts";
 import { refundCredits } from "../credits/wallet.ts";
@@ -10,17 +10,17 @@ import { notPending, type Reservation, TRANSITIONS, unknownReservation } from ".
 import { refundLines } from "./settle_lines.ts";
 import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../values/texts.ts";
 
-/** Texts come uncut. Specification, "POST /v1/release". */
+/** The input of `POST /v1/release`, with uncut texts. */
 export interface ReleaseInput {
   readonly reservationId: string;
   readonly reason: string | null;
-  /** Kept only where texts are logged. */
+  /** Kept only if texts are logged. */
   readonly errorCode: string | null;
-  /** A partial response; kept only where texts are logged. */
+  /** A partial response; kept only if texts are logged. */
   readonly response?: string | null;
 }
 
-/** Decides a release of a reservation that belongs to this user. */
+/** Decides a release of a reservation of this user. */
 export function release(
   draft: Draft,
   input: ReleaseInput,
@@ -64,7 +64,7 @@ export function release(
   return answered({});
 }
 
-/** Lapses an open hold at its expiry; its amounts stay on the row for a late commit. */
+/** Lapses an open hold at its expiry. Its amounts stay on the row, for a late commit. */
 export function expire(draft: Draft, row: Reservation, context: Context): void {
   const transition = TRANSITIONS[row.status].expire;
   if (typeof transition === "string") return;

@@ -1,6 +1,6 @@
-// Reserve: hold quota before the work. It is all or nothing over every limit group that covers the event, and credits
-// pay what the plan lacks. "Not allowed" is an answer like another and changes nothing. Specification,
-// "POST /v1/reserve"; section 5 of the decisions.
+// Reserve: hold quota before the work. All or nothing: every limit group that covers the event must have enough left, and
+// credits pay what the plan lacks. "Not allowed" is an answer, not an error, and changes nothing. An event that no group
+// covers, or a user without a subscription, is not allowed unless credits pay for all of it.
 
 import type { Millis } from "../values/period.ts";
 import type { Metadata } from "../values/match.ts";
@@ -18,38 +18,38 @@ import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.
 import { assess, type Assessment, type GroupReading, type SizedCall } from "./availability.ts";
 import { cutText } from "../values/texts.ts";
 
-/** Specification, "POST /v1/reserve". */
+/** The input of `POST /v1/reserve`. */
 export interface ReserveInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
-  /** How long the hold lasts; null for the catalog's hold time. */
+  /** How long the hold lasts; null for the catalog's default. */
   readonly ttlMs: number | null;
-  /** Uncut; waits for the settlement where texts are logged. */
+  /** Uncut; kept until the settlement if texts are logged. */
   readonly prompt?: string | null;
   /**
-   * The model that will do the work, where the caller has no say in it: it alone decides the price, whatever event and
-   * metadata name, and where the plan counts cents it needs one.
+   * The model that will do the work, if it is known from the call itself. It alone decides the price, regardless of event
+   * and metadata, and it must have a price if the plan counts cents of the event.
    */
   readonly model?: string;
 }
 
-/** The same call with nothing to hold. */
+/** A call without a hold. */
 export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
 
-/** Specification, "ReserveResponseData". */
+/** The answer of a reserve. */
 export interface ReserveAnswer {
   readonly allowed: boolean;
   /** Whether a limit group covers the event, or credits pay for it alone. */
   readonly matched: boolean;
-  /** Why it is not allowed; empty when it is. */
+  /** Why the call is not allowed; empty if it is. */
   readonly reasons: readonly ReserveReason[];
-  /** The matched groups, after the hold where there is one. */
+  /** The matched groups, after the hold if there is one. */
   readonly groups: readonly GroupReading[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
 }
 
-/** A matched group with what credits of its unit could add, pack by pack in consumption order. */
+/** A matched group with the credits of its unit, by pack, in consumption order. */
 export interface OfferedGroup extends GroupReading {
   readonly offers: readonly PackOffer[];
 }
@@ -58,7 +58,7 @@ export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
   readonly groups: readonly OfferedGroup[];
 }
 
-/** Decides a reserve: a hold with an id, or the reasons why not. */
+/** Decides a reserve: a hold with an id, or the reasons against it. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
   const { model } = input;
   const priceRow = model === undefined
@@ -109,7 +109,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   });
 }
 
-/** What reserve would answer now: the same decision with nothing taken. Section 4 of the decisions, "can-use". */
+/** Decides what reserve would answer now, headroom included. Changes nothing. */
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
   const { event, metadata } = input;
   const call = sized(input, priceRowOf(context.catalog, event, metadata));
@@ -122,7 +122,7 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
   return answered({ ...reading, groups });
 }
 
-/** The call with its amounts by unit, as reserve, can-use and explain weigh it. */
+/** Adds the amounts by unit to a call, for reserve, can-use and explain. */
 export function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
   const isUnpriced = priceRow === null && size.inputCostCents === null;
   return { event, metadata, amounts: reserveAmounts(size, priceRow), isUnpriced };
@@ -132,7 +132,7 @@ function unpriced(): Refusal {
   return invalidField("model", "has no price in the catalog, and the plan counts cents of this event");
 }
 
-/** Counts what a line takes; answers the group as it stands then. */
+/** Counts a line; returns the group after it. */
 function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   const counter = counted(reading.counter, line.taken);
   draft.putCounter(counter);

@@ -1,15 +1,15 @@
-// The lines of a reservation against its counters: what a settlement changes on each, and how the counters of
-// the hold's window read afterwards. Shared by commit, release and expiry.
+// The lines of a reservation and their counters: what a settlement changes on each counter, in the window of the hold.
+// Shared by commit, release and expiry.
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { standingOf } from "../plans/entitlement.ts";
+import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import { adjustedTo, counted } from "../state/counter.ts";
 import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
 
-/** Gives back everything that a hold took, in the window where it was taken. */
+/** Gives back what a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {
   for (const line of row.lines) {
     draft.putCounter(counted(draft.counter(line), -line.taken));
@@ -17,7 +17,7 @@ export function refundLines(draft: Draft, row: Reservation): void {
   }
 }
 
-/** Corrects the counters that a line left. The hold is no part of their sum, so it is booked as an adjustment. */
+/** Corrects the counters that a line left. The hold is not one of their holds, so the delta is booked as adjusted. */
 export function correctLeft(draft: Draft, { left }: HoldLine, delta: Amount): void {
   if (left === undefined || delta === 0n) return;
   for (const ref of left) {
@@ -26,29 +26,29 @@ export function correctLeft(draft: Draft, { left }: HoldLine, delta: Amount): vo
   }
 }
 
-/** Adds a delta and a cost to the counter of a line; answers its count afterwards. */
+/** Adds a delta and a cost to the counter of a line; returns the new count. */
 export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
   const counter = counted(draft.counter(line), delta);
   draft.putCounter(costCents === 0n ? counter : { ...counter, costCents: counter.costCents + costCents });
   return counter.count;
 }
 
-/** The limit that a line stands under now. */
+/** The present limit of a line's group. */
 export interface LineLimit {
   /** 0 where the catalog no longer has the group. */
   readonly quota: Amount;
-  /** Whether the line's plan is the one in force. */
+  /** Whether the line's plan is the active one. */
   readonly isCurrent: boolean;
 }
 
-/** The present quota of each line's group: the primary row's while its plan is in force, else the catalog's. */
+/** Returns the present quota of each line's group: the primary row's if its plan is active, else the catalog's. */
 export function limitsOf(draft: Draft, context: Context, lines: readonly Line[]): LineLimit[] {
-  const standing = standingOf(draft, context);
+  const active = activePlanOf(draft, context);
   return lines.map((line) => {
-    const isCurrent = standing?.plan.id === line.planId;
-    const plan = isCurrent ? standing.plan : context.catalog.plans.get(line.planId);
+    const isCurrent = active?.plan.id === line.planId;
+    const plan = isCurrent ? active.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
     if (group === undefined) return { quota: 0n, isCurrent };
-    return { quota: isCurrent ? quotaOf(standing.row, group) : group.quota, isCurrent };
+    return { quota: isCurrent ? quotaOf(active.row, group) : group.quota, isCurrent };
   });
 }

@@ -1,8 +1,9 @@
-// Track: count work that was done without a reservation. The same decision as reserve with the quota in place of
-// the gate; what happened is recorded whatever the answer. Section 5 of the decisions, "Track".
+// Track: count work that was done without a reservation. The decision is that of reserve with the quota as the limit, in
+// place of the gate. The event is recorded in any case: at a limit as `blocked`, with the refusal `limit_reached`; without
+// a matching group or a subscription as `unmatched` or `no_subscription`, with an answer.
 
 import type { Metadata } from "../values/match.ts";
-import { type Amount, numberOf } from "../values/amount.ts";
+import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
@@ -10,25 +11,25 @@ import { type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { CounterReading } from "../state/counter.ts";
 import { isCounted, type MatchStatus } from "../state/event.ts";
-import { type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
+import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import { refusedCall } from "../state/refused_call.ts";
-import { assess, type Assessment, countsCents } from "./availability.ts";
+import { assess, type Assessment, countsCents, type GroupReading } from "./availability.ts";
 import { chargeLine } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
-/** Section 5 of the decisions, "Track". */
+/** The input of `POST /v1/track`. */
 export interface TrackInput {
   readonly event: string;
   readonly metadata: Metadata | null;
   readonly size: CallSize;
   /** The event's cost; null derives it from the model's price. */
   readonly costCents: Amount | null;
-  /** What the model server reported; in place of `inputTokens`, `inputCostCents` and `costCents`. */
+  /** What the model server reported, in place of `inputTokens`, `inputCostCents` and `costCents`. */
   readonly usage?: Usage | null;
-  /** Texts come uncut and are kept only where they are logged. */
+  /** Prompt and response are uncut, and kept only if texts are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
 }
@@ -42,7 +43,7 @@ export interface TrackAnswer {
   readonly warnings: readonly Warning[];
 }
 
-/** Decides a track: an event, counted where a group has room, else recorded as blocked, unmatched or without plan. */
+/** Decides a track: records the event, and counts it if the plan or credits cover it. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
   const { event, metadata, size, usage = null } = input;
   const priceRow = priceRowOf(context.catalog, event, metadata);
@@ -87,7 +88,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   );
   if (matchStatus === "blocked") {
     draft.refusedCall = refusedCall(event, assessment, context.now);
-    return refused(limitReached(eventId, assessment));
+    return refused(limitReached(eventId, assessment, amounts));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
   const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents });
@@ -95,8 +96,8 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   return answered({ eventId, matchStatus, counters, cost: costOf(costCents, priceRow), warnings });
 }
 
-/** The refusal of a blocked event; amounts as on the wire. Section 13 of the decisions. */
-function limitReached(eventId: string, { blocking, reasons }: Assessment): Refusal {
+/** Refuses a blocked event, with the groups that have too little left; amounts as on the wire. */
+function limitReached(eventId: string, { blocking, reasons }: Assessment, needs: Amounts): Refusal {
   const groups = blocking.map(({ group, quota, counter }) => ({
     groupId: group.id,
     unit: group.unit,
@@ -105,10 +106,18 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment): Refus
   }));
   if (reasons.includes("unpriced_model")) {
     const message =
-      "metadata.model: names no model with a price, and a limit of the user's plan counts cents";
+      "metadata.model: must name a model with a price, because a limit of the plan counts cents";
     return refusal("limit_reached", message, { eventId, groups, reasons });
   }
-  return refusal("limit_reached", "A limit of the user's plan is reached", { eventId, groups });
+  return refusal("limit_reached", limitsText(blocking, needs), { eventId, groups });
+}
+
+/** Names the limits: `Limit "Images a month" reached (98 of 100 used, 5 needed)`. */
+function limitsText(blocking: readonly GroupReading[], needs: Amounts): string {
+  const texts = blocking.map(({ group: { label, unit }, quota, counter: { count } }) =>
+    `"${label}" reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`
+  );
+  return `Limit ${texts.join(", limit ")}`;
 }
 
 function statusOf({ matched, groups, reasons }: Assessment): Exclude<MatchStatus, "released"> {
@@ -117,11 +126,11 @@ function statusOf({ matched, groups, reasons }: Assessment): Exclude<MatchStatus
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
 }
 
-function readCounters(draft: Draft, { groups, standing }: Assessment): CounterReading[] {
-  if (standing === null) return [];
+function readCounters(draft: Draft, { groups, active }: Assessment): CounterReading[] {
+  if (active === null) return [];
   return groups.map(({ group, quota, window }) => ({
     group,
     quota,
-    counter: draft.counter({ planId: standing.plan.id, groupId: group.id, window }),
+    counter: draft.counter({ planId: active.plan.id, groupId: group.id, window }),
   }));
 }

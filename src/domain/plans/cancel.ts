@@ -1,4 +1,5 @@
-// Cancel: end a subscription now or at a later moment. Section 4 of the decisions, "DELETE /v1/subscriptions".
+// Cancel: end a subscription now or at a later moment. A scheduled end can be moved; a subscription that has ended is
+// refused with `already_canceled`.
 
 import type { Millis } from "../values/period.ts";
 import type { Context } from "../state/context.ts";
@@ -10,12 +11,12 @@ import { refreshEntitlement } from "./entitlement.ts";
 import type { SubscriptionAnswer } from "./subscribe.ts";
 import { activeRows, findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
-/** Section 4 of the decisions, "DELETE /v1/subscriptions". */
+/** The input of `DELETE /v1/subscriptions`. */
 export interface CancelInput {
-  /** With `externalId` the row that is meant; null, both of them, for the default row or the only active one. */
+  /** Names the row together with `externalId`; both are null for the default row, else the only active row. */
   readonly provider: string | null;
   readonly externalId: string | null;
-  /** When it ends; null for now. */
+  /** Its end; null for now. */
   readonly endsAt: Millis | null;
   /** Uncut; for the history. */
   readonly reason: string | null;
@@ -42,15 +43,18 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
   return answered({ userId: draft.user.id, row });
 }
 
-/** The row that a call means: by its ids, else the default row, else the only active one. */
+/** Finds the row to cancel: by its ids; without ids the default row, else the only active row. */
 function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscription | Refusal {
   const row = findRow(draft.subscriptions(), input, context);
   if (row !== null) return row;
-  const none = refusal("not_found", "The user has no such subscription");
+  const none = refusal("not_found", "Subscription not found");
   if (input.provider !== null) return none;
   const active = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (active.length > 1) {
-    return invalidField("provider", "must say, with externalId, which of several subscriptions is meant");
+    return invalidField(
+      "provider",
+      "is required with externalId, because the user has several active subscriptions",
+    );
   }
   if (active[0] !== undefined) return active[0];
   const [last] = [...draft.subscriptions()];

@@ -1,14 +1,14 @@
-// Carry: how usage follows a user from the counters of one plan to those of another, by a plan change under `carry` or
-// by a merge, and what that means for open holds. Section 4 of the decisions, amended in section 13.
+// Carry: how usage and open holds follow a user from the counters of one plan to those of another, by a plan change under
+// `carry` or by a merge.
 //
-// A plan change copies usage, it does not move it: the counter entered becomes the larger of its own count and the
-// one left behind, and the counter left behind keeps its count and cost. If it became 0, a user could change plan and
-// change back, and find a fresh quota wherever the other plan's window had meanwhile rolled over.
+// A plan change copies usage, it does not move it. The count of the entered counter becomes the larger of its own and the
+// count left behind, and the counter left behind keeps its count and cost. If that became 0, a user could change plan and
+// change back, and would find a fresh quota wherever the other plan's window had rolled over in between.
 //
-// An open hold is then part of two counts: of the counter that it followed to, where it is a hold, and of each counter
-// that it left, where it is only an adjustment. Its line lists the counters it left (`left`), so that what it settles
-// with corrects all of them by the same amount. When it comes back to a counter of that list it is a hold there again,
-// and leaves the list: no counter is ever corrected twice for one line.
+// An open hold is then part of two counts: of the counter that it followed to, as a hold, and of each counter that it
+// left, as an adjustment. Its line lists the counters it left (`left`), so that its settlement corrects all of them by
+// the same amount. When a hold returns to a counter of that list, it is a hold there again and the counter leaves the
+// list. So no counter is corrected twice for one line.
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Draft } from "../state/draft.ts";
@@ -17,16 +17,16 @@ import type { HoldLine } from "../state/reservation.ts";
 import type { Window } from "../values/period.ts";
 import { pairGroups, type Plan } from "../catalog/plan.ts";
 
-/** A plan with the window in which its usage runs. */
+/** A plan with the running window of its usage. */
 export interface RunningPlan {
   readonly plan: Plan;
   readonly window: Window;
 }
 
-/** Where the usage of each group of a plan goes: counters of the entered plan by the id of the group left. */
+/** The counter of the entered plan for each paired group of the plan left, by the id of the group left. */
 export type Moves = ReadonlyMap<string, CounterRef>;
 
-/** Pairs the groups of two plans; groups without a pair are not in the answer. Section 4 of the decisions. */
+/** Pairs the groups of two plans; groups without a pair are left out. */
 export function movesBetween(left: RunningPlan, entered: RunningPlan): Moves {
   const moves = new Map<string, CounterRef>();
   for (const [toId, from] of pairGroups(entered.plan, left.plan)) {
@@ -35,7 +35,7 @@ export function movesBetween(left: RunningPlan, entered: RunningPlan): Moves {
   return moves;
 }
 
-/** Carries the running usage of paired groups into the entered plan's counters, with the open holds it contains. */
+/** Carries the running usage of paired groups, open holds included, into the entered plan's counters. */
 export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan): void {
   const moves = movesBetween(left, entered);
   const heldBy = repointHolds(draft, left, moves, "kept");
@@ -52,17 +52,16 @@ export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan
       holds,
     );
     draft.putCounter({ ...entersWith, alerted: alertedBy(to.alerted, from.alerted) });
-    // Its holds count elsewhere now; its count stays, so they become part of what was adjusted.
+    // The holds are part of another counter now. The count stays, so they become adjustments here.
     if (holds !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -holds));
   }
 }
 
 /**
- * Points the lines of open holds at the counters that their usage goes to.
+ * Points the lines of open holds at the counters that receive their usage.
  *
- * @param source "kept" where the counters left keep their count, so that the holds go on correcting them; "emptied"
- *   where they do not
- * @returns what the repointed lines hold, by the id of the group left
+ * @param source "kept": the counters left keep their count, so the holds go on correcting them; "emptied": they do not
+ * @returns the amounts that the repointed lines hold, by the id of the group left
  */
 export function repointHolds(
   draft: Draft,
@@ -85,8 +84,8 @@ export function repointHolds(
 }
 
 /**
- * Takes counters off the lists of what open holds left. A counter that is set anew (`reset`, `block`) no longer
- * contains those holds, so that their settlement must not lower it.
+ * Removes counters from the `left` lists of open holds. A counter that was set anew (`reset`, `block`) no longer contains
+ * those holds, so their settlement must not lower it.
  */
 export function forgetLeft(draft: Draft, refs: readonly CounterRef[]): void {
   const gone = new Set(refs.map(keyOf));
@@ -104,7 +103,7 @@ function changeHoldLines(draft: Draft, change: (line: HoldLine) => HoldLine): vo
   }
 }
 
-/** Most lines left nothing: they have no list at all. */
+/** Adds the list of counters left to a line; most lines have none. */
 function withLeft(line: HoldLine, left: readonly CounterRef[]): HoldLine {
   return left.length === 0 ? line : { ...line, left };
 }

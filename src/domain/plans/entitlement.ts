@@ -1,5 +1,7 @@
-// A user's standing: which subscription is primary and which plan and window it gives. Where the primary's plan
-// changes, the user enters the new plan here, by its `onPlanChange`. Section 4 of the decisions.
+// The active plan of a user: which subscription is primary, and its plan and running window. When the primary's plan
+// changes, the user enters the new plan here. Its `onPlanChange` decides what happens to running usage: `carry` takes it
+// along, `reset` starts at 0, `block` fills each counter to its quota for the running window. A first subscription starts
+// at 0 under all of them, and a plan that the user already has is not entered again.
 
 import type { Amount } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -21,34 +23,34 @@ import {
   windowOf,
 } from "../state/subscription.ts";
 
-/** The plan and window that decisions of a user go by. */
-export interface Standing {
+/** The primary subscription of a user, with its plan and running window: the base of every decision. */
+export interface ActivePlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
 }
 
-/** What identifies a subscription to a reader, with the plan's name where the catalog still has the plan. */
+/** A subscription as answers name it, with the plan's name, or its id if the catalog no longer has the plan. */
 export interface NamedSubscription {
   readonly row: Pick<Subscription, "id" | "planId" | "provider" | "externalId" | "startedAt" | "endsAt">;
   readonly planName: string;
 }
 
-/** Active subscriptions beside the primary one; null where there is none. */
+/** A user's primary subscription and the other active ones. */
 export interface Duplicates {
   readonly primary: NamedSubscription;
   readonly duplicates: readonly NamedSubscription[];
 }
 
-/** The primary subscription with its plan and running window, or null without an active subscription. */
-export function standingOf(draft: Draft, context: Context): Standing | null {
+/** Returns the active plan, or null without an active subscription. */
+export function activePlanOf(draft: Draft, context: Context): ActivePlan | null {
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
   return { row, plan, window: windowOf(row, plan, context.now) };
 }
 
-/** The other active subscriptions beside the primary one, or null. */
+/** Returns the primary and the other active subscriptions; null if there is at most one. */
 export function duplicatesOf(draft: Draft, context: Context): Duplicates | null {
   const [primary, ...duplicates] = activeRows(draft.subscriptions(), context.catalog, context.now);
   if (primary === undefined || duplicates.length === 0) return null;
@@ -56,14 +58,14 @@ export function duplicatesOf(draft: Draft, context: Context): Duplicates | null 
   return { primary: named(primary, catalog), duplicates: duplicates.map((row) => named(row, catalog)) };
 }
 
-/** A subscription as reports and duplicates name it. */
+/** Names a subscription for an answer. */
 export function named(row: Subscription, catalog: Catalog): NamedSubscription {
   const { id, planId, provider, externalId, startedAt, endsAt } = row;
   const planName = catalog.plans.get(planId)?.name ?? planId;
   return { row: { id, planId, provider, externalId, startedAt, endsAt }, planName };
 }
 
-/** The plan that the user entered last, as long as the window of its usage runs; null where nothing runs. */
+/** Returns the plan that the user entered last, ended or not, while the window of its usage runs; else null. */
 export function runningPlanOf(
   draft: Draft,
   { catalog, now }: Pick<Context, "catalog" | "now">,
@@ -77,10 +79,10 @@ export function runningPlanOf(
 }
 
 /**
- * Brings the user's entitlement in line with the rows active at a moment, and enters a plan where it differs from
- * the one entered last.
+ * Updates the user's entitlement to the primary row at a moment, and enters its plan if the user entered another one
+ * last.
  *
- * @param endedId the subscription whose end is the cause, where an end is: a paid successor is then promoted
+ * @param endedId the subscription that just ended, if any: a paid row that follows it as primary is promoted
  */
 export function refreshEntitlement(
   draft: Draft,
@@ -109,7 +111,7 @@ export function refreshEntitlement(
   draft.putUser({ entitlement: entitlementOf(row, carried) });
 }
 
-/** What a primary subscription gives, see `Entitlement`. */
+/** Makes the entitlement of a primary row. */
 export function entitlementOf(row: Subscription, carried: boolean): Entitlement {
   const { id, planId, startedAt } = row;
   return { planId, subscriptionId: id, anchor: anchorOf(row), startedAt, until: null, carried };
@@ -121,11 +123,11 @@ function isSame(before: Entitlement, row: Subscription): boolean {
 }
 
 /**
- * Applies the entered plan's `onPlanChange`, where the window of the plan left still runs.
+ * Applies the entered plan's `onPlanChange`, if the window of the plan left still runs.
  *
- * @returns whether the entered counters now contain all that was used in that window
+ * @returns whether the entered counters now include all usage of that window
  */
-function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context: Context): boolean {
+function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, context: Context): boolean {
   const left = runningPlanOf(draft, context);
   if (left === null && context.catalog.plans.has(before.planId)) return true;
   switch (entered.plan.onPlanChange) {
@@ -146,7 +148,7 @@ function enterPlan(draft: Draft, entered: Standing, before: Entitlement, context
   }
 }
 
-function refsOf({ plan, window }: Standing): CounterRef[] {
+function refsOf({ plan, window }: ActivePlan): CounterRef[] {
   return plan.groups.map((group) => ({ planId: plan.id, groupId: group.id, window }));
 }
 

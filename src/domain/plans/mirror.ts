@@ -1,6 +1,5 @@
-// Mirror: makes the row of a payment provider's subscription what the provider says it is. The provider has decided, so
-// its times are taken as they are, also those in the past, and a plan that is archived is given to whoever pays for it.
-// What says the same again changes nothing. Section 7 of beyond.md.
+// Mirror: copies the state of a payment provider's subscription into its row. The provider has decided, so times in the
+// past are taken unchanged, and an archived plan is given to a user who pays for it. The same state again changes nothing.
 
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -11,25 +10,25 @@ import { refreshEntitlement } from "./entitlement.ts";
 import { createRow, updateRow } from "./subscribe.ts";
 import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
-/** A subscription as its provider has it. */
+/** A subscription at its provider. */
 export interface MirrorInput {
   readonly provider: string;
   readonly externalId: string;
-  readonly standing: InForce | Over;
+  readonly state: InForce | Over;
 }
 
-/** It entitles to a plan. */
+/** The subscription entitles to a plan. */
 export interface InForce {
   readonly planId: string;
-  /** Of a new row; one that lies ahead is now. */
+  /** The start of a new row; null, or a time in the future, for now. */
   readonly startsAt: Millis | null;
-  /** When it will have ended; null for no end. */
+  /** Its end; null for none. */
   readonly endsAt: Millis | null;
 }
 
-/** It entitles to nothing any more. */
+/** The subscription no longer entitles to anything. */
 export interface Over {
-  /** Since when; null for now. */
+  /** When it ended; null for now. */
   readonly endedAt: Millis | null;
   /** For the history. */
   readonly reason: string | null;
@@ -38,22 +37,22 @@ export interface Over {
 export interface MirrorAnswer {
   /** The canonical user's. */
   readonly userId: string;
-  /** Null where a subscription is over that this user never had. */
+  /** Null if the subscription is over and this user never had it. */
   readonly row: Subscription | null;
 }
 
-/** Decides what the row becomes. */
+/** Decides the new state of the row. */
 export function mirror(draft: Draft, input: MirrorInput, context: Context): Result<MirrorAnswer> {
   const before = findRow(draft.subscriptions(), input, context);
-  const { standing } = input;
-  if (!("planId" in standing)) {
-    return shown(draft, before === null ? null : end(draft, before, standing, context));
+  const { state } = input;
+  if (!("planId" in state)) {
+    return shown(draft, before === null ? null : end(draft, before, state, context));
   }
-  const plan = context.catalog.plans.get(standing.planId);
-  if (plan === undefined) return refused(refusal("not_found", "No plan has this planId"));
-  const { startsAt } = standing;
+  const plan = context.catalog.plans.get(state.planId);
+  if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
+  const { startsAt } = state;
   const { provider, externalId } = input;
-  const endsAt = before === null ? standing.endsAt : endFrom(before.startedAt, standing.endsAt);
+  const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
   const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
@@ -65,7 +64,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     );
     return put(draft, row, context);
   }
-  // An end that has passed is one that nobody has told yet.
+  // An end in the past that this service did not know of.
   if (endsAt !== null && endsAt <= context.now) {
     return shown(draft, end(draft, before, { endedAt: endsAt, reason: null }, context));
   }
@@ -78,7 +77,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   return put(draft, row, context);
 }
 
-/** An end, never before its start. */
+/** Moves an end that is before its start to the start. */
 function endFrom(start: Millis, end: Millis | null): Millis | null {
   return end === null ? null : Math.max(start, end);
 }
@@ -89,7 +88,7 @@ function put(draft: Draft, row: Subscription, context: Context): Result<MirrorAn
   return shown(draft, row);
 }
 
-/** Ends a row that is active, never before its start; one that has ended stays as it is. */
+/** Ends an active row, never before its start; leaves a row that has ended unchanged. */
 function end(draft: Draft, before: Subscription, { endedAt, reason }: Over, context: Context): Subscription {
   const { now } = context;
   if (!isActive(before, now)) return before;

@@ -1,5 +1,6 @@
-// Subscribe: write the subscription row of a user, by (provider, external id) or the default row without both.
-// Section 4 of the decisions, "POST /v1/subscriptions".
+// Subscribe: write the subscription row of a user, by (provider, external id), or the default row without both. The same
+// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits. A call
+// without `endsAt` clears an end, so that a canceled subscription comes back, with the usage it had.
 
 import type { Millis } from "../values/period.ts";
 import type { Amount } from "../values/amount.ts";
@@ -12,20 +13,20 @@ import type { Plan } from "../catalog/plan.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
-/** Section 4 of the decisions, "POST /v1/subscriptions". */
+/** The input of `POST /v1/subscriptions`. */
 export interface SubscribeInput {
   /** A plan's id or name. */
   readonly plan: string;
-  /** With `externalId` the key of the row; null, both of them, for the default row. */
+  /** The key of the row together with `externalId`; both are null for the default row. */
   readonly provider: string | null;
   readonly externalId: string | null;
-  /** Quotas by group id; undefined keeps those of the row, null or empty clears them. */
+  /** Quotas by group id; undefined keeps those of the row, null or an empty object clears them. */
   readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
-  /** Counts for a new row only; null for now. */
+  /** The start of a new row, ignored otherwise; null for now. */
   readonly startsAt: Millis | null;
-  /** null for no end, which also takes an earlier one away. */
+  /** null for no end; clears an earlier one. */
   readonly endsAt: Millis | null;
-  /** Where the steps of its windows begin: undefined keeps, null returns to the plan's anchor. */
+  /** The anchor of its windows: undefined keeps it, null returns to the start. Ignored by calendar periods. */
   readonly cycleStart: Millis | null | undefined;
 }
 
@@ -53,7 +54,7 @@ export function subscribe(
   return answered({ userId: draft.user.id, row });
 }
 
-/** A start or anchor before it is nearly always an empty value of some language, not a date that anybody meant. */
+/** The earliest start or anchor: an earlier one is nearly always a language's empty value, sent by mistake. */
 const EPOCH_MS: Millis = 0;
 
 function checkInput(
@@ -70,17 +71,17 @@ function checkInput(
   if (endsAt !== null && endsAt <= now) return invalidField("endsAt", "must be in the future");
   const isOnPlan = before !== null && isActive(before, now) && before.planId === plan?.id;
   if (plan === null || (plan.archived && !isOnPlan)) {
-    return refusal("not_found", "No plan has this planId");
+    return refusal("not_found", `Plan not found: ${input.plan}`);
   }
   for (const groupId of Object.keys(customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
-      return invalidField(`customLimits.${groupId}`, "names a group that the plan lacks");
+      return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");
     }
   }
   return null;
 }
 
-/** What of a call becomes a row. */
+/** The part of the input that becomes a row. */
 export type RowInput = Omit<SubscribeInput, "plan">;
 
 /** Makes a new row with its history; the caller puts it. */
@@ -102,8 +103,8 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
 }
 
 /**
- * Changes a row and its history; the caller puts it. Start and anchor stay; the end is what the call says; another plan
- * clears custom limits unless it brings some.
+ * Changes a row and its history; the caller puts it. The start stays, the end is the input's, and another plan clears
+ * custom limits unless the input has some.
  */
 export function updateRow(
   draft: Draft,

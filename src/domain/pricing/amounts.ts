@@ -1,5 +1,5 @@
-// What one call means in each unit: the amounts of reserve and track. Cents come from the model's price row where the
-// caller names none. Section 5 of the decisions, "Amounts by unit" and "Model row"; section 9 of beyond.md.
+// The amount of one call in each unit, for reserve and for track. Cents come from the model's price row where the caller
+// names none.
 
 import { type Amount, larger, ONE } from "../values/amount.ts";
 import type { Metadata } from "../values/match.ts";
@@ -11,7 +11,7 @@ import { centsOf, finalAmounts, NO_USAGE, perMillion, type Usage } from "./usage
 /** An amount for each unit. */
 export type Amounts = Readonly<Record<Unit, Amount>>;
 
-/** What a caller says of a call's size; absent members are null. */
+/** The size of a call as the caller sent it; absent members are null. */
 export interface CallSize {
   readonly quantity: Amount | null;
   readonly count: Amount | null;
@@ -22,7 +22,7 @@ export interface CallSize {
   readonly maxOutputTokens?: Amount | null;
 }
 
-/** The price row of an event: the one `metadata.model` names, else the one named after the event's first dot. */
+/** Finds the price row of an event: of the model in `metadata.model`, else of the one after the event's first dot. */
 export function priceRowOf(catalog: Catalog, event: string, metadata: Metadata | null): PriceRow | null {
   const named = metadata?.members.model;
   if (typeof named === "string") {
@@ -33,7 +33,7 @@ export function priceRowOf(catalog: Catalog, event: string, metadata: Metadata |
   return dot < 0 ? null : catalog.models.get(event.slice(dot + 1)) ?? null;
 }
 
-/** The amounts that reserve and can-use hold: the worst case. `quantity` sizes seconds only. */
+/** The amounts that reserve holds and can-use checks: the worst case. `quantity` sizes seconds only. */
 export function reserveAmounts(size: CallSize, row: PriceRow | null): Amounts {
   const { inputTokens, maxOutputTokens = null } = size;
   const seconds = size.quantity ?? ONE;
@@ -46,8 +46,8 @@ export function reserveAmounts(size: CallSize, row: PriceRow | null): Amounts {
 }
 
 /**
- * The amounts that track counts: tokens and count fall back to `quantity`, and for a per_unit model the real
- * cost counts toward cents. What a usage makes final replaces them.
+ * The amounts that track counts: tokens and count fall back to `quantity`, and for a per_unit model `costCents` counts
+ * toward cents. Amounts that a usage makes final replace them.
  */
 export function trackAmounts(
   size: CallSize,
@@ -65,9 +65,9 @@ export function trackAmounts(
 }
 
 /**
- * The cents that a hold takes: those that the caller named for the input, else the row's price of it, and the row's
- * price of the longest answer, as reasoning where that is dearer. The tier goes by the input alone. A per_token row
- * prices `inputTokens` alone, never a quantity that stands in for tokens.
+ * The cents that a hold takes: those that the caller named for the input, else the row's price of the input, and the
+ * row's price of the longest answer, as reasoning where that is dearer. The input alone decides the tier. A per_token
+ * row prices `inputTokens` alone, never a quantity in place of tokens.
  */
 function heldCents(size: CallSize, row: PriceRow | null, seconds: Amount): Amount {
   const { inputTokens, inputCostCents, maxOutputTokens = null } = size;

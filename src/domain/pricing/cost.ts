@@ -1,4 +1,4 @@
-// The cost that commit and track answer, and the warning where nothing priced it. Section 9 of beyond.md.
+// The cost that commit and track return, and the warning for an event without a price.
 
 import type { Amount } from "../values/amount.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
@@ -22,7 +22,7 @@ export function costOf(cents: Amount, row: PriceRow | null): Cost {
 const NONE: readonly Warning[] = [];
 const UNPRICED: readonly Warning[] = ["unpriced_model"];
 
-/** The warnings of an event: it counts cents, no row prices it, and the caller named no cents either. */
+/** Warns of an event that counts cents, where neither a price row nor the caller says how many. */
 export function warningsOf(
   row: PriceRow | null,
   { countsCents, toldCents }: { readonly countsCents: boolean; readonly toldCents: boolean },

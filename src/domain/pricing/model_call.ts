@@ -1,5 +1,6 @@
-// What a call of a model server may use, before it is made: its input by the size of its text, and the longest answer
-// that it may have. Section 6 of beyond.md, with "Gateway, size".
+// The most that a call of a model server may use, estimated before the call. The input is a quarter of the bytes of its
+// JSON text, in tokens; media within it count a flat number, token arrays their length. The answer is the limit that the
+// call names, else a default, times the number of answers.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { FieldFault } from "../values/refusal.ts";
@@ -14,18 +15,18 @@ export interface CallEstimate {
   readonly maxOutputTokens: Amount | null;
 }
 
-/** The answer that is held where a call names no limit. */
+/** The longest answer, in tokens, that is held for a call without a limit. */
 const ANSWER_TOKENS = 1_024;
-/** What an image, a file or a sound counts that stands in the call itself. */
+/** Estimated tokens of one inline image, file or sound. */
 const MEDIA_TOKENS = 1_024;
 const BYTES_PER_TOKEN = 4;
 const TOKENS_MAX = 1e12;
 
-/** Members that hold the input; `text` has the format of the answer beside others. */
+/** Members that hold the input. The format of the answer, a part of `text`, counts too. */
 const INPUTS = ["messages", "input", "instructions", "tools", "functions", "response_format"] as const;
 const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
 
-/** The most that a call may use, or the member that nothing can be told from. */
+/** Estimates the most that a call may use; a fault names the member that is invalid. */
 export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate | FieldFault {
   const inputTokens = inputOf(call);
   if (inputTokens === null) return { path: "", message: "The body is nested too deeply" };
@@ -34,17 +35,17 @@ export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate 
   for (const name of ANSWER_LIMITS) {
     const limit = call[name] ?? null;
     if (limit === null) continue;
-    if (!isCount(limit)) return { path: name, message: "must be a whole number of at least 1" };
+    if (!isCount(limit)) return { path: name, message: "must be a positive integer" };
     longest = Math.max(longest ?? 0, limit);
   }
   const answers = call.n ?? 1;
-  if (!isCount(answers)) return { path: "n", message: "must be a whole number of at least 1" };
+  if (!isCount(answers)) return { path: "n", message: "must be a positive integer" };
   const tokens = (longest ?? ANSWER_TOKENS) * answers;
   if (tokens > TOKENS_MAX) return { path: "n", message: `asks for more than ${TOKENS_MAX} tokens` };
   return { inputTokens, maxOutputTokens: amountOf(tokens) };
 }
 
-/** The tokens of a text by its size. */
+/** Estimates the tokens of a text by its size in bytes. */
 export function tokensOfBytes(bytes: number): Amount {
   return amountOf(Math.ceil(bytes / BYTES_PER_TOKEN));
 }
@@ -53,7 +54,7 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= TOKENS_MAX;
 }
 
-/** Null for a value that is nested too deeply to be written. */
+/** The input's tokens; null for a value that is nested too deeply for JSON. */
 function inputOf(call: ModelCall): Amount | null {
   const { text } = call;
   const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
@@ -72,7 +73,7 @@ function inputOf(call: ModelCall): Amount | null {
   return tokensOfBytes(bytes) + amountOf(tokens);
 }
 
-/** The tokens of an input that comes as tokens, or as several lists of them; null for any other. */
+/** Counts an input that is a list of tokens, or several lists of them; null for any other input. */
 function tokenCount(value: unknown): number | null {
   if (!Array.isArray(value) || value.length === 0) return null;
   if (value.every((token) => typeof token === "number")) return value.length;
@@ -84,7 +85,7 @@ function tokenCount(value: unknown): number | null {
 
 const encoder = new TextEncoder();
 
-/** The bytes of a value as JSON, and how many media stand in it, which are left out of the bytes. */
+/** The bytes of a value as JSON without its media, and the number of media. */
 function sizeOf(value: unknown): { readonly bytes: number; readonly media: number } | null {
   if (value === undefined || value === null) return { bytes: 0, media: 0 };
   let media = 0;

@@ -1,6 +1,6 @@
 // The usage objects of model servers, taken as they come: OpenAI's chat completions, completions, embeddings and
-// responses, Anthropic's messages and Gemini's usageMetadata, told apart by the names of their members. The README of
-// this folder has the table of fields. Section 9 of beyond.md, "providerUsage".
+// responses, Anthropic's messages and Gemini's usageMetadata, recognized by the names of their members. The README of
+// this folder has the table of fields.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { FieldFault } from "../values/refusal.ts";
@@ -10,12 +10,12 @@ import { NO_USAGE, type Usage, usageFault } from "./usage.ts";
 export type ProviderUsage = Readonly<Record<string, unknown>>;
 
 interface Shape {
-  /** Members of which any one tells the object apart. */
+  /** Any of these members identifies the format. */
   readonly marks: readonly string[];
   readonly read: (member: Reader) => Partial<Usage>;
 }
 
-/** The number of a member, or of a member within it; null members and absent ones are 0. */
+/** Reads the number of a member, or of a member within it; null and absent members are 0. */
 type Reader = (name: string, inner?: string) => Amount;
 
 /** In the order in which they are tried: Anthropic's marks before `input_tokens`, which OpenAI's responses have too. */
@@ -72,11 +72,11 @@ const SHAPES: readonly Shape[] = [
   },
 ];
 
-/** The usage that a model server's object reports, or what is wrong with it; paths are within the object. */
+/** Reads the usage that a model server's object reports, or its fault; paths are within the object. */
 export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   const shape = SHAPES.find(({ marks }) => marks.some((name) => isReported(object[name])));
   if (shape === undefined) {
-    return { path: "", message: "is no usage object of OpenAI, Anthropic or Gemini" };
+    return { path: "", message: "is not a usage object of OpenAI, Anthropic or Gemini" };
   }
   let fault: FieldFault | null = null;
   const usage = {
@@ -94,7 +94,7 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   return fault ?? contradictionIn(usage) ?? usage;
 }
 
-/** What contradicts itself in an object; it goes by the whole, since the object has other members than a usage. */
+/** The contradiction within an object, as a fault of the whole: its members have other names than a usage's. */
 function contradictionIn(usage: Usage): FieldFault | null {
   const fault = usageFault(usage);
   if (fault === null) return null;
@@ -121,7 +121,7 @@ function memberOf(value: unknown, name: string): unknown {
 
 const TOTALS = ["prompt_tokens", "completion_tokens", "input_tokens", "output_tokens"] as const;
 
-/** The usage of a model server's own report: parts that contradict its totals are left out. Null where it says nothing. */
+/** Reads a model server's own report, without parts that contradict its totals. Null where it reports no usage. */
 export function readReport(report: unknown): Usage | null {
   if (typeof report !== "object" || report === null) return null;
   const object = report as ProviderUsage;

@@ -1,5 +1,5 @@
-// Usage: what a model server reports of a call, in one form whatever server it was, and what it costs by a price row.
-// Reserve, can-use, commit, track and compose price by these functions and by no others. Section 9 of beyond.md.
+// Usage: what a model server reports of a call, in one form for all servers, and its cost by a price row. Reserve,
+// can-use, commit, track and compose price by these functions and by no others.
 
 import { type Amount, ONE, weightedSum } from "../values/amount.ts";
 import type { Unit } from "../catalog/plan.ts";
@@ -7,7 +7,7 @@ import { type FieldFault } from "../values/refusal.ts";
 import { type PriceRow, pricesFor } from "../catalog/price_row.ts";
 
 /**
- * What a call used. Null where the report does not say: tokens are then 0, seconds those held, calls 1. Cached tokens
+ * What a call used. Null for what the report leaves out: tokens are then 0, seconds those held, calls 1. Cached tokens
  * and cache writes are parts of the input, one-hour writes a part of the cache writes, reasoning a part of the output.
  */
 export interface Usage {
@@ -21,7 +21,7 @@ export interface Usage {
   readonly calls: Amount | null;
 }
 
-/** A usage that says nothing. */
+/** An empty usage. */
 export const NO_USAGE: Usage = {
   inputTokens: null,
   cachedInputTokens: null,
@@ -33,7 +33,7 @@ export const NO_USAGE: Usage = {
   calls: null,
 };
 
-/** What is wrong with a usage, or null: it says nothing, or a part is larger than its whole. */
+/** Returns the fault of a usage that is empty, or has a part larger than its whole; null for a valid one. */
 export function usageFault(usage: Usage): FieldFault | null {
   if (Object.values(usage).every((value) => value === null)) {
     return { path: "", message: "must have at least one member" };
@@ -49,14 +49,14 @@ export function usageFault(usage: Usage): FieldFault | null {
   return null;
 }
 
-/** Absolute final amounts by unit; a unit that a usage does not speak of is absent. */
+/** Absolute final amounts by unit; a unit that the usage does not report is absent. */
 export type FinalAmounts = Readonly<Partial<Record<Unit, Amount>>>;
 
 /**
- * What a usage makes final, exactly as `actual` of a commit would.
+ * The amounts that a usage makes final, exactly as `actual` of a commit would.
  *
- * @param row the price row; null for an unpriced model, whose cents stay as they are
- * @param seconds those that count where the usage says none
+ * @param row the price row; null for an unpriced model, which leaves the cents unchanged
+ * @param seconds those that count where the usage has none
  */
 export function finalAmounts(usage: Usage, row: PriceRow | null, seconds: Amount): FinalAmounts {
   const final: { -readonly [Name in Unit]?: Amount } = {};

@@ -1,6 +1,6 @@
-// Counters: the usage of one limit group in one window. Its count is always the sum of its open holds, its recorded
-// events, and `adjusted`: what a plan change, a block or the floor at zero did to it. Because `adjusted` is kept, the
-// sum can be proved from the tables alone (src/storage/queries/reconcile.ts).
+// Counters: the usage of one limit group in one window. The count is always the sum of open holds, recorded events and
+// `adjusted`, which books what a plan change, a block or the floor at zero changed. So the sum can be proved from the
+// tables alone (src/storage/queries/reconcile.ts).
 
 import type { LimitGroup } from "../catalog/plan.ts";
 import type { Amount } from "../values/amount.ts";
@@ -14,7 +14,7 @@ export interface CounterReading {
   readonly counter: Counter;
 }
 
-/** What names a counter within one user: plan, group and the start of the window. */
+/** Identifies a counter within one user: plan, group and the start of the window. */
 export interface CounterRef {
   readonly planId: string;
   readonly groupId: string;
@@ -23,7 +23,7 @@ export interface CounterRef {
 
 /** The usage of a group in a window. */
 export interface Counter {
-  /** The text that names it in maps: see counterKey. */
+  /** Its key in maps, see counterKey. */
   readonly key: string;
   readonly userKey: UserKey;
   readonly planId: string;
@@ -49,11 +49,14 @@ interface KnownKey {
   readonly key: string;
 }
 
-/** The key made last for each group of a plan: most users of a plan are in one window and share its text. */
+/**
+ * The newest key of each group of a plan. Most users of a plan are in one window, and share its text. The keys hold ids of
+ * the catalog alone, and equal keys are the same key, so this is only a shortcut.
+ */
 const lastKeys = new Map<string, Map<string, KnownKey>>();
 const PLANS_MAX = 10_000;
 
-/** The text that names a counter in maps. Ids hold no control characters, so a line feed separates them. */
+/** Makes the key of a counter in maps. Ids hold no control characters, so a line feed separates them. */
 export function counterKey(planId: string, groupId: string, windowStart: Millis): string {
   let ofPlan = lastKeys.get(planId);
   if (ofPlan === undefined) {
@@ -67,7 +70,7 @@ export function counterKey(planId: string, groupId: string, windowStart: Millis)
   return key;
 }
 
-/** A counter that nothing was counted on yet. */
+/** Makes an empty counter. */
 export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
   return {
     key: counterKey(ref.planId, ref.groupId, ref.window.start),
@@ -83,13 +86,13 @@ export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
   };
 }
 
-/** The counter after a hold or an event changed it by a delta; floors at zero and keeps account of the floor. */
+/** Changes a counter by the delta of a hold or an event; floors at zero, and books the difference as `adjusted`. */
 export function counted(counter: Counter, delta: Amount): Counter {
   const count = counter.count + delta;
   return count >= 0n ? { ...counter, count } : { ...counter, count: 0n, adjusted: counter.adjusted - count };
 }
 
-/** The counter with all of another one of the same group and window added. */
+/** Adds up two counters of one group and window. */
 export function addedTo(counter: Counter, other: Counter): Counter {
   const { windowEnd } = counter;
   const isLater = windowEnd !== null && (other.windowEnd === null || other.windowEnd > windowEnd);
@@ -103,18 +106,18 @@ export function addedTo(counter: Counter, other: Counter): Counter {
   };
 }
 
-/** What either of two counters fired: where their usage meets, nothing fires again. */
+/** The union of what two counters fired: after a merge or a carry no alert fires again. */
 export function alertedBy(one: readonly number[], other: readonly number[]): readonly number[] {
   const added = other.filter((percent) => !one.includes(percent));
   return added.length === 0 ? one : [...one, ...added];
 }
 
-/** The counter of a user who became an alias: all of it, holds and events included, is the canonical user's now. */
+/** Empties the counter of a user who became an alias: its holds and events are the canonical user's now. */
 export function emptied(counter: Counter): Counter {
   return { ...counter, count: 0n, adjusted: 0n, costCents: 0n, alerted: NO_ALERTS };
 }
 
-/** The counter set to a count by a plan change while `holdsDelta` of open holds came or went with it. */
+/** Sets a counter to a count by a plan change, with which `holdsDelta` of open holds came or went. */
 export function adjustedTo(counter: Counter, count: Amount, costCents: Amount, holdsDelta: Amount): Counter {
   const adjusted = counter.adjusted + (count - counter.count) - holdsDelta;
   return { ...counter, count, costCents, adjusted };

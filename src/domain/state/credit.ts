@@ -1,6 +1,6 @@
 // Credit balances: what a grant of a pack gives a user, the ledger of every balance, and the order in which balances
-// are spent. A balance keeps the terms of its grant. Its status follows from its amounts and the time, so nothing has
-// to be done when it expires. Specification, "Credits"; section 6 of the decisions.
+// are spent. A balance keeps the rules, unit and priority of its grant. Its status follows from its amounts and the time,
+// so an expiry needs no write.
 
 import type { Amount } from "../values/amount.ts";
 import type { Catalog, PackKind } from "../catalog/catalog.ts";
@@ -44,11 +44,11 @@ export interface CreditBalance {
   readonly revokedAt: Millis | null;
   /** What two merged copies had used beyond the grant; a refund reduces it first. */
   readonly overage: Amount;
-  /** What webhooks were told of it: the sum of its TOLD bits. Nothing is told twice; a new expiry is another. */
+  /** The messages that were sent of it, as a sum of TOLD bits: each is sent once, `expired` once for each expiry. */
   readonly told: number;
 }
 
-/** What is told of a balance once. */
+/** The messages that a balance sends once. */
 export const TOLD = { low: 1, depleted: 2, expired: 4 } as const;
 
 export type LedgerReason =
@@ -83,19 +83,19 @@ export interface CreditLine {
   readonly taken: Amount;
 }
 
-/** The pack's present name, else the one it had at the grant. */
+/** Returns the pack's present name, else its name at the grant. */
 export function packNameOf(catalog: Catalog, row: CreditBalance): string {
   return catalog.packs.get(row.packId)?.name ?? row.packName;
 }
 
-/** The state of a balance at a moment. Specification, "States and transitions, Credit balance". */
+/** The status of a balance at a moment: revoked before expired before depleted before active. */
 export function statusOf(row: CreditBalance, now: Millis): CreditStatus {
   if (row.revokedAt !== null) return "revoked";
   if (row.expiresAt !== null && row.expiresAt <= now) return "expired";
   return row.remaining === 0n ? "depleted" : "active";
 }
 
-/** When the expiry of a balance is due to be settled; null where it lapses with nothing left, or never. */
+/** When the expiry of a balance is to be settled; null for a balance with nothing left, or without an expiry. */
 export function expiryDueOf(row: CreditBalance): Millis | null {
   const hasLeft = row.remaining > 0n || row.held > 0n;
   return hasLeft && row.revokedAt === null && (row.told & TOLD.expired) === 0 ? row.expiresAt : null;
@@ -121,15 +121,15 @@ export function compareBalances(a: CreditBalance, b: CreditBalance): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
-/** What a list of balances is narrowed to. */
+/** Narrows a list of balances. */
 export interface CreditFilter {
-  /** An event name or glob that a rule must cover, by its name alone; null for all. */
+  /** An event name or pattern that a rule must cover, by its name alone; null for all. */
   readonly event: string | null;
-  /** Whether expired and revoked ones are shown beside active and depleted ones. */
+  /** Whether to include expired and revoked balances. */
   readonly includeExpired: boolean;
 }
 
-/** The balances that a list shows, in consumption order. */
+/** Lists balances in consumption order. */
 export function listBalances(
   rows: Iterable<CreditBalance>,
   { event, includeExpired }: CreditFilter,

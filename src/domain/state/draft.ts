@@ -1,6 +1,6 @@
-// A draft: one user's state with the changes of a decision laid over it. Decisions read and write drafts. The state
-// below changes only when the draft's changes are applied; a dry run drops them. Each row appears once in the
-// changes, with its last value.
+// A draft: one user's state with the changes of a decision over it. Decisions read and write drafts. The state itself
+// changes only when the draft's changes are applied; a dry run drops them. Each row is in the changes once, with its last
+// value.
 
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
 import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
@@ -19,11 +19,14 @@ const NO_MESSAGES: readonly Message[] = [];
 /** Changes of one decision over one user's state. */
 export class Draft {
   readonly state: UserState;
-  /** Metering operations that the changes cost. Section 7 of the decisions. */
+  /**
+   * Metering operations that the changes cost: one for each counted event, and for each row of type `merged`, `promoted`,
+   * `merged_from_alias` and `merge_dedupe`.
+   */
   operations = 0;
   /** Credit balances that the changes issue. */
   issued = 0;
-  /** The call, where it was refused. */
+  /** What is counted of a refused call; null for any other. */
   refusedCall: RefusedCall | null = null;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
@@ -45,7 +48,7 @@ export class Draft {
     this.#user = { ...this.user, ...part };
   }
 
-  /** The subscriptions as they stand in this draft. */
+  /** The subscriptions, with this draft's changes. */
   subscriptions(): Iterable<Subscription> {
     const over = this.#subscriptions;
     if (over === null) return this.state.subscriptions.values();
@@ -63,8 +66,8 @@ export class Draft {
   }
 
   /**
-   * The counter of a group and window; an empty one where nothing was counted yet. Windows that start at the same time
-   * share a counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
+   * Returns the counter of a group and window, an empty one if need be. Windows that start at the same time share a
+   * counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
    */
   counter(ref: CounterRef): Counter {
     const key = counterKey(ref.planId, ref.groupId, ref.window.start);
@@ -75,7 +78,7 @@ export class Draft {
     return isLater ? { ...row, windowEnd: end } : row;
   }
 
-  /** The counters in memory as they stand in this draft. */
+  /** The counters in memory, with this draft's changes. */
   *counters(): Iterable<Counter> {
     for (const row of this.state.counters.values()) yield this.#counters?.get(row.key) ?? row;
     for (const row of this.#counters?.rows ?? []) {
@@ -100,7 +103,7 @@ export class Draft {
     (this.#reservations ??= new Overlay()).set(row.id, row);
   }
 
-  /** The reservations in memory as they stand in this draft. */
+  /** The reservations in memory, with this draft's changes. */
   *reservations(): Iterable<Reservation> {
     for (const id of this.state.reservations.keys()) yield this.reservation(id) as Reservation;
     for (const row of this.#reservations?.rows ?? []) {
@@ -108,7 +111,7 @@ export class Draft {
     }
   }
 
-  /** The reservations in memory that are open. */
+  /** The open reservations in memory. */
   *openHolds(): Iterable<Reservation> {
     for (const row of this.reservations()) {
       if (row.status === "held") yield row;
@@ -119,7 +122,7 @@ export class Draft {
     return this.#balances?.get(id) ?? this.state.balances.get(id);
   }
 
-  /** The balances in memory as they stand in this draft, in consumption order; new ones come last. */
+  /** The balances in memory, with this draft's changes, in consumption order; new ones come last. */
   *balancesInOrder(): Iterable<CreditBalance> {
     const over = this.#balances;
     for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;
@@ -133,7 +136,7 @@ export class Draft {
     (this.#balances ??= new Overlay()).set(row.id, row);
   }
 
-  /** Takes over a balance that was issued to another user. */
+  /** Takes over another user's balance. */
   adoptBalance(row: CreditBalance): void {
     (this.#balances ??= new Overlay()).set(row.id, row);
   }
@@ -156,24 +159,24 @@ export class Draft {
     (this.#records ??= []).push(change);
   }
 
-  /** Tells webhooks what happened. */
+  /** Records a message for webhooks. */
   tell<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
     (this.#messages ??= []).push({ type, at, data });
   }
 
-  /** The same, before everything that was told already. */
+  /** Records a message before all earlier ones. */
   tellFirst<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
     (this.#messages ??= []).unshift({ type, at, data });
   }
 
-  /** What was told since the last call, in the order in which it happened. */
+  /** Returns the messages recorded since the last call, in order. */
   takeMessages(): readonly Message[] {
     const messages = this.#messages ?? NO_MESSAGES;
     this.#messages = null;
     return messages;
   }
 
-  /** The earliest moment at which something that this draft wrote falls due, or infinity. */
+  /** When the first of the rows that this draft wrote falls due, or infinity. */
   nextDueWritten(): Millis {
     let next = Infinity;
     for (const row of this.#reservations?.rows ?? []) {
@@ -186,7 +189,7 @@ export class Draft {
     return next;
   }
 
-  /** The earliest moment at which something falls due after this draft, or null. */
+  /** When the first row falls due with this draft's changes, or null. */
   nextDue(): Millis | null {
     const held = this.state.holds.earliest((id, at) => {
       const row = this.#reservations?.get(id);
@@ -200,7 +203,7 @@ export class Draft {
     return next === Infinity ? null : next;
   }
 
-  /** Whether nothing was changed. */
+  /** Whether the draft has no changes. */
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
       this.#reservations === null && this.#balances === null && this.#records === null;
@@ -210,7 +213,7 @@ export class Draft {
   changes(): Change[] {
     const changes: Change[] = [];
     if (this.#user !== null) {
-      // A new user's number is nobody else's: as a new row it fails where another one has it.
+      // A new row: it fails where another user already has this number.
       const verb = this.state.recorded ? "put" : "append";
       changes.push({ verb, table: "users", row: this.#user });
     }

@@ -1,5 +1,5 @@
-// Metering events: the rows that the feed lists and that counters are the sum of. "Event" means nothing else in this
-// code base; people's events are "analytics events".
+// Metering events: the rows of the feed, which counters add up. "Event" has no other meaning in this code base; the events
+// of people are "analytics events".
 
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
@@ -34,11 +34,11 @@ export interface MeteringEvent {
   readonly reservationId: string | null;
   readonly reason: string | null;
   readonly errorCode: string | null;
-  /** What the event added to counters; also names the matched groups. Empty unless it was counted. */
+  /** What the event added to counters, a line for each matched group. Empty unless the event was counted. */
   readonly lines: readonly Line[];
-  /** What credits paid of it, each part above zero. */
+  /** What each credit balance paid of the event; above zero. */
   readonly credits: readonly CreditLine[];
-  /** What a commit could charge nowhere, by unit. */
+  /** The part of a commit that neither a group nor a balance covers, by unit. */
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
 }
 
@@ -53,7 +53,7 @@ export interface EventLog {
   readonly at: Millis;
 }
 
-/** Whether an event of this status counts: as usage or against credits, and as a metering operation. */
+/** Whether an event of this status counts as usage or against credits, and as a metering operation. */
 export function isCounted(status: MatchStatus): boolean {
   return status === "matched" || status === "matched_credits_only";
 }
@@ -63,12 +63,12 @@ export function matchedGroupIds(event: Pick<MeteringEvent, "matchStatus" | "line
   return event.matchStatus === "matched" ? [...new Set(event.lines.map((line) => line.groupId))] : [];
 }
 
-/** What an event took from one limit group or from one credit balance. */
+/** The amount that an event took from one limit group or one credit balance. */
 export type ChargedAmount =
   | { readonly groupId: string; readonly unit: Unit; readonly amount: Amount }
   | { readonly balanceId: string; readonly unit: Unit; readonly amount: Amount };
 
-/** What an event was charged with, groups first; nothing that is 0. Section 13 of the decisions. */
+/** Lists what an event was charged, groups first, without amounts of 0. */
 export function chargedAmounts(
   { lines, credits }: Pick<MeteringEvent, "lines" | "credits">,
 ): ChargedAmount[] {

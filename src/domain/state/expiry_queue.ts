@@ -1,7 +1,7 @@
-// The open holds of one user by expiry: a binary heap. To ask what is due changes nothing, so that a decision can ask
-// and only `apply` acts. A hold that is prolonged is added again, so an entry counts only while its hold lapses at that
-// very time. Entries that do not count stay in the heap until they reach its top or make up half of it. Times and ids are
-// in two plain arrays: a hold then costs no object, and comparisons read plain numbers.
+// The open holds of one user by expiry: a binary heap. Reading it changes nothing, so a decision can ask what is due, and
+// only `apply` changes the heap. A prolonged hold is added again, so an entry is stale once its hold lapses at another
+// time. Stale entries stay in the heap until they reach its top or make up half of it. Times and ids are in two plain
+// arrays: a hold then costs no object, and comparisons read plain numbers.
 
 import type { Millis } from "../values/period.ts";
 
@@ -44,7 +44,7 @@ export class ExpiryQueue {
     }
   }
 
-  /** Drops entries that do not count from the top, and all of them once they outnumber the open holds. */
+  /** Drops stale entries from the top, and all of them once they outnumber the open holds. */
   trim(isOpen: IsOpen, openCount: number): void {
     if (this.#ids.length > COMPACT_FROM && this.#ids.length > openCount * 2) {
       const open = this.#entries().filter(({ at, id }) => isOpen(id, at)).sort((a, b) => a.at - b.at);

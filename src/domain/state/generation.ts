@@ -4,7 +4,7 @@ import type { Amount } from "../values/amount.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
 
-/** The record of one generation; its texts stand in the event's log, where that is kept. */
+/** The record of one generation. Prompt and output are in the event's log, if texts are logged. */
 export interface Generation {
   readonly id: string;
   readonly userKey: UserKey;

@@ -1,7 +1,7 @@
-// What an open hold says beside its id and its user, as one text: its fields in a fixed order, each on a line. Times are
-// told from the moment that the id names. So calls of one kind make equal texts, and those without a caller's own texts
-// share one. What a caller wrote stands behind all others, after its lengths, since it may hold any character; ids and units
-// hold no line feed. Texts live in memory alone, so their form may change with every version.
+// An open hold as one text: its fields in a fixed order, each on a line, without its id and its user. Times are relative to
+// the time within the id, so calls of one kind make equal texts, and share one unless the caller sent texts of its own.
+// The caller's texts are the last field, after their lengths, since they may hold any character; ids and units hold no line
+// feed. The form lives in memory alone and may change with every version.
 
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
@@ -11,18 +11,18 @@ import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
 
 const END = "\n";
-/** In place of null. */
+/** The form of null. */
 const NONE = "";
 const YES = "1";
 const NO = "0";
 
-/** Whether a text says all of a reservation: it is open, and its lines left no counter by a change of plan. */
+/** Whether a text can hold a reservation: it is open, and its lines left no counter by a change of plan. */
 export function fitsText({ status, lines }: Reservation): boolean {
   return status === "held" && lines.every(({ left }) => left === undefined);
 }
 
-/** The text of a reservation that fits one. */
-export function textOfHold(row: Reservation): string {
+/** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */
+export function textOfHold(row: Reservation, texts: HoldTexts): string {
   const { amounts, lines, credits, event, metadata, prompt } = row;
   const moment = momentOf(row.id);
   const fields = [
@@ -48,30 +48,34 @@ export function textOfHold(row: Reservation): string {
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
   const text = fields.join(END);
-  // What a caller wrote may be about a person, and is nowhere but in that person's own rows.
-  return metadata === null && prompt === null ? shared(text) : text;
+  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
+  return metadata === null && prompt === null ? texts.shared(text) : text;
 }
 
-/** Texts of holds, so that the next equal one is found. */
-const known = new Map<string, string>();
-/** Where texts are all different, as where each user's credits pay, few of them are kept for that. */
-const KNOWN_MAX = 4096;
+/** Most texts to remember. Where all texts differ, as where each user's own credits pay, more would not help. */
+const TEXTS_MAX = 4096;
 
-/** The text that was made first of all equal ones. */
-function shared(text: string): string {
-  const first = known.get(text);
-  if (first !== undefined) return first;
-  if (known.size >= KNOWN_MAX) known.clear();
-  known.set(text, text);
-  return text;
+/** Texts that the holds of many users share. The runtime makes one and hands it to every user's state. */
+export class HoldTexts {
+  readonly #known = new Map<string, string>();
+
+  /** Returns the first text that was equal to this one. */
+  shared(text: string): string {
+    const known = this.#known;
+    const first = known.get(text);
+    if (first !== undefined) return first;
+    if (known.size >= TEXTS_MAX) known.clear();
+    known.set(text, text);
+    return text;
+  }
 }
 
-/** When the hold of an id and a text lapses. */
+/** Returns when the hold of an id and a text lapses. */
 export function expiryOfText(id: string, text: string): Millis {
   return momentOf(id) + Number(text.slice(0, text.indexOf(END)));
 }
 
-/** The reservation that a text was made of. */
+/** Makes the reservation of a text again. */
 export function readHold(id: string, userKey: UserKey, text: string): Reservation {
   const fields = new Fields(text);
   const moment = momentOf(id);
@@ -133,7 +137,7 @@ function readCredit(fields: Fields): CreditLine {
   return { balanceId: fields.next(), unit: fields.next() as Unit, taken: fields.amount() };
 }
 
-/** The fields of a text, one after another. */
+/** Reads the fields of a text, one after another. */
 class Fields {
   readonly #text: string;
   #at = 0;
@@ -167,7 +171,7 @@ class Fields {
     return field === NONE ? null : BigInt(field);
   }
 
-  /** So many of the characters that follow. */
+  /** Reads the next characters, whatever they are. */
   take(length: number): string {
     const from = this.#at;
     this.#at += length;

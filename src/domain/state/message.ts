@@ -1,5 +1,5 @@
-// Messages: what webhooks are told about a user. A decision tells what happened; each webhook that wants it gets a row of
-// the outbox, which is one of the decision's changes. beyond.md, section 3.
+// Messages: what webhooks receive about a user. A decision records what happened, and each webhook that wants the type
+// gets a row of the outbox. The row is one of the decision's changes, so it is recorded exactly once.
 
 import { type Amount, numberOf } from "../values/amount.ts";
 import type { CreditBalance } from "./credit.ts";
@@ -13,7 +13,7 @@ interface OfUser {
   readonly userId: string;
 }
 
-/** What a message about a credit balance says. */
+/** The data of a message about a credit balance. */
 export interface CreditsData extends OfUser {
   readonly balanceId: string;
   readonly packId: string;
@@ -22,7 +22,7 @@ export interface CreditsData extends OfUser {
   readonly externalRef: string | null;
 }
 
-/** What a message about a subscription says. */
+/** The data of a message about a subscription. */
 export interface SubscriptionData extends OfUser {
   readonly subscriptionId: string;
   readonly planId: string;
@@ -30,7 +30,7 @@ export interface SubscriptionData extends OfUser {
   readonly reason: string | null;
 }
 
-/** What a message of each type says, beside app and mode. Amounts and times as on the wire. */
+/** The data of each type of message, beside app and mode. Amounts and times as on the wire. */
 export type MessageData =
   & {
     readonly "usage.threshold_reached": OfUser & {
@@ -54,7 +54,7 @@ type CreditsNews = "granted" | "low" | "depleted" | "expired" | "revoked";
 
 export type MessageType = keyof MessageData;
 
-/** Every type, as webhooks name them. */
+/** Every type of message, as webhooks subscribe to it. */
 export const MESSAGE_TYPES = Object.keys(
   {
     "usage.threshold_reached": true,
@@ -77,7 +77,7 @@ export const MESSAGE_TYPES = Object.keys(
   } satisfies Record<MessageType, true>,
 ) as readonly MessageType[];
 
-/** Something that happened, not yet addressed to anybody. */
+/** Something that happened, before it is addressed to webhooks. */
 export interface Message<Type extends MessageType = MessageType> {
   readonly type: Type;
   /** When it happened. */
@@ -85,15 +85,15 @@ export interface Message<Type extends MessageType = MessageType> {
   readonly data: MessageData[Type];
 }
 
-/** A message for one webhook, as it is recorded; immutable. What becomes of it is kept beside it in the table. */
+/** A recorded message for one webhook; immutable. The table keeps its delivery state in columns of their own. */
 export interface WebhookMessage {
   readonly id: string;
   readonly webhookId: string;
-  /** Whose order it is delivered in; null for a message outside every order. */
+  /** The user within whose order it is delivered; null for a message outside every order. */
   readonly userKey: UserKey | null;
   readonly realm: number;
   readonly type: MessageType;
-  /** The whole body as it is sent, the same bytes at each attempt. */
+  /** The whole body; each attempt sends the same bytes. */
   readonly body: string;
   /** On the realm's clock. */
   readonly createdAt: Millis;
@@ -111,14 +111,14 @@ export function isEventPattern(text: string): boolean {
   return MESSAGE_TYPES.some((type) => wants({ webhookId: "", events: [text] }, type));
 }
 
-/** Whose message it is. */
+/** The user and realm of a message, and when it is recorded. */
 export interface Origin {
   readonly userKey: UserKey | null;
   readonly realm: number;
   readonly now: Millis;
 }
 
-/** A row for each message and webhook that wants it. */
+/** Makes a row for each message and each webhook that wants it. */
 export function addressed(
   messages: readonly Message[],
   outbox: Outbox,
@@ -139,18 +139,18 @@ export function addressed(
   return rows;
 }
 
-/** The body of a message as Standard Webhooks has it. */
+/** Makes the body of a message in the form of Standard Webhooks. */
 export function bodyOf({ type, at, data }: Message, { appId, mode }: Omit<Outbox, "listeners">): string {
   return JSON.stringify({ type, timestamp: timeText(at), data: { appId, mode, ...data } });
 }
 
-/** What messages say of a balance. */
+/** Makes the data of a message about a balance. */
 export function creditsData(userId: string, row: CreditBalance): CreditsData {
   const { id, packId, packItemId, remaining, externalRef } = row;
   return { userId, balanceId: id, packId, packItemId, remaining: numberOf(remaining), externalRef };
 }
 
-/** What messages say of a change of a subscription. */
+/** Makes the data of a message about a subscription. */
 export function subscriptionData(userId: string, row: SubscriptionEvent): SubscriptionData {
   const { subscriptionId, planId, previousPlanId, reason } = row;
   return { userId, subscriptionId, planId, previousPlanId, reason };
@@ -165,7 +165,7 @@ export interface Threshold {
   readonly window: Window;
 }
 
-/** What a message says of a threshold that was reached. */
+/** Makes the data of a message about a threshold. */
 export function thresholdData(
   userId: string,
   { group, percent, quota, current, window }: Threshold,

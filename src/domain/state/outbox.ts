@@ -1,13 +1,13 @@
-// Where the messages of a realm go: the webhooks that take some at the moment, as a decision knows them.
+// The outbox of a realm: the enabled webhooks, which receive its messages.
 
-/** A webhook that takes messages at the moment. */
+/** An enabled webhook. */
 export interface Listener {
   readonly webhookId: string;
   /** Types, prefixes that end in ".*", or "*". */
   readonly events: readonly string[];
 }
 
-/** Where a realm's messages go. */
+/** The webhooks of a realm. */
 export interface Outbox {
   readonly appId: string;
   readonly mode: "live" | "test";

@@ -1,5 +1,6 @@
-// Refused calls: what is kept of a reserve, a track or a compose that met a limit, the plan or a cap, and which of them
-// are alike. Nothing is decided by them. Section 1 of beyond.md, "Refusals".
+// Refused calls: what is counted of a reserve, a track or a compose that a limit, the plan or a cap refused. Calls of one
+// user that are alike in event and reasons, within one hour of the app's clock, are one row with a count. No decision
+// depends on these counts.
 
 import type { Millis } from "../values/period.ts";
 
@@ -11,19 +12,19 @@ export type ReserveReason =
   | "no_subscription"
   | "unpriced_model";
 
-/** Caps of a workspace that refuse a call whatever its user's plan says. */
+/** Caps of a workspace that refuse a call regardless of the user's plan. */
 export type CapCode = "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded";
 
-/** What alike refused calls have in common, but for their user and hour. */
+/** What alike refused calls have in common, beside their user and hour. */
 interface Refused {
   readonly event: string;
   /** Never empty. */
   readonly reasons: readonly (ReserveReason | CapCode)[];
-  /** The groups without room, in the plan's order; empty where no limit refused the call. */
+  /** The groups with too little left, in the plan's order; empty where no limit refused the call. */
   readonly groupIds: readonly string[];
 }
 
-/** A call that was refused. */
+/** A refused call. */
 export interface RefusedCall extends Refused {
   readonly at: Millis;
 }
@@ -31,9 +32,9 @@ export interface RefusedCall extends Refused {
 /** Refused calls of one user that are alike in event and reasons, within one hour. */
 export interface RefusalRow extends Refused {
   readonly realm: number;
-  /** The canonical user's id, who need not be known. */
+  /** The canonical user's id, whether or not the user has a row. */
   readonly userId: string;
-  /** The begin of the UTC clock hour. */
+  /** Start of the UTC hour. */
   readonly hour: Millis;
   readonly count: number;
   readonly firstAt: Millis;
@@ -45,21 +46,21 @@ const HOUR_MS = 3_600_000;
 /** Why an assessment refuses a call. */
 interface Grounds {
   readonly reasons: readonly ReserveReason[];
-  /** The groups without room, in the plan's order. */
+  /** The groups with too little left, in the plan's order. */
   readonly blocking: readonly { readonly group: { readonly id: string } }[];
 }
 
-/** A call that was assessed and refused. */
+/** Describes a call that its assessment refused. */
 export function refusedCall(event: string, { reasons, blocking }: Grounds, at: Millis): RefusedCall {
   return { event, reasons, groupIds: blocking.map(({ group }) => group.id), at };
 }
 
-/** A call that a cap of the workspace refused. */
+/** Describes a call that a cap of the workspace refused. */
 export function refusedAtCap(event: string, code: string, at: Millis): RefusedCall {
   return { event, reasons: [code as CapCode], groupIds: [], at };
 }
 
-/** A refused call of a user as a row. */
+/** Makes the row of one refused call of a user. */
 export function rowOf(
   realm: number,
   userId: string,
@@ -69,7 +70,7 @@ export function rowOf(
   return { realm, userId, event, reasons, hour, groupIds, count: 1, firstAt: at, lastAt: at };
 }
 
-/** Two rows of alike calls as one; the groups are those of the newest call. */
+/** Adds up two rows of alike calls; the groups are those of the newest call. */
 export function addUp(row: RefusalRow, other: RefusalRow): RefusalRow {
   return {
     ...row,
@@ -80,7 +81,7 @@ export function addUp(row: RefusalRow, other: RefusalRow): RefusalRow {
   };
 }
 
-/** What rows of alike calls of one realm have in common, as text. */
+/** Makes a text that is equal for rows of alike calls of one realm. */
 export function kindOf({ userId, event, reasons, hour }: RefusalRow): string {
   // Neither hours nor reasons have spaces, and the length says where the id ends: two kinds never share a text.
   return `${hour} ${reasons.join()} ${userId.length} ${userId}${event}`;

@@ -1,5 +1,5 @@
-// Reservations: amounts held before the work and settled after it. The transition table of the specification
-// ("States and transitions, Reservation") stands here as data; the commands read it and add what moves with it.
+// Reservations: amounts held before the work and settled after it. The table of states and triggers is here as data; the
+// commands read it and move the amounts.
 
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
@@ -23,7 +23,7 @@ export interface Line extends CounterRef {
 
 /** A line of a hold, which can follow its user from plan to plan: see plans/carry.ts. */
 export interface HoldLine extends Line {
-  /** The counters that it left and that still contain it, each once and never its own; absent for none. */
+  /** The counters that it left and that still contain it, each once, never its own; absent for none. */
   readonly left?: readonly CounterRef[];
 }
 
@@ -35,33 +35,33 @@ export interface Reservation {
   readonly event: string;
   /** As JSON text. */
   readonly metadata: string | null;
-  /** As sent; the event's quantity falls back from here to `count`, then to 1. */
+  /** As sent. The event's quantity is this, else `count`, else 1. */
   readonly quantity: Amount | null;
   readonly count: Amount | null;
   /** What was reserved in each unit; `cents` is also the cost that the reservation carries. */
   readonly amounts: Amounts;
   /** Whether the price row meters output seconds (audio and video). */
   readonly perUnit: boolean;
-  /** The number of the price row that the hold was made under; NO_PRICE_ROW for none, null where it was not kept. */
+  /** The number of the price row of the reserve; NO_PRICE_ROW for none, null for holds of versions that kept none. */
   readonly priceRow: number | null;
-  /** Whether the caller named the cents: a model without a price is then no cause for a warning. */
+  /** Whether the caller named the cents, so that a model without a price is no cause for a warning. */
   readonly toldCents: boolean;
   readonly lines: readonly HoldLine[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];
-  /** Waits for the settlement, where prompts are logged; null afterwards. */
+  /** Kept until the settlement, if prompts are logged; null afterwards. */
   readonly prompt: string | null;
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;
 }
 
-/** In place of a number of a price row: no row had a price for the event. */
+/** The number of no price row: the event had no price. */
 export const NO_PRICE_ROW = -1;
 
 /**
- * The price row that a reservation was made under, or null where none priced its event. Holds of a version that kept
- * no row are priced by the catalog in force.
+ * Returns the price row of a reservation's reserve, or null for an event without a price. Holds of versions that kept no
+ * row are priced by the present catalog.
  */
 export function priceRowOfHold(
   catalog: Catalog,
@@ -72,20 +72,20 @@ export function priceRowOfHold(
   return catalog.priceRows[priceRow] ?? null;
 }
 
-/** Every counter that a reservation's settlement can change: those of its lines, and those that they left. */
+/** Lists the counters that a settlement can change: those of the lines, and those that the lines left. */
 export function countersOf({ lines }: Reservation): CounterRef[] {
   return lines.flatMap((line) => [line, ...line.left ?? []]);
 }
 
 export type ReservationTrigger = "commit" | "release" | "expire";
 
-/** What a trigger does to a reservation: its next state and what moves, or a refusal. */
+/** What a trigger does: the next state and how the amounts move, or a refusal, or nothing. */
 export type Transition =
   | { readonly next: ReservationStatus; readonly effect: "settle" | "refund" | "recharge" }
   | "reservation_not_pending"
   | "no_change";
 
-/** Every state with every trigger: a missing pair would not compile. */
+/** Every state with every trigger; a missing pair does not compile. */
 export const TRANSITIONS: Readonly<
   Record<ReservationStatus, Readonly<Record<ReservationTrigger, Transition>>>
 > = {
@@ -111,12 +111,12 @@ export const TRANSITIONS: Readonly<
   },
 };
 
-/** The answer to a settlement of an id that names no reservation of this user. */
+/** Refuses the settlement of an unknown reservation. */
 export function unknownReservation(): Refusal {
-  return refusal("not_found", "No reservation has this reservationId");
+  return refusal("not_found", "Reservation not found");
 }
 
-/** The answer to a settlement that comes too late. */
+/** Refuses the settlement of a reservation that is already settled. */
 export function notPending({ status }: Reservation): Refusal {
   return refusal("reservation_not_pending", `The reservation is already settled: ${status}`);
 }

@@ -1,23 +1,27 @@
-// The reservations of one user in memory, by id. An open hold waits for its settlement as a text, which calls of one
-// kind share, and is read when it is asked for. With its amounts and lines it would be a dozen objects, each of
-// which the engine visits whenever it collects what has been in use for long: with a hundred thousand open holds, every
-// answer would wait for that.
+// The reservations of one user in memory, by id. An open hold is kept as a text, which holds of one kind share, and is
+// parsed when a decision asks for it. As a row with amounts and lines it would be a dozen objects, and the garbage
+// collector would visit each of them: with a hundred thousand open holds, every answer would wait for that.
 
 import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
-import { expiryOfText, fitsText, readHold, textOfHold } from "./hold_text.ts";
+import { expiryOfText, fitsText, type HoldTexts, readHold, textOfHold } from "./hold_text.ts";
 import type { Reservation } from "./reservation.ts";
 
-/** Reservations by id: open holds, and others for as long as they are needed. */
+/** Reservations by id: open holds, and settled ones while they are needed. */
 export class ReservationBook {
   readonly #owner: UserKey;
+  readonly #shared: HoldTexts;
   readonly #texts = new Map<string, string>();
-  /** Settled ones, and those that no text can say; most users have none. */
+  /** Settled reservations, and open ones that do not fit a text; most users have none. */
   #rows: Map<string, Reservation> | null = null;
 
-  /** @param owner the user whose reservations these are */
-  constructor(owner: UserKey) {
+  /**
+   * @param owner the user of these reservations
+   * @param shared texts that the books of all users share
+   */
+  constructor(owner: UserKey, shared: HoldTexts) {
     this.#owner = owner;
+    this.#shared = shared;
   }
 
   get(id: string): Reservation | undefined {
@@ -29,7 +33,7 @@ export class ReservationBook {
     return this.#texts.has(id) || this.#rows?.has(id) === true;
   }
 
-  /** When an open hold lapses; null where the id names none. */
+  /** Returns when an open hold lapses; null for any other id. */
   expiryOf(id: string): Millis | null {
     const text = this.#texts.get(id);
     if (text !== undefined) return expiryOfText(id, text);
@@ -39,7 +43,7 @@ export class ReservationBook {
 
   set(row: Reservation): void {
     if (row.userKey === this.#owner && fitsText(row)) {
-      this.#texts.set(row.id, textOfHold(row));
+      this.#texts.set(row.id, textOfHold(row, this.#shared));
       this.#rows?.delete(row.id);
     } else {
       (this.#rows ??= new Map()).set(row.id, row);

@@ -1,4 +1,4 @@
-// What a decision comes to: an answer or a refusal, and the changes that must be durable before either is told.
+// The result of a decision: an answer or a refusal, and the changes that must be durable before it is sent.
 
 import type { RefusedCall } from "./refused_call.ts";
 import type { Refusal } from "../values/refusal.ts";
@@ -9,24 +9,24 @@ export type Result<Answer> =
   | { readonly ok: true; readonly answer: Answer }
   | { readonly ok: false; readonly refusal: Refusal };
 
-/** What a decision yields: the result, the changes that must be durable before it is told, and their cost. */
+/** A decision: the result, the changes that must be durable before it is sent, and their cost. */
 export interface Decision<Answer> {
   readonly result: Result<Answer>;
   readonly changes: readonly Change[];
-  /** Metering operations. Section 7 of the decisions. */
+  /** Metering operations that the changes cost, see `Draft.operations`. */
   readonly operations: number;
   /** Credit balances issued. */
   readonly issued: number;
-  /** What is counted of a reserve or track that was refused; null for all else. */
+  /** A refused reserve or track, for the counts of refused calls; null for any other. */
   readonly refusedCall: RefusedCall | null;
 }
 
-/** A result that carries an answer. */
+/** Makes a result of an answer. */
 export function answered<Answer>(answer: Answer): Result<Answer> {
   return { ok: true, answer };
 }
 
-/** A result that carries a refusal. */
+/** Makes a result of a refusal. */
 export function refused(refusal: Refusal): Result<never> {
   return { ok: false, refusal };
 }

@@ -1,5 +1,5 @@
-// Subscriptions: the rows that give a user a plan, and their history. Several may be active at once; the best of them,
-// the primary, says which plan the user has. Section 4 of the decisions.
+// Subscriptions: the rows that give a user a plan, and their history. Several may be active at once. The primary one
+// decides the user's plan: the best by the plan's rank, then by the latest start.
 
 import type { Amount } from "../values/amount.ts";
 import type { Context } from "./context.ts";
@@ -17,11 +17,11 @@ export interface Subscription {
   readonly externalId: string | null;
   readonly startedAt: Millis;
   readonly endsAt: Millis | null;
-  /** Whether the end has been settled; until then an end that has passed is due. */
+  /** Whether the end has been settled. An end in the past that is not settled is due. */
   readonly ended: boolean;
-  /** Where the steps of its windows begin; null for the start. */
+  /** The anchor of its windows; null for the start. */
   readonly cycleAnchorAt: Millis | null;
-  /** Quotas of this row that replace those of its plan, by group id. */
+  /** Quotas that replace those of the plan, by group id. */
   readonly customLimits: Readonly<Record<string, Amount>>;
 }
 
@@ -46,7 +46,7 @@ export interface SubscriptionEvent {
   readonly at: Millis;
 }
 
-/** Whether a row grants something at a moment. */
+/** Whether a row entitles to its plan at a moment. */
 export function isActive(row: Subscription, at: Millis): boolean {
   return !row.ended && (row.endsAt === null || row.endsAt > at);
 }
@@ -56,7 +56,7 @@ export function isPaid(row: Subscription): boolean {
   return row.provider !== null;
 }
 
-/** The anchor from which a row's windows are stepped. */
+/** Returns the anchor from which a row's windows are stepped. */
 export function anchorOf(row: Subscription): Millis {
   return row.cycleAnchorAt ?? row.startedAt;
 }
@@ -67,12 +67,12 @@ interface KnownWindow {
 }
 
 /**
- * The window that was computed last, of a row or, where the calendar sets them, of all rows of a plan. Rows and plans
- * never change in place, so it is only a shortcut.
+ * The newest window of a row or, for calendar periods, of all rows of a plan. Rows and plans never change in place, so
+ * this is only a shortcut.
  */
 const lastWindows = new WeakMap<Subscription | Plan, KnownWindow>();
 
-/** The running window of a row under its plan. */
+/** Returns the running window of a row under its plan. */
 export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
   const { anchor, type } = plan.period;
   const owner = anchor === "calendar" && type !== "lifetime" ? plan : row;
@@ -83,7 +83,7 @@ export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
   return window;
 }
 
-/** The quota of a group for the holder of a row. */
+/** Returns the quota of a group under a row: its custom limit, else the plan's quota. */
 export function quotaOf(row: Subscription, group: LimitGroup): Amount {
   return Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as Amount : group.quota;
 }
@@ -95,7 +95,7 @@ export function activeRows(rows: Iterable<Subscription>, catalog: Catalog, at: M
   return active.length < 2 ? active : active.sort((a, b) => compareRows(a, b, catalog));
 }
 
-/** The best active row, which grants entitlement. */
+/** Returns the primary row: the best active one; null for none. */
 export function primaryOf(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): Subscription | null {
   let best: Subscription | null = null;
   for (const row of rows) {
@@ -111,12 +111,12 @@ function compareRows(a: Subscription, b: Subscription, catalog: Catalog): number
   return a.id < b.id ? 1 : -1;
 }
 
-/** The rank of a row's plan; below every other where the catalog lacks it. */
+/** Returns the rank of a row's plan; the lowest for a plan that the catalog no longer has. */
 export function rankOf(row: Subscription, catalog: Catalog): number {
   return catalog.plans.get(row.planId)?.rank ?? -Infinity;
 }
 
-/** The row of a key: the best active one, else the one that started last, else null. */
+/** Finds the row of a key: after a merge several may have it, then the best active one, else the latest start. */
 export function findRow(
   rows: Iterable<Subscription>,
   key: { readonly provider: string | null; readonly externalId: string | null },
@@ -130,7 +130,7 @@ function latestFirst(a: Subscription, b: Subscription): number {
   return b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1);
 }
 
-/** A history row of a subscription as of now. */
+/** Makes a history row of a subscription. */
 export function historyRow(
   row: Subscription,
   type: SubscriptionEventType,

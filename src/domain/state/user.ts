@@ -1,4 +1,4 @@
-// One end user: the row, the state in memory, and `apply`, the only way it changes. A decision reads the state and
+// One end user: the row, the state in memory, and `apply`, the only way the state changes. A decision reads the state and
 // never writes it. Its changes go both to `apply` and to the journal, so memory and tables cannot differ.
 
 import { compareBalances, type CreditBalance, type LedgerEntry } from "./credit.ts";
@@ -7,6 +7,7 @@ import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
 import type { Generation } from "./generation.ts";
+import type { HoldTexts } from "./hold_text.ts";
 import type { WebhookMessage } from "./message.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
@@ -19,25 +20,25 @@ export interface Entitlement {
   readonly subscriptionId: string;
   readonly anchor: Millis;
   readonly startedAt: Millis;
-  /** When it ended without a successor; null while it is in force. */
+  /** When it ended without a successor; null while it is active. */
   readonly until: Millis | null;
   /**
-   * Whether its counters contain all that was used under the plan before. Not where it was entered by `reset` or
-   * `block` while that plan's window ran.
+   * Whether the plan's counters include all usage under the plan before. False after an entry by `reset` or `block`
+   * while that plan's window ran.
    */
   readonly carried: boolean;
 }
 
-/** The row of a user. It exists from the first change that concerns the user. */
+/** The row of a user. The first change of the user writes it. */
 export interface User {
   readonly key: UserKey;
   readonly realm: number;
-  /** The end-user id as the customer chose it. */
+  /** The end-user id that the customer's app chose. */
   readonly id: string;
   /** The canonical user that this one is an alias of, else null. */
   readonly mergedInto: UserKey | null;
   readonly entitlement: Entitlement | null;
-  /** Not later than the first moment at which something falls due; null when nothing will. */
+  /** When something falls due at the earliest; null for never. It may be too early, but never too late. */
   readonly dueAt: Millis | null;
   /** Scopes that the user opted out of: the sum of their SCOPE_BITS. */
   readonly optedOut: number;
@@ -45,7 +46,7 @@ export interface User {
   readonly isErasing: boolean;
 }
 
-/** A user of whom nothing was recorded yet: every column has its first value here and nowhere else. */
+/** Makes the row of a new user. The first value of every column is here alone. */
 export function newUser(key: UserKey, realm: number, id: string): User {
   return {
     key,
@@ -59,10 +60,13 @@ export function newUser(key: UserKey, realm: number, id: string): User {
   };
 }
 
-/** Scopes as bits of a user's `optedOut`. Specification, "Opt-out scopes". */
+/**
+ * Scopes as bits of a user's `optedOut`: `analytics` hides the id from captured events, `ai_personalization` stops compose,
+ * `prompt_logging` stops new prompt logs. Metering goes on under all of them.
+ */
 export const SCOPE_BITS = { analytics: 1, ai_personalization: 2, prompt_logging: 4 } as const;
 
-/** What a call of opting out or in names. */
+/** A scope as calls name it; `all` is `analytics` and `ai_personalization`. */
 export type ConsentScope = keyof typeof SCOPE_BITS | "all";
 
 /** An audit entry of opting out or in. */
@@ -70,37 +74,37 @@ export interface ConsentEntry {
   readonly id: string;
   readonly userKey: UserKey;
   readonly realm: number;
-  /** The id as the call named it. */
+  /** The id in the call. */
   readonly distinctId: string;
   readonly action: "opt_out" | "opt_in";
   readonly scope: ConsentScope;
   readonly at: Millis;
 }
 
-/** An id that stands for a user beside the canonical one. */
+/** An id that was merged into the user. */
 export type Alias = Pick<User, "key" | "id">;
 
-/** A merge that was made, with its report as JSON. */
+/** A finished merge, with its report as JSON. */
 export interface Merge {
   readonly id: string;
   readonly realm: number;
   readonly fromKey: UserKey;
   readonly toKey: UserKey;
   readonly report: string;
-  /** The users whose history became the canonical one's. */
+  /** The users that were merged: their history is the canonical user's now. */
   readonly historyKeys: readonly UserKey[];
   readonly at: Millis;
 }
 
-/** History rows of an alias that are still filed under its own number. */
+/** A pending move: the history of an alias is still stored under its own number. */
 export interface HistoryMove {
   readonly userKey: UserKey;
   readonly at: Millis;
 }
 
 /**
- * What a decision yields. `append` adds a row that did not exist; `put` replaces a row by its new value. Rows are
- * never changed in place.
+ * One change of a decision. `append` adds a row that did not exist; `put` replaces a row by its new value. Rows are never
+ * changed in place.
  */
 export type Change =
   | { readonly verb: "put" | "append"; readonly table: "users"; readonly row: User }
@@ -121,7 +125,7 @@ export type Change =
 /** The rows from which a user's state is made. */
 export interface UserRows {
   readonly user: User;
-  /** Whether the tables have the user's row; false for an id that nothing was recorded of yet. */
+  /** Whether the tables have the user's row; false for a new user. */
   readonly recorded: boolean;
   readonly aliases: readonly Alias[];
   readonly subscriptions: readonly Subscription[];
@@ -130,7 +134,7 @@ export interface UserRows {
   readonly balances: readonly CreditBalance[];
 }
 
-/** Rows that a command names and that need not be live. */
+/** Rows that a command names and that need not be in memory. */
 export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances">;
 
 /** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
@@ -144,27 +148,28 @@ export class UserState {
   /** Open holds, and settled reservations until the tables have them. */
   readonly reservations: ReservationBook;
   readonly holds = new ExpiryQueue();
-  /** Balances by id: those not expired and not revoked, those that holds have parts of, and recent others. */
+  /** Balances by id: active and depleted ones, those with parts in open holds, and recent others. */
   readonly balances = new Map<string, CreditBalance>();
   /** The same in consumption order. */
   readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
 
-  constructor(rows: UserRows) {
+  /** @param texts texts that the open holds of all users share */
+  constructor(rows: UserRows, texts: HoldTexts) {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
-    this.reservations = new ReservationBook(rows.user.key);
+    this.reservations = new ReservationBook(rows.user.key, texts);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     this.admit(rows);
   }
 
-  /** The user's number, then those of its aliases, under which rows may still be filed. */
+  /** The user's number, then those of its aliases, under which rows may still be stored. */
   get keys(): UserKey[] {
     return [this.user.key, ...this.aliases.map(({ key }) => key)];
   }
 
-  /** Adds older rows that a command names, where memory has no newer value. */
+  /** Adds rows that a command names, unless memory has a newer value. */
   admit(rows: OlderRows): void {
     for (const row of rows.balances) {
       if (!this.balances.has(row.id)) this.#setBalance(row);
@@ -177,7 +182,7 @@ export class UserState {
     }
   }
 
-  /** Takes over what a decision yielded; rows of another user, which a merge yields too, are not taken. */
+  /** Applies the changes of a decision; skips rows of other users, which a merge changes too. */
   apply(changes: readonly Change[]): void {
     const { key } = this.user;
     const openBefore = this.openHolds;
@@ -214,7 +219,7 @@ export class UserState {
     if (openBefore >= this.openHolds) this.holds.trim((id, at) => this.lapsesAt(id, at), this.openHolds);
   }
 
-  /** Lets go of a settled reservation that the tables have; an open hold stays. */
+  /** Drops a settled reservation that the tables have; keeps an open hold. */
   forget(reservationId: string): void {
     if (!this.isOpen(reservationId)) this.reservations.delete(reservationId);
   }
@@ -241,7 +246,7 @@ export class UserState {
   #setBalance(row: CreditBalance): void {
     const order = this.balanceOrder;
     const known = this.balances.get(row.id);
-    // Of all that decides the place of a balance, the expiry alone ever changes.
+    // Only a change of the expiry moves a balance.
     const isMoved = known !== undefined && known.expiresAt !== row.expiresAt;
     if (isMoved) order.splice(order.indexOf(known), 1);
     let low = 0;

@@ -1,6 +1,6 @@
-// What a message of Stripe comes to: what is kept of it, and what is then done to users. It is kept before anything is
-// done, so that a message that is cut off in the middle does the rest when Stripe sends it again, and an older message that
-// comes between is known to be older. Section 7 of beyond.md.
+// Decides what a message of Stripe does: the facts to store, then the commands to users. The facts are stored before any
+// command runs. So a message that was interrupted does the rest when Stripe sends it again, and an older message that
+// arrives in between is recognized as older.
 
 import { amountOf } from "../values/amount.ts";
 import type { GrantInput } from "../credits/grant.ts";
@@ -13,34 +13,34 @@ import type { Line, SaleMessage, StripeMessage, SubscriptionMessage } from "./me
 /** The provider of subscriptions that come from Stripe. */
 export const STRIPE = "stripe";
 
-/** Something that is done to a user. */
+/** A command to a user. */
 export type StripeAct =
   | { readonly kind: "mirror"; readonly userId: string; readonly input: MirrorInput }
   | { readonly kind: "grant"; readonly userId: string; readonly input: GrantInput };
 
-/** What a message comes to. */
+/** What a message does. */
 export interface StripeOutcome {
   readonly learned: Learned;
-  /** In the order in which they are done. */
+  /** Commands, in the order in which they run. */
   readonly acts: readonly StripeAct[];
-  /** Users whom the subscription belonged to and who have it no more; null where nobody has lost it. */
+  /** Former owners, for whom the subscription must end; null for none. */
   readonly left: Leaving | null;
-  /** What is kept when all of it was done; null for nothing. */
+  /** What to store once all commands have run; null for nothing. */
   readonly settled: Settled | null;
-  /** Why nothing is done, where nothing comes of the acts; null where something always does. */
+  /** Why the message changed nothing, if its commands change nothing; null if they always change something. */
   readonly reason: string | null;
 }
 
-/** The end of a subscription with the users who have lost it, which comes before everything else that is done. */
+/** The end of a subscription for its former owners, which runs before all other commands. */
 export interface Leaving {
-  /** Whose it is now: an act for the same user under another id is left out. */
+  /** Its present owner: a command for the same user under another id is left out. */
   readonly to: string;
   readonly acts: readonly StripeAct[];
 }
 
 const NOTHING: Learned = { subscription: null, purchases: [], payments: [], refunds: [] };
 
-/** Decides what a message comes to. */
+/** Decides what a message does. */
 export function answerMessage(message: StripeMessage, known: Known, catalog: Catalog): StripeOutcome {
   switch (message.kind) {
     case "subscription":
@@ -49,12 +49,12 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
       return answerSale(message, known, catalog);
     case "payment": {
       const { source, payments } = message;
-      return nothing("the payment is kept, for a refund of it", {
+      return nothing("the payment is recorded in case it is refunded", {
         payments: payments.map((payment) => ({ payment, source })),
       });
     }
     case "refund":
-      return nothing("no grant of this charge is known; the refund is kept for one that comes later", {
+      return nothing("no grant of this charge is known yet; the refund is kept for a later one", {
         refunds: message.payments,
       });
     case "other":
@@ -69,8 +69,8 @@ function nothing(reason: string, learned: Partial<Learned> = {}): StripeOutcome 
 function answerSubscription(message: SubscriptionMessage, known: Known, catalog: Catalog): StripeOutcome {
   const before = known.subscriptions.get(message.subscriptionId);
   const isLate = before !== undefined && isOvertaken(message, before);
-  const overtaken = "a newer message of this subscription has come before";
-  // An older message may still tell whose the subscription is, for the packs that wait for that.
+  const overtaken = "a newer message of this subscription was already handled";
+  // An older message may still name the owner, for purchases that wait for it.
   const subscription = isLate
     ? { ...before, userId: before.userId ?? message.userId }
     : learnedOf(message, before);
@@ -100,7 +100,7 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
   };
 }
 
-/** Whether a message is older than the one by which its subscription goes. One that is final always counts. */
+/** Whether a newer message of the subscription was handled before. A final message is never overtaken by others. */
 function isOvertaken(message: SubscriptionMessage, before: KnownSubscription): boolean {
   const { head: { created, eventId }, rank } = message;
   const isLast = before.eventIds.at(-1) === eventId;
@@ -123,34 +123,34 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
 }
 
 /**
- * Whose a subscription's purchases are that still wait though its user is known: the message that named this user first was
- * cut off, and may have granted them already. Null where nobody was named.
+ * Returns the owner of purchases left waiting when the message that named the user was interrupted: the first user ever
+ * named, because that message may have granted them already. Null if no message named a user.
  */
 function firstUserOf(subscription: KnownSubscription | undefined): string | null {
   return subscription?.leftUserIds[0] ?? subscription?.userId ?? null;
 }
 
-/** What becomes of the user's row; null for nothing. */
+/** The new state of the user's row; null for no change. */
 function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput | null {
-  const { subscriptionId: externalId, standing, status, startedAt: startsAt, endsAt, endedAt } = message;
+  const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
   const row = { provider: STRIPE, externalId };
-  if (standing === "over") return { ...row, standing: { endedAt, reason: `Stripe: ${status}` } };
+  if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
   const plan = bestPlan(message.priceIds, catalog);
-  if (standing === "not_yet" || plan === null) return null;
-  return { ...row, standing: { planId: plan.id, startsAt, endsAt } };
+  if (state === "not_yet" || plan === null) return null;
+  return { ...row, state: { planId: plan.id, startsAt, endsAt } };
 }
 
-/** Prices that a reason names; a subscription has twenty at most. */
+/** Most prices in a reason; a subscription has at most twenty. */
 const NAMED_PRICES_MAX = 20;
 
-function whyNotMirrored({ standing, priceIds }: SubscriptionMessage): string {
-  if (standing === "over") return "no such subscription is known";
-  if (standing === "not_yet") return "the subscription is incomplete: its first payment has not been made";
+function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
+  if (state === "over") return "no such subscription is known";
+  if (state === "not_yet") return "the subscription is incomplete: its first payment has not been made";
   if (priceIds.length === 0) return "the subscription has no price";
   return `no plan of the catalog lists ${priceIds.slice(0, NAMED_PRICES_MAX).join(" or ")} in stripePrices`;
 }
 
-/** The plan with the highest rank that one of the prices sells. */
+/** Finds the plan with the highest rank among those that the prices sell. */
 function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
   let best: Plan | null = null;
   for (const priceId of priceIds) {
@@ -163,8 +163,8 @@ function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
 }
 
 function leaving(externalId: string, userId: string): StripeAct {
-  const standing = { endedAt: null, reason: "Stripe: the subscription names another user" };
-  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, standing } };
+  const state = { endedAt: null, reason: "Stripe: the subscription names another user" };
+  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
 }
 
 function answerSale(message: SaleMessage, known: Known, catalog: Catalog): StripeOutcome {
@@ -179,12 +179,12 @@ function answerSale(message: SaleMessage, known: Known, catalog: Catalog): Strip
     return { learned: { ...NOTHING, purchases, payments }, acts, left: null, settled: null, reason: null };
   }
   const reason = isOfPacks
-    ? "the grant waits until a message tells the holdfast_user of its subscription"
+    ? "the grant waits for a message that names the holdfast_user of its subscription"
     : found.find((each) => typeof each === "string") ?? "nothing was sold";
   return nothing(reason, { purchases, payments });
 }
 
-/** The purchase of a line, or why it is none. */
+/** Makes the purchase of a line, or the reason why the line is not one. */
 function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog): Purchase | string {
   const { externalRef, subscriptionId } = line;
   const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
@@ -199,10 +199,10 @@ function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog):
       ? `the catalog has no pack ${JSON.stringify(line.sold.pack)}`
       : `no pack of the catalog lists ${line.sold.priceId} in stripePrices`;
   }
-  if (userId === null && subscriptionId === null) return "nothing names the user: set metadata.holdfast_user";
-  // A session's quantity counts only for a pack that has no amounts of its own.
+  if (userId === null && subscriptionId === null) return "no user is named: set metadata.holdfast_user";
+  // A session's quantity counts only for a pack without items.
   const quantity = "pack" in line.sold && pack.bucket === null ? line.quantity ?? 1 : line.quantity;
-  if (quantity === null) return "the quantity is no whole number above 0";
+  if (quantity === null) return "quantity must be a positive integer";
   return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
 }
 
@@ -212,7 +212,7 @@ function packOf({ sold }: Line, catalog: Catalog): Pack | null {
   return found !== undefined && "pack" in found ? found.pack : null;
 }
 
-/** The grant of a purchase whose user is known, by the pack as it is now. A session sells one pack with items. */
+/** Makes the grant of a purchase with a known user, by the present pack. A session sells a pack with items once. */
 function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
   const { userId, packId, quantity, externalRef, source } = purchase;
   if (userId === null) return [];

@@ -1,61 +1,61 @@
-// What is kept of Stripe's messages, so that their order does not matter: facts are only ever added, and what follows from
-// two of them follows whichever came first. Section 7 of beyond.md, "Stripe, order".
+// Facts of Stripe's messages, which are stored so that the order of the messages does not matter: facts are only added, and
+// two facts have the same effect in either order. A refund before its grant, for example, revokes the grant when it arrives.
 
 import type { Millis } from "../values/period.ts";
 import type { SubscriptionMessage } from "./message.ts";
 
-/** The message by which a subscription goes, and whose it is. */
+/** The newest message of a subscription, and the owner. */
 export interface KnownSubscription {
   readonly subscriptionId: string;
   readonly userId: string | null;
-  /** Users whom it belonged to before and with whom it may not have ended yet. */
+  /** Former owners, for whom it may not have ended yet. */
   readonly leftUserIds: readonly string[];
   readonly created: Millis;
   readonly rank: SubscriptionMessage["rank"];
   readonly isFinal: boolean;
-  /** The events of this moment and rank, in the order in which they came: the last one is in force. */
+  /** The events of this time and rank, in the order of arrival; the last one decides. */
   readonly eventIds: readonly string[];
 }
 
-/** A grant that was paid for. What it was at first it stays: a repeated message grants nothing else. */
+/** A paid grant. It never changes: a repeated message grants nothing else. */
 export interface Purchase {
   readonly externalRef: string;
-  /** The session or invoice that was paid. */
+  /** The id of the paid session or invoice. */
   readonly source: string;
   readonly packId: string;
-  /** As it was told: packs, or units of a pack without items. */
+  /** The number of packs, or the units of a pack without items. */
   readonly quantity: number;
-  /** Null while only its subscription could tell, and has not. */
+  /** Null until a message of its subscription names the user. */
   readonly userId: string | null;
   readonly subscriptionId: string | null;
 }
 
-/** A payment or charge by which a session or invoice was paid. */
+/** A payment or charge of a session or invoice. */
 export interface Payment {
   readonly payment: string;
   readonly source: string;
 }
 
-/** What is known when a message comes, of what it is about. */
+/** The facts that concern a message, when it arrives. */
 export interface Known {
   readonly subscriptions: ReadonlyMap<string, KnownSubscription>;
-  /** By external reference: those that the message names, and those that wait for its subscription. */
+  /** By external reference: those in the message, and those that wait for its subscription. */
   readonly purchases: ReadonlyMap<string, Purchase>;
 }
 
-/** What is kept of a message once all that it asks for is done: until then, sending it again does the rest. */
+/** What to store of a message once all its commands have run; until then, sending it again runs the rest. */
 export interface Settled {
-  /** A subscription that has ended with everybody whom it belonged to before; null for none. */
+  /** A subscription that has ended for all former owners; null for none. */
   readonly subscriptionId: string | null;
-  /** Those that waited for their user, with the user. */
+  /** Purchases that waited for their user, with the user. */
   readonly purchases: readonly Purchase[];
 }
 
-/** What a message adds to what is known. */
+/** The facts that a message adds. */
 export interface Learned {
   readonly subscription: KnownSubscription | null;
   readonly purchases: readonly Purchase[];
   readonly payments: readonly Payment[];
-  /** Payments, charges and invoices that were refunded. */
+  /** Refunded payments, charges and invoices. */
   readonly refunds: readonly string[];
 }

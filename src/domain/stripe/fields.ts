@@ -1,21 +1,20 @@
-// Reads single members of Stripe's objects, which are JSON that we did not write: whatever is not as it should be is
-// absent.
+// Reads members of Stripe's objects, which are foreign JSON: an invalid member is read as absent.
 
 import type { Millis } from "../values/period.ts";
 
-/** The members of an object; none of anything else. */
+/** The members of an object. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: Fields = {};
 const NAME_LENGTH_MAX = 200;
 const QUANTITY_MAX = 1_000_000_000;
 
-/** The members of a value. */
+/** Returns the members of an object; none of any other value. */
 export function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : NONE;
 }
 
-/** A text that may be an id or a name of ours: 1 to 200 characters, none of which could stand for another. */
+/** Reads an id or a name: 1 to 200 characters, without U+0000 and replaced characters. */
 export function nameOf(value: unknown): string | null {
   if (typeof value !== "string" || value === "" || /[\0\uFFFD]/.test(value) || !value.isWellFormed()) {
     return null;
@@ -23,12 +22,12 @@ export function nameOf(value: unknown): string | null {
   return value.length <= NAME_LENGTH_MAX || [...value].length <= NAME_LENGTH_MAX ? value : null;
 }
 
-/** The id of an object, which stands for it or in it. */
+/** Reads the id of an object, which Stripe gives alone or within the object. */
 export function idOf(value: unknown): string | null {
   return nameOf(typeof value === "string" ? value : fieldsOf(value).id);
 }
 
-/** A time, which Stripe gives in seconds. */
+/** Reads a time, which Stripe gives in seconds. */
 export function timeOf(value: unknown): Millis | null {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0 && value <= LAST_S
     ? value * 1000
@@ -38,7 +37,7 @@ export function timeOf(value: unknown): Millis | null {
 /** The last second of the year 9999. */
 const LAST_S = 253_402_300_799;
 
-/** A quantity: a whole number above 0, also as the text that metadata hold. */
+/** Reads a positive integer, also as text, the form of metadata. */
 export function wholeOf(value: unknown): number | null {
   const number = typeof value === "string" && /^\d{1,10}$/.test(value) ? Number(value) : value;
   const isWhole = typeof number === "number" && Number.isInteger(number) && number > 0 &&
@@ -46,24 +45,24 @@ export function wholeOf(value: unknown): number | null {
   return isWhole ? number : null;
 }
 
-/** The metadata of an object. */
+/** Returns the metadata of an object. */
 export function metadataOf(object: Fields): Fields {
   return fieldsOf(object.metadata);
 }
 
-/** The objects of a list. */
+/** Returns the objects of a list. */
 export function linesOf(list: unknown): readonly Fields[] {
   const { data } = fieldsOf(list);
   return Array.isArray(data) ? data.map(fieldsOf) : [];
 }
 
-/** The price of a subscription's item or an invoice's line. */
+/** Reads the price of a subscription's item or an invoice's line, in each place that versions of Stripe's API use. */
 export function priceOf(line: Fields): string | null {
   const details = fieldsOf(fieldsOf(line.pricing).price_details);
   return idOf(line.price) ?? idOf(details.price) ?? idOf(line.plan);
 }
 
-/** The payments and charges that an object names: a session, an invoice, or the payment of one. */
+/** Lists the payments and charges that a session, an invoice or an invoice's payment names. */
 export function paymentsOf(object: Fields): readonly string[] {
   const own = [idOf(object.payment_intent), idOf(object.charge)];
   const listed = linesOf(object.payments).flatMap((each) => paymentsOf(fieldsOf(each.payment)));

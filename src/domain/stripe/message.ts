@@ -1,6 +1,5 @@
-// What a message of Stripe says, in our words. Members stand in other places in other versions of Stripe's API, so each is
-// looked for in all of them; what is missing or of another kind is read as absent. Section 7 of beyond.md, with "Stripe,
-// where things are".
+// Reads a message of Stripe into a form of our own. Members are in other places in other versions of Stripe's API, so each
+// is looked up in all of them. A missing member, or one of another type, is read as absent.
 
 import type { Millis } from "../values/period.ts";
 import {
@@ -16,7 +15,7 @@ import {
   wholeOf,
 } from "./fields.ts";
 
-/** What every message has. */
+/** The common part of every message. */
 export interface Head {
   readonly eventId: string;
   readonly type: string;
@@ -25,8 +24,8 @@ export interface Head {
   readonly isLive: boolean;
 }
 
-/** How a subscription stands in Stripe: it entitles, it does not any more, or not yet. */
-export type Standing = "in_force" | "over" | "not_yet";
+/** Whether a subscription entitles to its plan: now, no longer, or not yet. */
+export type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
 export interface SubscriptionMessage {
@@ -37,44 +36,44 @@ export interface SubscriptionMessage {
   readonly subscriptionId: string;
   readonly userId: string | null;
   readonly priceIds: readonly string[];
-  readonly standing: Standing;
-  /** Stripe's word for how it stands. */
+  readonly state: SubscriptionState;
+  /** Stripe's status. */
   readonly status: string;
-  /** Whether nothing that comes later can change how it stands. */
+  /** Whether no later message can change the state. */
   readonly isFinal: boolean;
   readonly startedAt: Millis | null;
-  /** When it will end; null for no end. */
+  /** Its scheduled end; null for none. */
   readonly endsAt: Millis | null;
-  /** When it ended; null for a time that Stripe does not tell. */
+  /** When it ended; null if Stripe gives no time. */
   readonly endedAt: Millis | null;
 }
 
-/** Something that was paid for. */
+/** One sold item. */
 export interface Line {
-  /** What the grant is known by. */
+  /** The external reference of the grant. */
   readonly externalRef: string;
   readonly sold: { readonly priceId: string } | { readonly pack: string };
-  /** Packs, or units of a pack without items; null for none that we can read. */
+  /** The number of packs, or the units of a pack without items; null for an invalid number. */
   readonly quantity: number | null;
   readonly userId: string | null;
-  /** The subscription that it was paid for; null for none. */
+  /** The subscription of the invoice's line; null for none. */
   readonly subscriptionId: string | null;
 }
 
-/** A checkout or an invoice that was paid. */
+/** A paid checkout or invoice. */
 export interface SaleMessage {
   readonly kind: "sale";
   readonly head: Head;
   /** The id of the session or invoice. */
   readonly source: string;
-  /** Ids of payments and charges, as far as the message knows them. */
+  /** Ids of payments and charges, as far as the message names them. */
   readonly payments: readonly string[];
   readonly lines: readonly Line[];
-  /** Whether Stripe left lines out of the message. */
+  /** Whether the message lacks some of the invoice's lines. */
   readonly isCut: boolean;
 }
 
-/** `invoice_payment.paid`: by which payment an invoice was paid. */
+/** `invoice_payment.paid`: the payment of an invoice. */
 export interface PaymentMessage {
   readonly kind: "payment";
   readonly head: Head;
@@ -86,11 +85,11 @@ export interface PaymentMessage {
 export interface RefundMessage {
   readonly kind: "refund";
   readonly head: Head;
-  /** What was refunded: the charge, its payment and its invoice, as far as the message knows them. */
+  /** The refunded charge, its payment and its invoice, as far as the message names them. */
   readonly payments: readonly string[];
 }
 
-/** A message that asks for nothing. */
+/** A message that changes nothing. */
 export interface OtherMessage {
   readonly kind: "other";
   readonly head: Head;
@@ -99,12 +98,12 @@ export interface OtherMessage {
 
 export type StripeMessage = SubscriptionMessage | SaleMessage | PaymentMessage | RefundMessage | OtherMessage;
 
-/** The metadata by which a customer's backend names our users and packs. */
+/** The metadata in which a customer's backend names users and packs. */
 const USER = "holdfast_user";
 const PACK = "holdfast_pack";
 const QUANTITY = "holdfast_quantity";
 
-const STANDINGS: ReadonlyMap<string, Standing> = new Map<string, Standing>([
+const STATES: ReadonlyMap<string, SubscriptionState> = new Map<string, SubscriptionState>([
   ["active", "in_force"],
   ["trialing", "in_force"],
   ["past_due", "in_force"],
@@ -117,7 +116,7 @@ const STANDINGS: ReadonlyMap<string, Standing> = new Map<string, Standing>([
 
 const FINAL: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
 
-/** What an event says; null for a value that is no event of Stripe. */
+/** Reads an event; null for a value that is not an event of Stripe. */
 export function readMessage(event: unknown): StripeMessage | null {
   const { id, type: typeName, created, livemode, data } = fieldsOf(event);
   const eventId = nameOf(id);
@@ -127,7 +126,7 @@ export function readMessage(event: unknown): StripeMessage | null {
   const head = { eventId, type, created: at, isLive: livemode === true };
   const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
-  return read === undefined ? other(head, "messages of this type ask for nothing") : read(head, object);
+  return read === undefined ? other(head, "event type not handled") : read(head, object);
 }
 
 type Reader = (head: Head, object: Fields) => StripeMessage;
@@ -148,8 +147,8 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   if (subscriptionId === null) return other(head, "the subscription has no id");
   const isDeleted = rank === 2;
   const status = nameOf(object.status) ?? "";
-  const standing = isDeleted ? "over" : STANDINGS.get(status);
-  if (standing === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
+  const state = isDeleted ? "over" : STATES.get(status);
+  if (state === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
   return {
     kind: "subscription",
@@ -158,7 +157,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     subscriptionId,
     userId: nameOf(metadataOf(object)[USER]),
     priceIds: linesOf(object.items).map(priceOf).filter((price) => price !== null),
-    standing,
+    state,
     status: isDeleted ? "deleted" : status,
     isFinal: isDeleted || FINAL.has(status),
     startedAt: timeOf(object.start_date) ?? timeOf(object.created),
@@ -172,12 +171,12 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
   const metadata = metadataOf(object);
   const pack = nameOf(metadata[PACK]);
   if (source === null) return other(head, "the session has no id");
-  if (object.mode !== "payment") return other(head, "the session is for no single payment");
+  if (object.mode !== "payment") return other(head, "the session is not a one-time payment");
   // A session that costs nothing is complete without a payment.
   if (object.payment_status !== "paid" && object.payment_status !== "no_payment_required") {
     return other(head, "the session is not paid yet");
   }
-  if (pack === null) return other(head, `the session's metadata names no ${PACK}`);
+  if (pack === null) return other(head, `the session's metadata has no ${PACK}`);
   const line: Line = {
     externalRef: source,
     sold: { pack },
@@ -218,7 +217,7 @@ function readInvoicePayment(head: Head, object: Fields): StripeMessage {
   const source = idOf(object.invoice);
   const payments = paymentsOf(fieldsOf(object.payment));
   if (source === null || payments.length === 0) {
-    return other(head, "the payment names no invoice and payment");
+    return other(head, "the payment has no invoice or payment ID");
   }
   return { kind: "payment", head, source, payments };
 }

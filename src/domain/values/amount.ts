@@ -2,7 +2,7 @@
 // times is 1 and no sum drifts, however large it grows. Only this file knows the factor; all other code adds and
 // compares plain bigints.
 
-/** A quantity of any unit (count, tokens, seconds, cents) in millionths. Section 1 of the decisions, "Numbers". */
+/** A quantity of any unit (count, tokens, seconds, cents) in millionths. More than six places are rounded half up. */
 export type Amount = bigint;
 
 /** How many millionths make one whole. */

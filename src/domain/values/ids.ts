@@ -1,8 +1,8 @@
-// The forms of the ids that we give out. Ids grow with time, so that new rows go to the end of their index. The id of
-// a reservation or a credit balance also names its owner: a call that brings only such an id then finds its user
-// without a lookup table. The ids themselves are made in src/process/id_source.ts, from clock and counter.
+// The forms of the ids that the service issues. Ids grow with time, so that new rows go to the end of their index. The
+// id of a reservation or a credit balance also names its owner, so that a call with such an id alone finds its user
+// without a lookup table. src/process/id_source.ts makes the ids, from clock and counter.
 
-/** Every kind of id with its prefix. Section 1 of the decisions, "Ids". */
+/** The prefix of each kind of id. */
 export const ID_PREFIX = {
   subscription: "sub_",
   subscriptionEvent: "sbe_",
@@ -29,7 +29,7 @@ export type IdKind = keyof typeof ID_PREFIX;
 /** The kinds whose ids name the user that they belong to. */
 export type OwnedKind = "reservation" | "creditBalance";
 
-/** Gives out unique ids that grow with time. Tests pass one whose ids they know. */
+/** Issues unique ids that grow with time. Tests pass a source with known ids. */
 export interface IdSource {
   /** A new id of a kind that names no owner. */
   next(kind: Exclude<IdKind, OwnedKind>): string;
@@ -37,17 +37,17 @@ export interface IdSource {
   nextOwned(kind: OwnedKind, owner: UserKey): string;
 }
 
-/** The internal number of an end user in one realm; it appears in rows in place of the user's own id. */
+/** The internal number of an end user in one realm. Rows have it in place of the user's own id. */
 export type UserKey = number;
 
 const OWNED = /^(?:rsv|crb)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
 
-/** The id made of its owner's key and a unique part of 20 characters. */
+/** Makes an id of its owner's key and a unique part of 20 characters. */
 export function ownedId(kind: OwnedKind, owner: UserKey, unique: string): string {
   return `${ID_PREFIX[kind]}${owner.toString(36)}_${unique}`;
 }
 
-/** The user key that an id of a kind names, or null where the text is no such id. */
+/** Returns the user key that an id of a kind names; null for a text that is not such an id. */
 export function ownerOf(kind: OwnedKind, id: string): UserKey | null {
   const parts = id.startsWith(ID_PREFIX[kind]) ? OWNED.exec(id) : null;
   if (parts === null) return null;
@@ -55,11 +55,11 @@ export function ownerOf(kind: OwnedKind, id: string): UserKey | null {
   return Number.isSafeInteger(key) && key > 0 ? key : null;
 }
 
-/** Where in an owned id its moment stands, counted from the end. */
+/** The place of the time within an owned id, counted from the end. */
 const MOMENT_FROM = -20;
 const MOMENT_TO = -10;
 
-/** The moment at which an owned id was made, in whole milliseconds of the process's clock; 0 for a text without one. */
+/** Returns when an owned id was made, in milliseconds of the process's clock; 0 for a text without a time. */
 export function momentOf(id: string): number {
   const moment = parseInt(id.slice(MOMENT_FROM, MOMENT_TO), 32);
   return Number.isNaN(moment) ? 0 : moment;

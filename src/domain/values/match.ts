@@ -1,5 +1,6 @@
 // Match rules: which events a limit group or a credit balance covers. A pattern is a name, a prefix with one final
-// "*", or "*"; names are compared exactly, with case. Section 1 of the decisions, "Event name" and "Metadata".
+// "*", or "*". Names are compared exactly, with case. A rule may also list metadata: the event's members must then be
+// strings, numbers or booleans that are equal in their JavaScript string form. Other values never match.
 
 /** A free-form JSON object that an app passes with an event: rows keep its text, rules read its members. */
 export interface Metadata {
@@ -34,8 +35,7 @@ export function matchesAny(rules: readonly MatchRule[], event: string, metadata:
 }
 
 /**
- * Whether a pattern covers a concrete name or another pattern: everything that the other could stand for is
- * covered. Looks at names only.
+ * Whether a pattern covers a concrete name, or every name that another pattern covers. Metadata do not matter here.
  *
  * @example
  * ```ts
@@ -53,16 +53,16 @@ export function patternCovers(pattern: string, other: string): boolean {
   return other.endsWith("*") ? other.slice(0, -1).startsWith(prefix) : other.startsWith(prefix);
 }
 
-/** A key of metadata in which a call is not what a rule asks for. */
+/** A key of metadata in which a call differs from what a rule requires. */
 export interface Difference {
   readonly wanted: string;
-  /** null where the call has no such key, or a value that is never compared. */
+  /** null where the call has no such key, or a value of a kind that never matches. */
   readonly given: string | null;
 }
 
 /**
- * What keeps an event from the nearest of the rules that name it: the differing keys of the one that has the fewest,
- * the first of equals. Null where no rule names the event; empty where a rule covers it.
+ * Returns the keys in which an event's metadata differ from the nearest rule: of the rules that name the event, the first
+ * with the fewest differences. Null where no rule names the event; empty where a rule covers it.
  */
 export function nearestDifferences(
   rules: readonly MatchRule[],
@@ -98,7 +98,7 @@ function metadataMatches(wanted: MatchRule["metadata"], metadata: Metadata | nul
   return true;
 }
 
-/** What a call gives for a key, as rules compare it; null where it gives nothing that they compare. */
+/** The string form of a call's value for a key; null for no value, or a value that never matches. */
 function givenText(metadata: Metadata | null, name: string): string | null {
   if (metadata === null || !Object.hasOwn(metadata.members, name)) return null;
   return scalarText(metadata.members[name]);

@@ -1,5 +1,7 @@
-// Windows: the concrete spans of a plan's period, half-open and in UTC. Each one is computed from the original anchor,
-// so that 31 January steps to 28 February and then to 31 March. Section 4 of the decisions, "Windows".
+// Windows: the concrete spans of a plan's period, half-open and in UTC. Calendar days begin at 00:00, weeks on Monday,
+// months on the 1st. Otherwise windows are stepped from an anchor, in both directions: a day is 24 hours, a week 7 days,
+// and a month keeps day and time, clamped to the month's end. Each window is computed from the original anchor, so that
+// 31 January steps to 28 February and then to 31 March. A lifetime is one window without an end.
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Millis = number;
@@ -29,7 +31,7 @@ const MONDAY_MS = 4 * DAY_MS;
 /**
  * The window that contains a moment.
  *
- * @param at the moment
+ * @param at a moment within the window
  * @param anchor where the steps of a subscription_start period begin: the cycle anchor, else the start
  * @param startedAt the subscription's start, which opens a lifetime window
  *

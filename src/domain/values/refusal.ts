@@ -1,7 +1,6 @@
-// Refusals: answers with an error code. A decision returns them as values and never throws them. The codes are listed
-// in the order in which they are tested: where two apply, the first one is the answer.
+// Refusals: answers with an error code. A decision returns them as values and never throws them.
 
-/** Every error code, in the order in which they are tested. Specification, "Errors"; section 1 of the decisions. */
+/** Every error code, in the order in which they are tested: where two apply, the first is the answer. */
 export const REFUSAL_CODES = [
   "unavailable",
   "invalid_key",
@@ -35,28 +34,28 @@ export const REFUSAL_CODES = [
 
 export type RefusalCode = (typeof REFUSAL_CODES)[number];
 
-/** An error answer: a code, a message that names the field at fault, and details where the code has some. */
+/** An error answer: a code, a message that names the invalid field, and details where the code has some. */
 export interface Refusal {
   readonly code: RefusalCode;
   readonly message: string;
   readonly details?: unknown;
 }
 
-/** A member of a call that is at fault, as `details` of an `invalid_request` list it. */
+/** An invalid member of a call, as `details` of an `invalid_request` list it. */
 export interface FieldFault {
-  /** Its name; dots lead into objects and lists. "" for the body as a whole. */
+  /** The member's name, with dots into objects and lists; "" for the whole body. */
   readonly path: string;
-  /** What is wrong with it, such as "must be in the future". */
+  /** The fault, such as "must be in the future". */
   readonly message: string;
 }
 
-/** The `invalid_request` that says what is wrong with a member: message and details from one place. */
+/** Makes an `invalid_request` for one member; message and details say the same. */
 export function invalidField(path: string, message: string): Refusal {
   const details: readonly FieldFault[] = [{ path, message }];
   return refusal("invalid_request", path === "" ? message : `${path}: ${message}`, details);
 }
 
-/** A refusal value. */
+/** Makes a refusal. */
 export function refusal(code: RefusalCode, message: string, details?: unknown): Refusal {
   return details === undefined ? { code, message } : { code, message, details };
 }

@@ -1,6 +1,5 @@
-// Compose: a type's template filled with a user's data, put to a model, its answer checked. What comes out is what the
-// user's turn then meters. The model works while no mailbox is held. Specification, "POST /v1/compose"; section 10 of
-// the decisions.
+// Compose: fills the template of a type with a user's data, asks a model, and checks its answer. The user's turn then
+// meters the result. No mailbox is held while the model works.
 
 import type { Realm } from "../../../actors/actor.ts";
 import type { Budget } from "../../../actors/budget.ts";
@@ -34,7 +33,7 @@ import {
 import { readSource, type WireViews } from "./sources.ts";
 import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
 
-/** A call as it was sent, with how records show. */
+/** A call, with the functions that show records on the wire. */
 export interface ComposeCall {
   readonly realm: Realm;
   readonly userId: string;
@@ -44,13 +43,13 @@ export interface ComposeCall {
   readonly views: WireViews;
 }
 
-/** What a model generated, and what is to be metered for it. */
+/** The output of a model, and the generation to meter. */
 export interface Composed {
   readonly output: JsonObject;
   readonly generation: GenerateInput;
 }
 
-/** What compose works on. */
+/** What compose uses. */
 export interface ComposeWorld {
   readonly term: ComposeTerm;
   readonly database: Database;
@@ -63,14 +62,17 @@ type ComposeTerm = Pick<Term, "flush" | "spend" | "ended"> & {
   readonly directory: Pick<Directory, "runById" | "countRefused">;
 };
 
-/** Composes; null for a user who opted out. Refusals come in the decided order. */
+/**
+ * Composes; null for a user who opted out. Refusals are tested in this order: unknown type, opt-out, missing vars, no model
+ * server, caps, unusable schema.
+ */
 export async function compose(world: ComposeWorld, call: ComposeCall): Promise<Result<Composed | null>> {
   const { term, database, features } = world;
   const { realm, userId } = call;
   const type = realm.catalog.composeTypes.get(call.type);
-  if (type === undefined) return refused(refusal("not_found", "No compose type has this name"));
+  if (type === undefined) return refused(refusal("not_found", "Compose type not found"));
 
-  // The tables then have every opt-out and every alias that was acknowledged before this call.
+  // Afterwards the tables have every opt-out and every alias that was acknowledged before this call.
   await term.flush();
   const { optedOut } = await readConsent(database, realm.realm, userId);
   if ((optedOut & SCOPE_BITS.ai_personalization) !== 0) return answered(null);
@@ -87,7 +89,7 @@ export async function compose(world: ComposeWorld, call: ComposeCall): Promise<R
   if (limit !== null) {
     const call = refusedAtCap(eventOf(type), limit.code, realm.now());
     const counted = term.directory.countRefused(realm, userId, call);
-    // What can't be counted is refused all the same.
+    // A call that can't be counted is refused all the same.
     await Promise.all([term.flush(), counted.catch(() => {})]);
     return refused(limit);
   }
@@ -100,18 +102,18 @@ export async function compose(world: ComposeWorld, call: ComposeCall): Promise<R
   return await generate({ term, realm, type, reader, modelServer, user: user.answer, prompt });
 }
 
-/** The event that a generation is metered as. */
+/** The event type that a generation is metered under. */
 function eventOf({ name }: ComposeType): string {
   return `compose.${name}`;
 }
 
-/** The refusal of a call that lacks vars: each is named. */
+/** The refusal of a call with missing vars: names each of them. */
 function lackOf(names: readonly string[]): Refusal {
   const details = names.map((name) => ({ path: `vars.${name}`, message: "is required" }));
-  return refusal("invalid_request", `vars: lacks ${names.join(", ")}`, details);
+  return refusal("invalid_request", `vars: missing ${names.join(", ")}`, details);
 }
 
-/** A source wins over a var of its name. */
+/** The vars that a call lacks. A data source takes precedence over a var of the same name. */
 function missingVars({ prompt, dataSources = [] }: ComposeType, vars: ComposeCall["vars"]): string[] {
   return placesOf(prompt).filter((name) => !dataSources.includes(name as DataSource) && !vars.has(name));
 }
@@ -150,7 +152,7 @@ async function generate(asking: Asking): Promise<Result<Composed>> {
   underWay += 1;
   const { deadlineMs = COMPOSE_LIMITS.deadlineMs } = asking.modelServer;
   const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(new ModelFailure("The time was up")), deadlineMs);
+  const timer = setTimeout(() => deadline.abort(new ModelFailure("Timed out")), deadlineMs);
   const signal = AbortSignal.any([deadline.signal, endOf(asking.term)]);
   try {
     return await askUntilMatch(asking, signal);
@@ -163,7 +165,7 @@ async function generate(asking: Asking): Promise<Result<Composed>> {
   }
 }
 
-/** One question, asked again where its answer does not match; the workspace pays for every answer. */
+/** Asks, and asks again when the answer does not match the schema; the workspace pays for every answer. */
 async function askUntilMatch(asking: Asking, signal: AbortSignal): Promise<Result<Composed>> {
   const { term, realm, type, reader, modelServer, prompt } = asking;
   const question: Question = {
@@ -193,7 +195,7 @@ interface Usage {
   readonly costCents: Amount;
 }
 
-/** What the model's report comes to; details that contradict its totals are left out. Null where there are none. */
+/** The usage that the model reported; details that contradict its totals are left out. Null without a report. */
 function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
   const reported = readReport(usage);
   if (reported === null) return null;
@@ -212,7 +214,7 @@ function generationOf({ type, user, prompt }: Asking, usage: Usage, output: Json
     event: eventOf(type),
     metadata: { text: JSON.stringify(members), members },
     ...usage,
-    // What goes into the event's log, where the rules of prompt logs allow it.
+    // Stored in the log of the event, where prompt logging allows it.
     prompt,
     response: JSON.stringify(output),
     askedOf: user.userKey,
@@ -226,7 +228,7 @@ function failed(type: ComposeType, message: string): Refusal {
 
 const ends = new WeakMap<ComposeTerm, AbortSignal>();
 
-/** Aborts when the term ends: a call of a process that stops does not wait for a model. */
+/** Aborts when the term ends: a process that stops does not wait for a model. */
 function endOf(term: ComposeTerm): AbortSignal {
   let end = ends.get(term);
   if (end === undefined) {

@@ -1,12 +1,12 @@
-// The model server: one question, one answer, over the OpenAI protocol. Whatever goes wrong there is a ModelFailure
-// whose message holds no text of the server's, since that may quote a key or a prompt.
+// The model server: one question, one answer, over the OpenAI protocol. Every fault there becomes a ModelFailure; its
+// message never has text of the server, which may quote a key or a prompt.
 
 import type { ProviderUsage } from "../../domain/pricing/provider_usage.ts";
 import type OpenAI from "openai";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import type { ModelServer } from "../../process/features.ts";
 
-/** What a model is asked. */
+/** A question to a model. */
 export interface Question {
   /** The model's id, as the catalog and the server know it. */
   readonly model: string;
@@ -19,7 +19,7 @@ export interface Question {
   readonly temperature?: number | undefined;
 }
 
-/** What came back; null for what the server left out or garbled. */
+/** The answer; null for a part that is missing or malformed. */
 export interface ModelAnswer {
   readonly text: string | null;
   readonly usage: ProviderUsage | null;
@@ -30,18 +30,18 @@ export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
 }
 
-/** Where calls go when the settings name no other server. */
+/** The server that is called when the settings name no other. */
 export const DEFAULT_URL = "https://api.openai.com/v1";
 const SCHEMA_NAME_MAX = 64;
 const clients = new WeakMap<ModelServer, OpenAI>();
 
-/** Asks once; when the signal aborts, its reason is thrown at once, whatever the connection does. */
+/** Asks once. When the signal aborts, throws its reason at once, whatever the connection does. */
 export async function askModel(
   server: ModelServer,
   question: Question,
   signal: AbortSignal,
 ): Promise<ModelAnswer> {
-  // Loaded with the first question: a process without a model server never needs the package.
+  // Loaded with the first question: a process without a model server does not need the package.
   const { APIError, default: Client } = await import("openai");
   try {
     return readAnswer(await unlessAborted(send(clientOf(Client, server), question, signal), signal));
@@ -54,7 +54,7 @@ export async function askModel(
   }
 }
 
-/** The settings name everything: nothing is taken from other variables of the environment, and nothing is logged. */
+/** Makes a client from the settings alone: it reads no environment variables, and logs nothing. */
 function clientOf(Client: typeof OpenAI, server: ModelServer): OpenAI {
   let client = clients.get(server);
   if (client === undefined) {
@@ -95,7 +95,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-/** Any OpenAI-compatible server may stand behind it, so no member is taken for granted. */
+/** Reads an answer without trusting its form: any OpenAI-compatible server may have sent it. */
 function readAnswer(completion: unknown): ModelAnswer {
   const { choices, usage } = looseOf(completion);
   const text = looseOf(looseOf(Array.isArray(choices) ? choices[0] : null).message).content;

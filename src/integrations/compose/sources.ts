@@ -1,4 +1,4 @@
-// Data sources: what a template may show of exactly one user, in the wire's own shape. Section 10 of the decisions.
+// Data sources: what a template may show of exactly one user, in the shapes that the API answers.
 
 import type { Realm } from "../../../actors/actor.ts";
 import type { ShownBalance } from "../../domain/credits/balances.ts";
@@ -13,7 +13,7 @@ import { listEvents } from "../../storage/queries/feed.ts";
 import type { Database } from "../../storage/database.ts";
 import { readPerson } from "../../storage/stores/people_store.ts";
 
-/** How records show on the wire. */
+/** Functions that show records on the wire. */
 export interface WireViews {
   readonly counter: (reading: CounterReading) => unknown;
   readonly subscription: (userId: string, row: Subscription) => unknown;
@@ -24,12 +24,12 @@ export interface WireViews {
 export interface SourceReader {
   readonly database: Database;
   readonly realm: Realm;
-  /** The user, alias resolved; what tables say of it is looked up by its canonical id. */
+  /** The user, alias resolved; rows of tables are looked up by its canonical id. */
   readonly user: UserAnswer;
   readonly views: WireViews;
 }
 
-/** The value of a source. */
+/** Reads the value of a source. */
 export async function readSource(reader: SourceReader, source: DataSource): Promise<unknown> {
   const { user, views } = reader;
   switch (source) {
@@ -48,7 +48,7 @@ export async function readSource(reader: SourceReader, source: DataSource): Prom
   }
 }
 
-/** The user's last feed rows, without anything of prompts. */
+/** The user's last events, without prompts. */
 async function readEvents({ database, realm, user }: SourceReader): Promise<unknown> {
   const events = await listEvents(database, {
     realm: realm.realm,

@@ -1,7 +1,6 @@
-// Does what a message of Stripe says. Messages of a realm are taken one after another at the owner of its cell, and what a
-// message tells is kept before anything is done: so a message that was cut off does the rest when it comes again, and
-// whichever of two comes first, both together come to the same. Every step is harmless when it is repeated. Section 7 of
-// beyond.md.
+// Handles a message of Stripe. Messages of a realm are handled one after another at the owner of its cell, and the facts in
+// a message are stored before anything is done. So a message that was interrupted continues when Stripe sends it again,
+// and two messages have the same result in either order. Every step is harmless when it is repeated.
 
 import type { Directory } from "../../../actors/directory.ts";
 import type { Realm } from "../../../actors/actor.ts";
@@ -22,19 +21,19 @@ import {
   readKnown,
 } from "../../storage/stores/stripe_store.ts";
 
-/** What messages of Stripe work on. */
+/** What the handling of messages uses. */
 export interface StripeWorld {
   readonly term: { readonly directory: Pick<Directory, "runById" | "isSameUser"> };
   readonly inCell: InCell;
   readonly clock: Clock;
 }
 
-/** The realm that a message came to. */
+/** The realm that a message was sent to. */
 export interface StripeRealm extends Realm {
   readonly app: { readonly record: { readonly appId: string } };
 }
 
-/** One thing that was done. */
+/** One change that was made. */
 export type Done =
   | {
     readonly did: "subscription_written" | "subscription_ended";
@@ -50,17 +49,17 @@ export type Done =
     readonly balanceIds: readonly string[];
   };
 
-/** What a message came to: what was done, or why nothing was. */
+/** The result of a message: the changes made, or why there were none. */
 export type Received =
   | { readonly handled: true; readonly done: readonly Done[]; readonly warnings: readonly string[] }
   | { readonly handled: false; readonly reason: string };
 
-/** Takes a message whose signature was good. */
+/** Handles a message after its signature was checked. */
 export function receive(world: StripeWorld, realm: StripeRealm, message: StripeMessage): Promise<Received> {
   return inTurn(realm, async () => {
     const received = message.head.isLive === (realm.mode === "live")
       ? await answer(world, realm, message)
-      : { handled: false as const, reason: `the message is not of ${realm.mode} mode` };
+      : { handled: false as const, reason: `the message is not for ${realm.mode} mode` };
     const { eventId, type } = message.head;
     const last = { eventId, type, at: world.clock.now(), reason: received.handled ? null : received.reason };
     await world.inCell(
@@ -87,17 +86,17 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     else if (result !== null) done.push(result);
   }
   for (const purchase of refunded) done.push(...await revoke(world, realm, purchase));
-  // Last of all: a message that is cut off before finds everything that waited once more.
+  // Last of all: a message that is interrupted earlier finds everything that waited again.
   if (settled !== null) {
     await world.inCell(realm.cell, (session) => keepSettled(session, realm.realm, settled));
   }
-  // Stripe puts the first lines of a long invoice into its message, and we have no key to ask for the others.
+  // The message has only the first lines of a long invoice, and the service has no key to ask Stripe for the others.
   const warnings = message.kind === "sale" && message.isCut ? ["lines_left_out"] : [];
   if (done.length > 0) return { handled: true, done, warnings };
   return { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
 }
 
-/** The purchases that have to go: those that a message tells of, and those that it finds a user for. */
+/** The purchases to revoke: those that the message refunds, and refunded ones whose user it names. */
 async function refundedBy(
   session: Session,
   realm: number,
@@ -112,7 +111,7 @@ async function refundedBy(
   })).filter(({ userId }) => userId !== null);
 }
 
-/** The acts in order. A subscription that only goes by another id of its user is not ended first. */
+/** The actions in order. A subscription that moved to another id of the same user is not ended first. */
 async function actsOf(
   { term }: StripeWorld,
   { realm }: StripeRealm,
@@ -127,9 +126,9 @@ async function actsOf(
 }
 
 /**
- * Does one thing to a user: what was done, null for nothing, or why it was refused.
+ * Runs one action for a user: returns the change, null for no change, or why it was refused.
  *
- * @throws Unavailable where the message is to be sent again
+ * @throws Unavailable when Stripe has to send the message again
  */
 async function run(world: StripeWorld, realm: StripeRealm, act: StripeAct): Promise<Done | string | null> {
   const { directory } = world.term;
@@ -139,7 +138,7 @@ async function run(world: StripeWorld, realm: StripeRealm, act: StripeAct): Prom
     if (!result.ok) return refusedBy(result.refusal);
     const { row } = result.answer;
     if (row === null) return null;
-    const did = "planId" in act.input.standing ? "subscription_written" : "subscription_ended";
+    const did = "planId" in act.input.state ? "subscription_written" : "subscription_ended";
     return {
       did,
       userId: result.answer.userId,
@@ -175,7 +174,7 @@ async function revoke({ term }: StripeWorld, realm: StripeRealm, purchase: Purch
   return balanceIds.length === 0 ? [] : [{ did: "credits_revoked", userId, externalRef, balanceIds }];
 }
 
-/** Refusals that pass with time. */
+/** Refusals after which a retry can succeed. */
 const PASSING: ReadonlySet<RefusalCode> = new Set(["unavailable", "not_processed", "internal_error"]);
 
 function refusedBy({ code, message }: { readonly code: RefusalCode; readonly message: string }): string {

@@ -1,5 +1,5 @@
-// The administrator's work on Stripe: the secret that signs its messages to an app and mode. Each is a change of the
-// registry, as those of webhooks are. beyond.md, section 7.
+// Settings of Stripe for an app and mode: the signing secret of its endpoint. Each write is a change of the registry, so it
+// is in force in every process before it is answered.
 
 import type { Mode } from "../../../actors/port.ts";
 import { refusal } from "../../domain/values/refusal.ts";
@@ -11,13 +11,13 @@ import type { App } from "../../tenant/registry.ts";
 import type { StripeConnection } from "../../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "../../tenant/registry_changes.ts";
 
-/** What changes of the secret work on. */
+/** What a change of the secret uses. */
 export interface StripeAdminWorld {
   readonly changes: Pick<RegistryChanges, "change">;
   readonly clock: Clock;
 }
 
-/** Sets the secret; messages are held against it from the answer on. */
+/** Sets the secret; from the answer on, messages are checked against it. */
 export function setStripeSecret(
   { changes, clock }: StripeAdminWorld,
   app: App,
@@ -38,24 +38,24 @@ export async function removeStripeSecret(
   return await changes.change(app.cell, () => {
     const connection = app.stripe.get(mode);
     if (connection === undefined) {
-      return { rows: {}, answer: refused(refusal("not_found", `Stripe is not set for ${mode} mode`)) };
+      return { rows: {}, answer: refused(refusal("not_found", `Stripe is not set up for ${mode} mode`)) };
     }
     const removed = { ...connection, webhookSecret: "", removed: true };
     return { rows: { stripe: [removed] }, answer: answered(removed) };
   });
 }
 
-/** How Stripe is set up for a mode of an app; nulls where it is not, or where nothing has come yet. */
-export interface StripeStanding {
+/** The settings of a mode, and its last message; null where there is none. */
+export interface StripeStatus {
   readonly connection: StripeConnection | null;
   readonly last: LastMessage | null;
 }
 
-/** How Stripe is set up for an app. */
-export async function readStanding(
+/** Reads the settings of an app in both modes. */
+export async function readStripeStatus(
   database: Pick<Database, "query">,
   { record, stripe }: App,
-): Promise<Record<Mode, StripeStanding>> {
+): Promise<Record<Mode, StripeStatus>> {
   const last = await readLast(database, record.appId);
   const of = (mode: Mode) => {
     const connection = stripe.get(mode) ?? null;

@@ -1,5 +1,5 @@
-// Checks that a message is Stripe's, by its official package. The package is large and only some apps use Stripe, so it is
-// loaded with the first message.
+// Checks the signature of a message with Stripe's official package. The package is large and only some apps use Stripe, so
+// it is loaded with the first message.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { STRIPE_LIMITS } from "../../process/limits.ts";
@@ -9,10 +9,10 @@ const load = () => import("stripe").then(({ Stripe }) => Stripe);
 let loaded: ReturnType<typeof load> | null = null;
 
 /**
- * The event that a payload holds, as JSON; null where its signature is not of this secret, or is older than five minutes.
+ * Returns the event in a payload; null for a signature by another secret, or one older than five minutes.
  *
- * @param payload the body as it came
- * @param header of `Stripe-Signature`
+ * @param payload the body, byte for byte
+ * @param header the value of `Stripe-Signature`
  * @param now real time
  */
 export async function eventOf(

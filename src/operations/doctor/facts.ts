@@ -26,7 +26,7 @@ export interface DatabaseFacts extends ServerFacts {
   readonly roundTripMs: number;
 }
 
-/** The result of reconciling a bounded sample, or why there is none. */
+/** The result of reconciling a bounded sample, or why it is missing. */
 export type DriftFacts =
   | { readonly summary: SampleSummary; readonly first: string | null }
   | { readonly fault: string };
@@ -40,7 +40,7 @@ export interface StoreFacts {
   readonly skewMs: number;
   readonly backlog: BacklogFacts | null;
   readonly drift: DriftFacts | null;
-  /** Prices that nobody compared with their source for long. */
+  /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly webhooks: WebhookFacts | null;
 }

@@ -1,168 +1,155 @@
-// Every metric of a service. Each reads its value when somebody asks for the metrics (`collect` of the metrics
-// library), so that the code that is measured only adds to plain numbers. The README of this folder says what each
-// metric means and which are worth an alert; a test compares the two.
+// Every metric of a service, a row each: name, help, and how its value is read from the counters of the process. Values
+// are read only when Prometheus asks, so the code that is measured only adds to plain numbers. The README of this folder
+// explains each metric and suggests alerts; a test compares the two.
 
 import { cpuUsage } from "node:process";
-import { Gauge, Registry } from "prom-client";
-import type { Service, ServiceState } from "../../cluster/service.ts";
+import { Counter, Gauge, type Histogram, Registry } from "prom-client";
+import type { Counts } from "../../cluster/counts.ts";
+import type { Service, ServiceState, Serving } from "../../cluster/service.ts";
 import { GATEWAY_OUTCOMES } from "../../process/counts/gateway_counts.ts";
-import { addCounter, addCounters, addGauge } from "./metric_forms.ts";
 import { ANSWER_CODES } from "../../process/counts/request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "../../process/counts/runtime_counts.ts";
-import { addWebhooks } from "./webhook_metrics.ts";
+
+/** Samples of a metric with labels. */
+type Samples = Iterable<readonly [labels: Readonly<Record<string, string>>, value: number]>;
+
+/** One metric; `read` gives its value, null for no sample, or a value for each set of labels. */
+interface Metric {
+  readonly type: "gauge" | "counter";
+  readonly name: string;
+  readonly help: string;
+  readonly labels: readonly string[];
+  readonly read: (service: Service) => number | null | Samples;
+}
+
+/** A value that goes up and down. */
+function gauge(name: string, help: string, read: (service: Service) => number | null): Metric {
+  return { type: "gauge", name, help, labels: [], read };
+}
+
+/** A gauge of the running term, without a sample while the process does not serve. */
+function ofTerm(name: string, help: string, read: (serving: Serving) => number | null | undefined): Metric {
+  return gauge(name, help, ({ serving }) => serving === null ? null : read(serving) ?? null);
+}
+
+/** A value that only grows while the process lives. */
+function counter(name: string, help: string, read: (counts: Counts) => number): Metric {
+  return { type: "counter", name, help, labels: [], read: ({ counts }) => read(counts) };
+}
+
+/** A counter with a value for each set of labels. */
+function counters(name: string, help: string, labels: string[], read: (counts: Counts) => Samples): Metric {
+  return { type: "counter", name, help, labels, read: ({ counts }) => read(counts) };
+}
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
 const STARTED_AT_SECONDS = (Date.now() - performance.now()) / 1000;
 
-/** The metrics of a service, ready to be written as Prometheus text. */
-export function makeMetrics(service: Service): Registry {
-  const registry = new Registry();
-  addTerm(registry, service);
-  addCells(registry, service);
-  addChannels(registry, service);
-  addRequests(registry, service);
-  addStreams(registry, service);
-  addTurns(registry, service);
-  addRefusals(registry, service);
-  addJournal(registry, service);
-  addActors(registry, service);
-  addSweeps(registry, service);
-  addWebhooks(registry, service);
-  addGateway(registry, service);
-  addProcess(registry);
-  return registry;
-}
-
-function addTerm(registry: Registry, service: Service): void {
-  const { counts } = service;
-  addGauge(
-    registry,
-    "holdfast_serving",
-    "1 while this process serves.",
-    () => service.serving === null ? 0 : 1,
-  );
-  new Gauge({
+const TERM: readonly Metric[] = [
+  gauge("holdfast_serving", "1 while this process serves.", ({ serving }) => serving === null ? 0 : 1),
+  {
+    type: "gauge",
     name: "holdfast_state",
-    help: "1 for the state that this process is in.",
-    labelNames: ["state"],
-    registers: [registry],
-    collect() {
-      for (const state of STATES) this.set({ state }, service.state === state ? 1 : 0);
-    },
-  });
-  addCounter(
-    registry,
-    "holdfast_terms_total",
-    "Times this process joined the members.",
-    () => counts.termsBegun,
-  );
-  addCounter(
-    registry,
+    help: "1 for the current state of this process.",
+    labels: ["state"],
+    read: (service) => STATES.map((state) => [{ state }, service.state === state ? 1 : 0]),
+  },
+  counter("holdfast_terms_total", "Times this process joined the cluster.", ({ termsBegun }) => termsBegun),
+  counter(
     "holdfast_terms_lost_total",
-    "Times a fault ended this process's term: a lost session, a failed append or drain.",
-    () => counts.termsLost,
-  );
-  addGauge(
-    registry,
+    "Times a fault ended the term of this process: a lost session, a failed append or drain.",
+    ({ termsLost }) => termsLost,
+  ),
+  ofTerm(
     "holdfast_beat_age_seconds",
-    "Seconds since the last beat that proved this member; past 3 it answers nothing.",
-    () => service.serving?.lease.beatAgeSeconds ?? null,
-  );
-  addGauge(
-    registry,
+    "Seconds since the last successful heartbeat; after 3 the process answers no calls.",
+    ({ lease }) => lease.beatAgeSeconds,
+  ),
+  ofTerm(
     "holdfast_registry_version",
-    "The version of workspaces, apps, keys and catalogs that is in force here.",
-    () => service.serving?.registry.version ?? null,
-  );
-  addGauge(
-    registry,
+    "Version of workspaces, apps, keys and catalogs in force in this process.",
+    ({ registry }) => registry.version,
+  ),
+  ofTerm(
     "holdfast_members",
-    "Members that may answer, as this one sees them.",
-    () => service.serving?.member.living.length ?? null,
-  );
-}
+    "Live processes of the cluster, as this one sees them.",
+    ({ member }) => member.living.length,
+  ),
+];
 
-function addCells(registry: Registry, service: Service): void {
-  const { cluster } = service.counts;
-  addGauge(
-    registry,
-    "holdfast_cells",
-    "Cells that this member owns, of 64.",
-    () => service.serving?.term.doors.held.length ?? null,
-  );
-  const counters = [
-    ["calls_passed_on", "Calls that another member answered for this one.", () => cluster.passedOn],
-    ["calls_sent_again", "Calls that came back unrun and were sent again.", () => cluster.sentAgain],
-    ["calls_taken", "Calls that this member answered for others.", () => cluster.taken],
-    ["cells_taken", "Cells that this member took.", () => cluster.cellsTaken],
-    ["cells_rescued", "Cells taken after the death of their owner.", () => cluster.cellsRescued],
-    ["cells_handed_over", "Cells that this member handed over.", () => cluster.cellsHandedOver],
-    ["hand_overs_dropped", "Hand-overs that were dropped for slow calls.", () => cluster.handOversDropped],
-  ] as const;
-  for (const [name, help, read] of counters) addCounter(registry, `holdfast_${name}_total`, help, read);
-  registry.registerMetric(cluster.takeSeconds);
-  registry.registerMetric(cluster.handOverSeconds);
-}
-
-function addChannels(registry: Registry, service: Service): void {
-  const { channels } = service.counts.cluster;
-  addGauge(
-    registry,
+const CLUSTER: readonly Metric[] = [
+  ofTerm("holdfast_cells", "Cells that this process owns, of 64.", ({ term }) => term.doors.held.length),
+  counter(
+    "holdfast_calls_passed_on_total",
+    "Calls that another process answered for this one.",
+    ({ cluster }) => cluster.passedOn,
+  ),
+  counter(
+    "holdfast_calls_sent_again_total",
+    "Calls that came back without having run, and were sent again.",
+    ({ cluster }) => cluster.sentAgain,
+  ),
+  counter(
+    "holdfast_calls_taken_total",
+    "Calls that this process answered for others.",
+    ({ cluster }) => cluster.taken,
+  ),
+  counter("holdfast_cells_taken_total", "Cells that this process took.", ({ cluster }) => cluster.cellsTaken),
+  counter(
+    "holdfast_cells_rescued_total",
+    "Cells taken after the death of their owner.",
+    ({ cluster }) => cluster.cellsRescued,
+  ),
+  counter(
+    "holdfast_cells_handed_over_total",
+    "Cells that this process handed over.",
+    ({ cluster }) => cluster.cellsHandedOver,
+  ),
+  counter(
+    "holdfast_hand_overs_dropped_total",
+    "Hand-overs given up because calls did not end in time.",
+    ({ cluster }) => cluster.handOversDropped,
+  ),
+  ofTerm(
     "holdfast_channels",
-    "Other members to which there is a channel.",
-    () => channelsOf(service),
-  );
-  addCounters(registry, "holdfast_channel_events_total", "Channels opened and lost; peers refused.", [
-    "event",
-  ], () => [
-    [{ event: "opened" }, channels.opened],
-    [{ event: "lost" }, channels.lost],
-    [{ event: "refused" }, channels.refusedPeers],
-  ]);
-  addCounters(registry, "holdfast_channel_frames_total", "Frames on all channels.", ["direction"], () => [
-    [{ direction: "sent" }, channels.framesSent],
-    [{ direction: "received" }, channels.framesReceived],
-  ]);
-  addCounters(registry, "holdfast_channel_bytes_total", "Bytes on all channels.", ["direction"], () => [
-    [{ direction: "sent" }, channels.bytesSent],
-    [{ direction: "received" }, channels.bytesReceived],
-  ]);
-}
-
-function channelsOf({ serving }: Service): number | null {
-  if (serving === null) return null;
-  const { member } = serving;
-  return member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length;
-}
-
-function addStreams(registry: Registry, { counts: { streams } }: Service): void {
-  addGauge(registry, "holdfast_streams", "Streams of usage that this process holds.", () => streams.open);
-  addCounter(
-    registry,
-    "holdfast_stream_states_total",
-    "States that streams have sent.",
-    () => streams.states,
-  );
-  addCounters(
-    registry,
-    "holdfast_streams_ended_total",
-    "Streams that ended, by the reason that their readers were told; left: the reader went.",
-    ["reason"],
-    () => [
-      ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
-      [{ reason: "left" }, streams.left] as const,
+    "Other processes with an open channel.",
+    ({ member }) => member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length,
+  ),
+  counters(
+    "holdfast_channel_events_total",
+    "Channels opened and lost; peers refused.",
+    ["event"],
+    ({ cluster: { channels } }) => [
+      [{ event: "opened" }, channels.opened],
+      [{ event: "lost" }, channels.lost],
+      [{ event: "refused" }, channels.refusedPeers],
     ],
-  );
+  ),
+  counters(
+    "holdfast_channel_frames_total",
+    "Frames on all channels.",
+    ["direction"],
+    ({ cluster: { channels } }) => directions(channels.framesSent, channels.framesReceived),
+  ),
+  counters(
+    "holdfast_channel_bytes_total",
+    "Bytes on all channels.",
+    ["direction"],
+    ({ cluster: { channels } }) => directions(channels.bytesSent, channels.bytesReceived),
+  ),
+];
+
+function directions(sent: number, received: number): Samples {
+  return [[{ direction: "sent" }, sent], [{ direction: "received" }, received]];
 }
 
-function addRequests(registry: Registry, { counts: { requests } }: Service): void {
-  addCounters(
-    registry,
+const REQUESTS: readonly Metric[] = [
+  counters(
     "holdfast_requests_total",
     "Requests answered, by route and code: ok, or the code of the error.",
     ["method", "route", "code"],
-    function* () {
+    function* ({ requests }) {
       for (const { method, route, codes } of requests.routes) {
         for (const [index, code] of ANSWER_CODES.entries()) {
           const value = codes[index] as number;
@@ -171,37 +158,42 @@ function addRequests(registry: Registry, { counts: { requests } }: Service): voi
         }
       }
     },
-  );
-  addCounter(
-    registry,
+  ),
+  counter(
     "holdfast_replays_total",
-    "Answers that repeated the first one under an idempotency key.",
-    () => requests.routes.reduce((sum, { replayed }) => sum + replayed, 0),
-  );
-  addGauge(
-    registry,
+    "Answers repeated under an idempotency key.",
+    ({ requests }) => requests.routes.reduce((sum, { replayed }) => sum + replayed, 0),
+  ),
+  gauge(
     "holdfast_requests_in_flight",
-    "Requests that have no answer yet.",
-    () => requests.routes.reduce((sum, { inFlight }) => sum + inFlight, 0),
-  );
-  registry.registerMetric(requests.seconds);
-}
+    "Requests without an answer yet.",
+    ({ counts: { requests } }) => requests.routes.reduce((sum, { inFlight }) => sum + inFlight, 0),
+  ),
+  gauge("holdfast_streams", "Usage streams open in this process.", ({ counts }) => counts.streams.open),
+  counter("holdfast_stream_states_total", "States sent by usage streams.", ({ streams }) => streams.states),
+  counters(
+    "holdfast_streams_ended_total",
+    "Usage streams that ended, by the reason sent to the reader; left: the reader disconnected.",
+    ["reason"],
+    ({ streams }) => [
+      ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
+      [{ reason: "left" }, streams.left] as const,
+    ],
+  ),
+];
 
-function addTurns(registry: Registry, { counts: { runtime } }: Service): void {
-  addCounters(
-    registry,
+const TURNS: readonly Metric[] = [
+  counters(
     "holdfast_turns_total",
     "Decisions made, by command.",
     ["command"],
-    () => COMMAND_NAMES.map((command, index) => [{ command }, runtime.turns[index] as number]),
-  );
-  registry.registerMetric(runtime.decideSeconds);
-  addCounters(
-    registry,
+    ({ runtime }) => COMMAND_NAMES.map((command, index) => [{ command }, runtime.turns[index] as number]),
+  ),
+  counters(
     "holdfast_reserves_total",
     "Reserves answered, by mode and outcome: allowed, or the reason why not.",
     ["mode", "outcome"],
-    () =>
+    ({ runtime }) =>
       MODES.flatMap((mode, modeIndex) =>
         RESERVE_OUTCOMES.map((outcome, index) =>
           [
@@ -210,178 +202,228 @@ function addTurns(registry: Registry, { counts: { runtime } }: Service): void {
           ] as const
         )
       ),
-  );
-}
-
-function addRefusals(registry: Registry, service: Service): void {
-  const { runtime } = service.counts;
-  addGauge(
-    registry,
+  ),
+  ofTerm(
     "holdfast_refusals_waiting_rows",
-    "Counts of refused calls that are in memory alone, by user, event, reasons and hour.",
-    () => service.serving?.term.refusals.size ?? null,
-  );
-  addCounter(
-    registry,
+    "Counts of refused calls in memory alone, by user, event, reasons and hour.",
+    ({ term }) => term.refusedCalls.size,
+  ),
+  counter(
     "holdfast_refusals_written_rows_total",
-    "Such rows written, new ones and additions.",
-    () => runtime.refusalRowsWritten,
-  );
-  addCounter(
-    registry,
+    "Such counts written, new rows and additions.",
+    ({ runtime }) => runtime.refusalRowsWritten,
+  ),
+  counter(
     "holdfast_refusals_lost_total",
-    "Refused calls that are in no row: too many rows in memory, or a write whose end is unknown.",
-    () => runtime.refusedCallsLost,
-  );
-}
+    "Refused calls missing in the counts: too many rows in memory, or a write with an unknown result.",
+    ({ runtime }) => runtime.refusedCallsLost,
+  ),
+];
 
-function addJournal(registry: Registry, service: Service): void {
-  const { runtime } = service.counts;
-  registry.registerMetric(runtime.appendSeconds);
-  addGauge(
-    registry,
+const JOURNAL: readonly Metric[] = [
+  gauge(
     "holdfast_append_longest_seconds",
     "The longest append that ended in the last 15 seconds.",
-    () => runtime.appendPeak.read(),
-  );
-  registry.registerMetric(runtime.appendChanges);
-  addCounter(
-    registry,
+    ({ counts }) => counts.runtime.appendPeak.read(),
+  ),
+  counter(
     "holdfast_append_bytes_total",
     "Characters of journal appended.",
-    () => runtime.appendedBytes,
-  );
-  addGauge(
-    registry,
+    ({ runtime }) => runtime.appendedBytes,
+  ),
+  ofTerm(
     "holdfast_append_waiting_changes",
-    "Changes that wait for an append.",
-    () => service.serving?.term.gate.waitingChanges ?? null,
-  );
-  addGauge(
-    registry,
+    "Changes waiting for an append.",
+    ({ term }) => term.gate.waitingChanges,
+  ),
+  ofTerm(
     "holdfast_drain_backlog_changes",
     "Changes appended and not yet in the tables.",
-    () => service.serving?.term.drain.backlogChanges ?? null,
-  );
-  addGauge(
-    registry,
+    ({ term }) => term.drain.backlogChanges,
+  ),
+  ofTerm(
     "holdfast_drain_backlog_bytes",
     "Characters of journal not yet in the tables.",
-    () => service.serving?.term.drain.backlogBytes ?? null,
-  );
-  addGauge(
-    registry,
+    ({ term }) => term.drain.backlogBytes,
+  ),
+  ofTerm(
     "holdfast_drain_backlog_age_seconds",
-    "How long the oldest batch has waited for the tables.",
-    () => service.serving?.term.drain.backlogAgeSeconds ?? null,
-  );
-  registry.registerMetric(runtime.drainSeconds);
-  addGauge(
-    registry,
+    "Age of the oldest batch that is not yet in the tables.",
+    ({ term }) => term.drain.backlogAgeSeconds,
+  ),
+  gauge(
     "holdfast_drain_longest_seconds",
     "The longest drain that ended in the last 15 seconds.",
-    () => runtime.drainPeak.read(),
-  );
-  registry.registerMetric(runtime.drainChanges);
-}
+    ({ counts }) => counts.runtime.drainPeak.read(),
+  ),
+];
 
-function addActors(registry: Registry, service: Service): void {
-  const { runtime } = service.counts;
-  addGauge(
-    registry,
-    "holdfast_actors",
-    "Users in memory.",
-    () => service.serving?.term.directory.size ?? null,
-  );
-  addCounter(
-    registry,
+const ACTORS: readonly Metric[] = [
+  ofTerm("holdfast_actors", "Users in memory.", ({ term }) => term.directory.size),
+  counter(
     "holdfast_actors_started_total",
-    "Users taken into memory.",
-    () => runtime.actorsStarted,
-  );
-  addCounter(registry, "holdfast_actors_let_go_total", "Users that left memory.", () => runtime.actorsLetGo);
-  registry.registerMetric(runtime.loadSeconds);
-  addGauge(
-    registry,
+    "Users loaded into memory.",
+    ({ runtime }) => runtime.actorsStarted,
+  ),
+  counter("holdfast_actors_let_go_total", "Users removed from memory.", ({ runtime }) => runtime.actorsLetGo),
+  ofTerm(
     "holdfast_mailboxes_busy",
     "Mailboxes in which something is loaded, merged or erased.",
-    () => service.serving?.term.mailboxes.busy ?? null,
-  );
-  addGauge(
-    registry,
+    ({ term }) => term.mailboxes.busy,
+  ),
+  ofTerm(
     "holdfast_mailbox_waiting_turns",
-    "Turns that wait in busy mailboxes.",
-    () => service.serving?.term.mailboxes.waitingTurns ?? null,
-  );
-  registry.registerMetric(runtime.mailboxSeconds);
-}
+    "Turns waiting in busy mailboxes.",
+    ({ term }) => term.mailboxes.waitingTurns,
+  ),
+];
 
-function addSweeps(registry: Registry, { counts: { sweeps } }: Service): void {
-  const each = Object.entries(sweeps);
-  addCounters(
-    registry,
+const SWEEPS: readonly Metric[] = [
+  counters(
     "holdfast_sweeps_total",
     "Runs of sweeps, by name and result.",
     ["sweep", "result"],
-    () =>
-      each.flatMap(([sweep, { finished, failed }]) => [
+    ({ sweeps }) =>
+      Object.entries(sweeps).flatMap(([sweep, { finished, failed }]) => [
         [{ sweep, result: "finished" }, finished] as const,
         [{ sweep, result: "failed" }, failed] as const,
       ]),
-  );
-  addCounters(
-    registry,
+  ),
+  counters(
     "holdfast_sweep_rows_total",
     "Rows that sweeps settled, moved or removed.",
     ["sweep"],
-    () => each.map(([sweep, { rows }]) => [{ sweep }, rows]),
-  );
-  new Gauge({
+    ({ sweeps }) => Object.entries(sweeps).map(([sweep, { rows }]) => [{ sweep }, rows]),
+  ),
+  {
+    type: "gauge",
     name: "holdfast_sweep_finished_timestamp_seconds",
     help: "When a sweep last finished; 0 before its first run.",
-    labelNames: ["sweep"],
-    registers: [registry],
+    labels: ["sweep"],
+    read: ({ counts }) =>
+      Object.entries(counts.sweeps).map(([sweep, { finishedAtSeconds }]) => [{ sweep }, finishedAtSeconds]),
+  },
+];
+
+const WEBHOOKS: readonly Metric[] = [
+  counters(
+    "holdfast_webhook_attempts_total",
+    "Attempts to deliver a message, by result.",
+    ["end"],
+    ({ webhooks }) => Object.entries(webhooks.attempts).map(([end, count]) => [{ end }, count]),
+  ),
+  counters(
+    "holdfast_webhook_messages_total",
+    "Messages delivered, and messages given up.",
+    ["status"],
+    ({ webhooks }) => [
+      [{ status: "delivered" }, webhooks.delivered],
+      [{ status: "failed" }, webhooks.failed],
+    ],
+  ),
+  counter(
+    "holdfast_webhooks_disabled_total",
+    "Webhook endpoints disabled because they only failed.",
+    ({ webhooks }) => webhooks.disabled,
+  ),
+  ofTerm(
+    "holdfast_webhook_messages_in_flight",
+    "Messages being sent now.",
+    ({ sender }) => sender.inFlight,
+  ),
+  ofTerm(
+    "holdfast_webhook_messages_pending",
+    "Messages waiting for delivery, up to 10,000 of each endpoint.",
+    ({ sender }) => sender.backlog?.pending,
+  ),
+  ofTerm(
+    "holdfast_webhook_oldest_pending_seconds",
+    "Age of the oldest message waiting for delivery; 0 without one.",
+    ({ sender }) => sender.backlog?.oldestSeconds,
+  ),
+];
+
+const GATEWAY: readonly Metric[] = [
+  gauge("holdfast_gateway_calls", "Gateway calls in flight.", ({ counts }) => counts.gateway.open),
+  gauge(
+    "holdfast_gateway_streams",
+    "Gateway calls in flight that stream.",
+    ({ counts }) => counts.gateway.streams,
+  ),
+  counters(
+    "holdfast_gateway_calls_total",
+    "Gateway calls that ended, by outcome.",
+    ["outcome"],
+    ({ gateway }) => GATEWAY_OUTCOMES.map((outcome) => [{ outcome }, gateway.outcomes[outcome]]),
+  ),
+  counter(
+    "holdfast_gateway_unsettled_total",
+    "Holds of gateway calls that could not be settled in time, and expire.",
+    ({ gateway }) => gateway.unsettled,
+  ),
+];
+
+const PROCESS: readonly Metric[] = [
+  gauge("process_start_time_seconds", "When the process started.", () => STARTED_AT_SECONDS),
+  counter("process_cpu_seconds_total", "Processor time of the process, all threads.", () => {
+    const { user, system } = cpuUsage();
+    return (user + system) / 1e6;
+  }),
+  gauge("process_resident_memory_bytes", "Memory of the process.", () => Deno.memoryUsage().rss),
+  gauge("process_heap_bytes", "Heap in use by the main thread.", () => Deno.memoryUsage().heapUsed),
+];
+
+const METRICS = [TERM, CLUSTER, REQUESTS, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS].flat();
+
+/** Histograms are filled by the code that is measured. */
+function histogramsOf({ requests, runtime, cluster, gateway }: Counts): readonly Histogram[] {
+  const { decideSeconds, appendSeconds, appendChanges, drainSeconds, drainChanges } = runtime;
+  return [
+    cluster.takeSeconds,
+    cluster.handOverSeconds,
+    requests.seconds,
+    decideSeconds,
+    appendSeconds,
+    appendChanges,
+    drainSeconds,
+    drainChanges,
+    runtime.loadSeconds,
+    runtime.mailboxSeconds,
+    gateway.firstByteSeconds,
+  ];
+}
+
+/** The metrics of a service, ready to be written as Prometheus text. */
+export function makeMetrics(service: Service): Registry {
+  const registry = new Registry();
+  for (const metric of METRICS) register(registry, service, metric);
+  for (const histogram of histogramsOf(service.counts)) registry.registerMetric(histogram);
+  return registry;
+}
+
+function register(registry: Registry, service: Service, { type, name, help, labels, read }: Metric): void {
+  const shared = { name, help, labelNames: [...labels], registers: [registry] };
+  if (type === "counter") {
+    new Counter<string>({
+      ...shared,
+      collect() {
+        this.reset();
+        for (const [labels, value] of samplesOf(read(service))) this.inc(labels, value);
+      },
+    });
+    return;
+  }
+  new Gauge<string>({
+    ...shared,
     collect() {
-      for (const [sweep, { finishedAtSeconds }] of each) this.set({ sweep }, finishedAtSeconds);
+      const samples = [...samplesOf(read(service))];
+      if (samples.length === 0) this.remove();
+      for (const [labels, value] of samples) this.set(labels, value);
     },
   });
 }
 
-function addGateway(registry: Registry, { counts: { gateway } }: Service): void {
-  addGauge(registry, "holdfast_gateway_calls", "Calls of the gateway under way.", () => gateway.open);
-  addGauge(registry, "holdfast_gateway_streams", "Of these, those that stream.", () => gateway.streams);
-  addCounters(
-    registry,
-    "holdfast_gateway_calls_total",
-    "Calls of the gateway that ended, by outcome.",
-    ["outcome"],
-    () => GATEWAY_OUTCOMES.map((outcome) => [{ outcome }, gateway.outcomes[outcome]]),
-  );
-  addCounter(
-    registry,
-    "holdfast_gateway_unsettled_total",
-    "Holds of such calls that could not be settled in time, and lapse.",
-    () => gateway.unsettled,
-  );
-  registry.registerMetric(gateway.firstByteSeconds);
-}
-
-function addProcess(registry: Registry): void {
-  addGauge(registry, "process_start_time_seconds", "When the process started.", () => STARTED_AT_SECONDS);
-  addCounter(registry, "process_cpu_seconds_total", "Processor time of the process, all threads.", () => {
-    const { user, system } = cpuUsage();
-    return (user + system) / 1e6;
-  });
-  addGauge(
-    registry,
-    "process_resident_memory_bytes",
-    "Memory of the process.",
-    () => Deno.memoryUsage().rss,
-  );
-  addGauge(
-    registry,
-    "process_heap_bytes",
-    "Heap in use by the main thread.",
-    () => Deno.memoryUsage().heapUsed,
-  );
+function samplesOf(value: number | null | Samples): Samples {
+  if (value === null) return [];
+  return typeof value === "number" ? [[{}, value]] : value;
 }

@@ -5,7 +5,7 @@ import type { SweepName } from "../../cluster/counts.ts";
 import type { Service } from "../../cluster/service.ts";
 import { runSweep } from "./sweeps.ts";
 
-/** Runs the sweeps of this member's cells while it serves. */
+/** Runs the sweeps of this process's cells while it serves. */
 export function registerSweeps(service: Service): void {
   Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
   Deno.cron("look after the store", "* * * * *", () => run(service, "store"));

@@ -1,5 +1,5 @@
-// Adds new events to the sums by day: some before each read of them, so that a chart shows what has just happened, and
-// the rest in the background. It rests between steps for as long as the last step took, and so takes at most half of
+// Adds new events to the sums by day: some before each read, so that a chart shows the newest events, and the rest in the
+// background. It rests between steps for as long as the last step took, and so takes at most half of
 // the database's time.
 
 import type { Realm } from "../../../actors/actor.ts";
@@ -11,32 +11,32 @@ import type { InCell } from "../../storage/members/cell_store.ts";
 import { addUpDailyUse, listUnadded } from "../../storage/stores/daily_use_store.ts";
 import { rest } from "../../process/rest.ts";
 
-/** What adding up uses of a running term. */
+/** What adding events of one realm uses of a running term. */
 export interface AddingWorld {
   readonly term: Pick<Term, "flush" | "isServing">;
   readonly inCell: InCell;
 }
 
-/** The same for every realm that is here. */
+/** The same for every realm of this process. */
 export interface AddingAllWorld extends AddingWorld {
   readonly term: Pick<Term, "flush" | "isServing" | "doors">;
   readonly database: Pick<Database, "query">;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }
 
-/** Adds a bounded number of new events of a realm to its sums; answers how many. The caller is inside the realm's cell. */
+/** Adds a bounded number of new events of a realm to its sums; returns how many. The caller is inside the realm's cell. */
 export async function addSomeUp(
   { term, inCell }: AddingWorld,
   realm: Realm,
   limit: number = DAILY_USE_LIMITS.readEventsMax,
 ): Promise<number> {
-  // Every turn before this moment has handed its changes on by now, and the flush waits for those.
+  // Every earlier turn has passed its changes on by now, and the flush waits for those.
   const before = realm.now();
   await term.flush();
   return await inCell(realm.cell, (session) => addUpDailyUse(session, realm.realm, before, limit));
 }
 
-/** Adds up all new events of the cells that are here; answers how many. */
+/** Adds all new events of this process's cells; returns how many. */
 export async function addAllUp(world: AddingAllWorld): Promise<number> {
   const { term, database, registry } = world;
   const numbers = realmsHere(term, registry.realms.values()).map(({ realm }) => realm);

@@ -1,7 +1,7 @@
 // Every sweep of the service, in bounded steps and counted. Deno.cron, the admin API and `deno task sweep` run this code.
 //
-// Each member sweeps the cells that it owns. A step is made inside their doors, so a hand-over never meets one. A cell
-// that goes meanwhile is left to its next owner.
+// Each process sweeps the cells that it owns. A step runs inside the door of its cell, so it never meets a hand-over. A cell
+// that leaves meanwhile is left to its next owner.
 
 import { sweepRealmBeside } from "../../../actors/sweep.ts";
 import type { Term } from "../../../actors/term.ts";
@@ -14,11 +14,7 @@ import { SWEEP_LIMITS } from "../../process/limits.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "../../people/history_move.ts";
-import { sweepLogs } from "./log_retention.ts";
-import { sweepMessages } from "./message_retention.ts";
-import { sweepRefusals } from "./refusal_retention.ts";
-import { removeInSteps, type RetentionWorld } from "./steps.ts";
-import { sweepStripe } from "./stripe_retention.ts";
+import { removeInSteps, removeOld, type RetentionWorld } from "./retention.ts";
 
 /** What sweeps use of a running term. */
 export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
@@ -27,7 +23,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly clock: Clock;
 }
 
-/** The same with the counts that a run of a sweep is added to. */
+/** The same, with the counters of sweeps. */
 export interface CountedWorld extends SweepWorld {
   readonly counts: Pick<Counts, "sweeps">;
 }
@@ -63,17 +59,17 @@ const SWEEPS = {
   store: ({ database }: SweepWorld) => database.maintain(),
   history: moveAllHistory,
   erasures: runErasures,
-  prompt_logs: sweepLogs,
-  refusals: sweepRefusals,
-  messages: sweepMessages,
+  prompt_logs: removeOld("prompt_logs"),
+  refusals: removeOld("refusals"),
+  messages: removeOld("messages"),
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
-  stripe: sweepStripe,
+  stripe: removeOld("stripe"),
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
 
-/** Runs a sweep to its end and counts how it went. */
+/** Runs a sweep to its end and counts its result. */
 export async function runSweep<Name extends SweepName>(
   world: CountedWorld,
   name: Name,
@@ -91,14 +87,14 @@ export async function runSweep<Name extends SweepName>(
   }
 }
 
-/** How many rows an answer speaks of: it is a count, counts by kind, or nothing. */
+/** The rows of an answer, which is a count, counts by kind, or undefined. */
 function rowsOf(answer: unknown): number {
   if (typeof answer === "number") return answer;
   if (typeof answer !== "object" || answer === null) return 0;
   return Object.values(answer).reduce((sum: number, count) => sum + Number(count), 0);
 }
 
-/** Settles lapsed holds, ended subscriptions and promotions in every realm that is here. */
+/** Settles expired holds, ended subscriptions and promotions in every realm of this process. */
 export async function sweepDue(
   { term, store, registry }: Pick<SweepWorld, "term" | "store" | "registry">,
 ): Promise<Pick<SweepCounts, "expiredReservations" | "endedSubscriptions">> {
@@ -112,7 +108,7 @@ export async function sweepDue(
   return { expiredReservations, endedSubscriptions };
 }
 
-/** Removes first answers whose time is over. They are kept in real time, whatever a test clock says. */
+/** Removes expired first answers. They are kept by real time, whatever a test clock shows. */
 export async function sweepIdempotency(
   { term, inCell, registry, clock }: Pick<SweepWorld, "term" | "inCell" | "registry" | "clock">,
 ): Promise<number> {

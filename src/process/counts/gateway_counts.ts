@@ -1,4 +1,4 @@
-// What the gateway counts of the calls that go through it.
+// Counters of calls through the gateway.
 
 import { makeHistogram } from "./histograms.ts";
 
@@ -15,9 +15,9 @@ const FIRST_BYTE_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 
 /** Counts of one process. */
 export class GatewayCounts {
-  /** Calls under way. */
+  /** Calls in flight. */
   open = 0;
-  /** Those of them that stream. */
+  /** Calls in flight that stream. */
   streams = 0;
   readonly outcomes: Record<GatewayOutcome, number> = {
     committed: 0,
@@ -26,7 +26,7 @@ export class GatewayCounts {
     failed: 0,
     refused: 0,
   };
-  /** Holds that could not be settled in time, and lapse. */
+  /** Holds that could not be settled in time, and expire. */
   unsettled = 0;
   readonly firstByteSeconds = makeHistogram(
     "holdfast_gateway_first_byte_seconds",

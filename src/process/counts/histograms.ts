@@ -1,9 +1,9 @@
-// Makes histograms of the metrics library, and says where their buckets end. A histogram counts for itself; it is not
-// in a registry until `metrics.ts` puts it into that of its service.
+// Makes histograms of the metrics library, with their buckets. A histogram belongs to no registry until `metrics.ts` adds it
+// to the registry of its service.
 
 import { Histogram } from "prom-client";
 
-/** Bounds in seconds of what happens in memory: 5 microseconds to 50 milliseconds. */
+/** Buckets in seconds for work in memory: 5 microseconds to 50 milliseconds. */
 export const MEMORY_SECONDS = [
   0.000_005,
   0.000_01,
@@ -18,7 +18,7 @@ export const MEMORY_SECONDS = [
   0.05,
 ];
 
-/** Bounds in seconds of what waits for the store or the network: a quarter of a millisecond to 10 seconds. */
+/** Buckets in seconds for waits on the store or the network: a quarter of a millisecond to 10 seconds. */
 export const STORE_SECONDS = [
   0.000_25,
   0.000_5,
@@ -37,7 +37,7 @@ export const STORE_SECONDS = [
   10,
 ];
 
-/** Bounds of how many changes one batch or one drain has. */
+/** Buckets for the number of changes in one batch or drain. */
 export const BATCH_CHANGES = [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 50_000, 100_000];
 
 /** A histogram with these upper bounds. */

@@ -1,5 +1,5 @@
-// The largest value of the last seconds. A histogram says how many values were large, not how large the largest was, and a
-// peak since the start of the process says nothing a day later.
+// The largest value of the last seconds. A histogram counts large values but not the largest one, and a peak since the start
+// of the process is stale a day later.
 
 /** How far back a peak looks, in whole seconds. */
 export const PEAK_SECONDS = 15;
@@ -7,7 +7,7 @@ export const PEAK_SECONDS = 15;
 /** Keeps the largest value of each of the last seconds. */
 export class RecentPeak {
   readonly #peaks = new Float64Array(PEAK_SECONDS);
-  /** The whole second that was seen last. */
+  /** The last whole second with a value or a reading. */
   #second = -Infinity;
 
   /**
@@ -20,13 +20,13 @@ export class RecentPeak {
     if (value > (this.#peaks[slot] as number)) this.#peaks[slot] = value;
   }
 
-  /** The largest value of the second that runs and of the fourteen before it; 0 without any. */
+  /** Returns the largest value of the current second and the fourteen before it; 0 without any. */
   read(atMs = performance.now()): number {
     this.#advance(atMs);
     return Math.max(...this.#peaks);
   }
 
-  /** Empties the slots of the seconds that have passed; answers the slot of this one. */
+  /** Empties the slots of seconds that have passed; returns the slot of the current one. */
   #advance(atMs: number): number {
     const second = Math.floor(atMs / 1000);
     const passed = Math.min(second - this.#second, PEAK_SECONDS);

@@ -1,12 +1,12 @@
-// The numbers of requests: one object for each route, made when the route is mounted, so that a request adds to numbers
-// without a look-up.
+// Counters of requests: one object for each route, made when the route is mounted, so that a request counts without a
+// look-up.
 
 import type { Histogram } from "prom-client";
 import { REFUSAL_CODES, type RefusalCode } from "../../domain/values/refusal.ts";
 import { makeHistogram, STORE_SECONDS } from "./histograms.ts";
 import { secondsSince } from "./runtime_counts.ts";
 
-/** Of each route one request in this many is timed; a power of two. */
+/** One request in this many of each route is timed; a power of two. */
 const REQUESTS_PER_SAMPLE = 16;
 
 type RouteLabel = "method" | "route";
@@ -36,7 +36,7 @@ export class RouteCounts {
     this.#seconds = seconds;
   }
 
-  /** Counts a request. Returns when it began if it is one to be timed, else 0. */
+  /** Counts a request. Returns its start time if it is timed, else 0. */
   starts(): number {
     return (this.started++ & (REQUESTS_PER_SAMPLE - 1)) === 0 ? performance.now() : 0;
   }
@@ -49,7 +49,7 @@ export class RouteCounts {
     this.#seconds.observe({ method: this.method, route: this.route }, secondsSince(startedAt));
   }
 
-  /** Requests that have no answer yet. */
+  /** Requests without an answer yet. */
   get inFlight(): number {
     return this.codes.reduce((left, count) => left - count, this.started);
   }

@@ -1,6 +1,6 @@
-// The numbers of the actor runtime. A turn adds to plain numbers and arrays, which `metrics.ts` reads when somebody
-// asks for metrics. They live as long as the process, so that counters go on when a new term begins. What is true of
-// one term alone, the state of its mailboxes, is a tally of its own.
+// Counters of the actor runtime. A turn adds to plain numbers and arrays, which `metrics.ts` reads when metrics are asked
+// for. They live as long as the process, so that counters continue when a new term begins. The state of one term's
+// mailboxes is a tally of its own.
 
 import type { CommandName, Commands } from "../../domain/command.ts";
 import type { ReserveReason } from "../../domain/state/refused_call.ts";
@@ -8,7 +8,7 @@ import type { Result } from "../../domain/state/result.ts";
 import { BATCH_CHANGES, makeHistogram, MEMORY_SECONDS, STORE_SECONDS } from "./histograms.ts";
 import { RecentPeak } from "./recent_peak.ts";
 
-/** Of each command one turn in this many is timed; a power of two. */
+/** One turn in this many of each command is timed; a power of two. */
 const TURNS_PER_SAMPLE = 16;
 
 const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
@@ -48,7 +48,7 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
 /** Outcomes of a reserve, in the order of `reserves`. */
 export const RESERVE_OUTCOMES = ["allowed", ...Object.keys(REASON_INDEX)];
 
-/** The numbers of the runtime over all terms of a process. */
+/** Counters of the runtime over all terms of a process. */
 export class RuntimeCounts {
   /** Turns that decided, by command. */
   readonly turns = new Float64Array(COMMAND_NAMES.length);
@@ -74,7 +74,7 @@ export class RuntimeCounts {
     "Time until a batch was durable in the journal.",
     STORE_SECONDS,
   );
-  /** Seconds of the longest append lately. */
+  /** Seconds of the longest recent append. */
   readonly appendPeak = new RecentPeak();
   readonly appendChanges = makeHistogram("holdfast_append_changes", "Changes of a batch.", BATCH_CHANGES);
   readonly drainSeconds = makeHistogram(
@@ -82,25 +82,25 @@ export class RuntimeCounts {
     "Time of a transaction that moves batches into the tables.",
     STORE_SECONDS,
   );
-  /** Seconds of the longest drain lately. */
+  /** Seconds of the longest recent drain. */
   readonly drainPeak = new RecentPeak();
   readonly drainChanges = makeHistogram(
     "holdfast_drain_changes",
     "Changes of a transaction that moves batches into the tables.",
     BATCH_CHANGES,
   );
-  /** Users taken into memory: loaded or new. */
+  /** Users added to memory: loaded or new. */
   actorsStarted = 0;
-  /** Users that left memory. */
+  /** Users removed from memory. */
   actorsLetGo = 0;
   /** Rows of refused calls written. */
   refusalRowsWritten = 0;
-  /** Refused calls that were not counted: too many kinds in memory, or a write that nobody knows the end of. */
+  /** Refused calls missing in the counts: too many rows in memory, or a write with an unknown result. */
   refusedCallsLost = 0;
   /** Characters of journal appended. */
   appendedBytes = 0;
 
-  /** Counts a turn. Returns when it began if it is one to be timed, else 0. */
+  /** Counts a turn. Returns its start time if it is timed, else 0. */
   turnStarts(name: CommandName): number {
     const index = COMMAND_INDEX[name];
     const before = (this.turns[index] as number)++;
@@ -149,8 +149,8 @@ export function secondsSince(startedAt: number): number {
 
 /** The state of a term's mailboxes. */
 export class MailboxTally {
-  /** Turns that wait behind a prefetch. */
+  /** Turns waiting behind a prefetch. */
   waitingTurns = 0;
-  /** Mailboxes in which a prefetch is under way. */
+  /** Mailboxes with a prefetch in flight. */
   busy = 0;
 }

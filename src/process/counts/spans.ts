@@ -1,6 +1,6 @@
 // The spans of a call: the wait in the mailbox, the decision, the wait for the append. Batches and drains serve many
 // calls, so they are spans of their own, with links. Deno makes the span of the request itself. Without tracing the
-// runtime holds null in place of `Spans`, and none of this happens.
+// runtime has null instead of `Spans`.
 //
 // A span may say command, mode, outcome and reasons, but never an end-user id, a key or a prompt. Deno puts the address
 // of each request on its span, and addresses hold user ids and the tokens of export links: `hideAddresses` leaves those
@@ -26,7 +26,7 @@ const DRAIN_LINKS_MAX = 128;
 /** Attributes that may hold an end-user id or a token. */
 const HIDDEN = new Set(["url.full", "url.path", "url.query"]);
 
-/** The span of a batch on its way to the journal, or of a drain. */
+/** The span of a batch in flight to the journal, or of a drain. */
 export interface WorkSpan {
   readonly context: SpanContext;
   set(name: string, value: number): void;
@@ -41,17 +41,17 @@ export class Spans {
     this.#tracer = tracer;
   }
 
-  /** The spans of a call that now begins to wait in a mailbox. */
+  /** Starts the spans of a call that begins to wait in a mailbox. */
   call(command: CommandName, mode: "live" | "test"): CallSpans {
     return new CallSpans(this.#tracer, command, mode);
   }
 
-  /** A batch that begins to fill, as a trace of its own. */
+  /** Starts the span of a new batch, as a trace of its own. */
   batch(): WorkSpan {
     return workSpan(this.#tracer.startSpan("batch", {}, ROOT_CONTEXT));
   }
 
-  /** A drain of batches. */
+  /** Starts the span of a drain. */
   drain(batches: readonly (SpanContext | null)[]): WorkSpan {
     const links: Link[] = batches.filter((each) => each !== null).slice(0, DRAIN_LINKS_MAX)
       .map((each) => ({ context: each }));
@@ -59,7 +59,7 @@ export class Spans {
     return workSpan(this.#tracer.startSpan("drain", { links, attributes }, ROOT_CONTEXT));
   }
 
-  /** Puts route and outcome on Deno's span of the request that is being answered. */
+  /** Adds route and outcome to Deno's span of the current request. */
   request(method: string, route: string, code: string, requestId: string | null): void {
     const span = trace.getActiveSpan();
     if (span === undefined) return;
@@ -69,7 +69,7 @@ export class Spans {
     if (requestId !== null) span.setAttribute("holdfast.request_id", requestId);
   }
 
-  /** The trace that the running call belongs to, for logs. */
+  /** The trace of the current call, for log lines. */
   traceId(): string | undefined {
     return trace.getActiveSpan()?.spanContext().traceId;
   }
@@ -80,7 +80,7 @@ export class CallSpans {
   readonly #tracer: Tracer;
   readonly #parent: Context;
   readonly #attributes: Record<string, string>;
-  /** The span that is open. */
+  /** The open span. */
   #span: Span | null;
 
   constructor(tracer: Tracer, command: CommandName, mode: "live" | "test") {
@@ -90,13 +90,13 @@ export class CallSpans {
     this.#span = this.#start("mailbox");
   }
 
-  /** The wait is over and the turn begins. */
+  /** Ends the wait and starts the turn. */
   decides(): void {
     this.#span?.end();
     this.#span = this.#start("decide");
   }
 
-  /** The turn has decided. */
+  /** Ends the turn. */
   decided(result: Result<unknown>): void {
     const span = this.#span;
     span?.setAttribute("holdfast.outcome", result.ok ? "ok" : result.refusal.code);
@@ -114,7 +114,7 @@ export class CallSpans {
     this.leaves();
   }
 
-  /** Ends the open span: the step is done or failed, or the call goes on with another user. */
+  /** Ends the open span: the step is done or failed, or the call continues with another user. */
   leaves(error?: unknown): void {
     const span = this.#span;
     this.#span = null;
@@ -138,7 +138,7 @@ function workSpan(span: Span): WorkSpan {
   };
 }
 
-/** The class of an error. Its message stays out, since it may repeat what a caller sent. */
+/** The class of an error. Its message is left out, since it may repeat input of a caller. */
 function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : typeof error;
 }

@@ -1,4 +1,4 @@
-// What the sender of webhooks counts, over all terms of the process.
+// Counters of the delivery of webhook messages, over all terms of the process.
 
 /** How an attempt ended: with a 2xx, with another status, without an answer. */
 export type AttemptEnd = "delivered" | "refused" | "unanswered";
@@ -6,10 +6,10 @@ export type AttemptEnd = "delivered" | "refused" | "unanswered";
 /** Counts of one process. */
 export class WebhookCounts {
   readonly attempts: Record<AttemptEnd, number> = { delivered: 0, refused: 0, unanswered: 0 };
-  /** Messages that were delivered. */
+  /** Messages delivered. */
   delivered = 0;
-  /** Messages that were given up. */
+  /** Messages given up. */
   failed = 0;
-  /** Webhooks that were disabled, since they said so or only failed. */
+  /** Endpoints disabled, because they answered 410 or only failed. */
   disabled = 0;
 }

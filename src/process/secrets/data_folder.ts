@@ -4,7 +4,7 @@ import { randomText } from "./random.ts";
 
 const SECRET_LENGTH = 40;
 
-/** The secret in a file of the folder; made on first use. */
+/** Returns the secret in a file of the folder; creates it on first use. */
 export async function readSecret(folder: string, name: string): Promise<string> {
   try {
     const kept = (await Deno.readTextFile(`${folder}/${name}`)).trim();
@@ -22,7 +22,7 @@ export async function isKept(folder: string, name: string): Promise<boolean> {
   return await Deno.stat(`${folder}/${name}`).then(() => true, () => false);
 }
 
-/** Writes a file of the folder that only its owner can read; whole or not at all. */
+/** Writes a file that only its owner can read, atomically. */
 export async function keepSecret(folder: string, name: string, text: string): Promise<void> {
   const fresh = `${folder}/${name}.new`;
   await Deno.remove(fresh).catch(() => {});

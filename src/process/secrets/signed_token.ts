@@ -5,15 +5,15 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { equalsSecret } from "./hash.ts";
 
-/** What a token says, once its signature has been found right. */
+/** The payload of a token with a valid signature. */
 export interface OpenedToken {
-  /** Undefined where the first part is no JSON. */
+  /** Undefined when the first part is not JSON. */
   readonly payload: unknown;
-  /** Whether the first part is what `signToken` writes for these bytes: other texts can stand for the same bytes. */
+  /** Whether the first part is the text that `signToken` writes: other base64 texts can decode to the same bytes. */
   readonly isCanonical: boolean;
 }
 
-/** A token that says a payload. */
+/** Returns a token with a payload. */
 export function signToken(secret: string, payload: unknown): string {
   const first = Buffer.from(JSON.stringify(payload)).toString("base64url");
   return `${first}.${signatureOf(secret, first)}`;
@@ -23,7 +23,7 @@ export function signToken(secret: string, payload: unknown): string {
 export function openToken(token: string, secrets: readonly string[]): OpenedToken | null {
   const [first, signature, ...rest] = token.split(".");
   if (first === undefined || signature === undefined || rest.length > 0) return null;
-  // Compared as text, so that another text for the bytes of the signature is another token.
+  // Compared as text, so that another encoding of the same signature is refused.
   if (!secrets.some((secret) => equalsSecret(signature, signatureOf(secret, first)))) return null;
   const bytes = Buffer.from(first, "base64url");
   return { payload: parseOrUndefined(bytes.toString()), isCanonical: bytes.toString("base64url") === first };

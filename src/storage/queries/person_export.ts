@@ -1,5 +1,6 @@
 // What an export document of a person is made of, a page of rows at a time, newest first.
 
+import type { ConsentScope } from "../../domain/state/user.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Database } from "../database.ts";
 import { type EventRecord, PREVIEWS, selectFrom } from "./feed.ts";
@@ -18,7 +19,7 @@ export interface AnalyticsRecord extends Place {
 
 export interface ConsentRecord extends Place {
   readonly action: "opt_out" | "opt_in";
-  readonly scope: string;
+  readonly scope: ConsentScope;
 }
 
 /** A person and everybody who was merged into it. */

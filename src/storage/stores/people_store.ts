@@ -32,7 +32,7 @@ export interface Standing {
  * The standing of an id. In a transaction the id then stays with its person, or with one that this person is merged
  * into, until the end: an erasure waits.
  */
-export async function readStanding(reader: Reader, realm: number, distinctId: string): Promise<Standing> {
+export async function readPersonState(reader: Reader, realm: number, distinctId: string): Promise<Standing> {
   const [row] = await reader.query<{
     person_id: string | null;
     opted_out: number;

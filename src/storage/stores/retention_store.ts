@@ -55,24 +55,17 @@ export async function deleteOldAnswers(
   return rows.length;
 }
 
-/** Removes messages of webhooks that were delivered, or given up, up to a moment of their realm's clock each. */
-export async function deleteEndedMessages(
-  session: Session,
-  realm: number,
-  before: { readonly delivered: Millis; readonly failed: Millis },
-  limit: number,
-): Promise<number> {
-  let removed = 0;
-  for (const status of ["delivered", "failed"] as const) {
+/** Removes messages of webhooks that ended in a status up to a moment of their realm's clock. */
+export function deleteEndedMessages(status: "delivered" | "failed") {
+  return async (session: Session, realm: number, before: Millis, limit: number): Promise<number> => {
     const rows = await session.query(
       `delete from webhook_messages where id = any(array(
          select id from webhook_messages where realm = $1::int and status = $2 and ended_at_ms <= $3::bigint
          order by ended_at_ms limit $4::int for update skip locked)) returning 1`,
-      [realm, status, before[status], limit - removed],
+      [realm, status, before, limit],
     );
-    removed += rows.length;
-  }
-  return removed;
+    return rows.length;
+  };
 }
 
 /** Removes payments and refunds of Stripe that came up to a moment and belong to no purchase. */

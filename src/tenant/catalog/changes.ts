@@ -1,4 +1,4 @@
-// What changes between two catalog documents. Section 3 of the decisions, "PUT .../catalog".
+// Lists the differences between two catalog documents.
 
 import { isObject, type Loose, pathText } from "./loose.ts";
 
@@ -67,7 +67,7 @@ function elementOf({ steps, id }: Place, index: number, element: Named): Place {
   return { steps: [...steps, index], id: isOwn ? id : String(nameOf(element)) };
 }
 
-/** Whether the elements that both lists have stand in another order. */
+/** Whether the elements that both lists have are in another order. */
 function changesOrder(before: readonly Named[], after: readonly Named[]): boolean {
   const shared = (list: readonly Named[], other: readonly Named[]) => {
     const names = new Set(other.map(nameOf));

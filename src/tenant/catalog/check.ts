@@ -1,5 +1,5 @@
-// Checks a catalog document as a whole and names each fault with its exact path. Section 3 of the decisions,
-// "PUT .../catalog", and section 13, "Catalogs are strict".
+// Checks a catalog document as a whole and names each fault with its exact path. A document with a fault is refused as a
+// whole, and an unknown member is a fault.
 
 import { schemaFault } from "../../process/json_schema.ts";
 import { type CatalogDocument, foldName } from "../../domain/catalog/catalog.ts";
@@ -111,7 +111,7 @@ function foldedName({ name }: Loose): unknown {
   return typeof name === "string" ? foldName(name) : undefined;
 }
 
-/** Texts that stand in a list before; what is no text is a fault of its own. */
+/** Texts that occur earlier in the list; an element that is not a text is another fault. */
 function* repeated(texts: readonly unknown[], path: (index: number) => string): Iterable<CatalogFault> {
   const seen = new Set<string>();
   for (const [index, text] of texts.entries()) {
@@ -133,7 +133,7 @@ function* modelFaults(models: readonly Loose[]): Iterable<CatalogFault> {
     if (model.centsPerCall !== undefined && model.centsPerImage !== undefined) {
       yield {
         path: `models[${index}].centsPerImage`,
-        message: "stands in place of centsPerCall: leave one of them out",
+        message: "excludes centsPerCall: remove one of them",
       };
     }
     const member = PRICE_MEMBERS.get(model.amountMode);
@@ -166,7 +166,7 @@ function* packFaults(packs: readonly Loose[]): Iterable<CatalogFault> {
       yield { path: `packs[${index}].items[${item}].lowAt`, message: "must be less than the amount" };
     }
     if (items.length > 0 && pack.lowAt !== undefined) {
-      yield { path: `packs[${index}].lowAt`, message: "stands on each item when the pack has items" };
+      yield { path: `packs[${index}].lowAt`, message: "must be on each item when the pack has items" };
     }
     for (const [item, { id }] of items.entries()) {
       if (typeof id !== "string") continue;
@@ -194,7 +194,7 @@ function* priceFaults(plans: readonly Loose[], packs: readonly Loose[]): Iterabl
         if (first === undefined) places.set(id, path);
         else {yield {
             path,
-            message: `names the price ${JSON.stringify(id)}, which stands at ${first} already`,
+            message: `repeats the price ${JSON.stringify(id)} of ${first}`,
           };}
       }
     }

@@ -12,7 +12,7 @@ export interface CatalogFault {
   readonly message: string;
 }
 
-/** The faults that an issue of the schema stands for: one for each unknown member, else one. */
+/** The faults of one issue of the schema: one for each unknown member, else one. */
 export function faultsOf(issue: z.core.$ZodIssue, document: unknown): CatalogFault[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((name) => ({
@@ -30,9 +30,9 @@ function unknownMember(name: string): string {
 }
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
-  array: "a list",
-  boolean: "true or false",
-  int: "a whole number",
+  array: "an array",
+  boolean: "a boolean",
+  int: "an integer",
   number: "a number",
   object: "an object",
   record: "an object",
@@ -48,7 +48,7 @@ function messageOf(issue: z.core.$ZodIssue): string {
     case "invalid_union":
       return "options" in issue ? oneOf(issue.options as unknown[]) : issue.message;
     case "too_small":
-      return bound(issue.origin, issue.minimum, issue.inclusive === false ? "more than" : "at least");
+      return bound(issue.origin, issue.minimum, issue.inclusive === false ? "greater than" : "at least");
     case "too_big":
       return bound(issue.origin, issue.maximum, issue.inclusive === false ? "less than" : "at most");
     default:

@@ -1,6 +1,6 @@
 // Imports prices of models into a catalog: what a price file says, what that changes in the rows that the catalog has,
 // and the rows after it. Pure: the command line reads the file, prints the differences and sends the catalog to the
-// service, which checks it like any other. Section 9 of beyond, "Importer".
+// service, which checks it like any other.
 
 import { isObject, type Loose } from "./loose.ts";
 import { membersOfLiteLlm } from "./litellm.ts";
@@ -23,7 +23,7 @@ export interface PriceDifference {
   readonly after: unknown;
 }
 
-/** What an import comes to. */
+/** The result of an import. */
 export interface PriceImport {
   /** The catalog's rows after it. */
   readonly models: readonly Loose[];
@@ -69,7 +69,7 @@ export function readPriceFile(text: string): PriceFile | null {
   return read;
 }
 
-/** JSON.parse, where a reviver is told the text of a number: TypeScript does not know that yet. */
+/** JSON.parse with a reviver that gets the text of a number: TypeScript does not know that yet. */
 const parse = JSON.parse as (
   text: string,
   reviver: (name: string, value: unknown, context: { readonly source?: string }) => unknown,

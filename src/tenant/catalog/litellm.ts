@@ -1,5 +1,5 @@
-// LiteLLM's public price file, model_prices_and_context_window.json: what a row of it says in our members. Its prices
-// are dollars a token, an image or a second; ours are cents, a million tokens at a time. Section 9 of beyond, "Importer".
+// Converts rows of LiteLLM's public price file, model_prices_and_context_window.json. Its prices are dollars a token, an
+// image or a second; ours are cents, and cents for a million tokens.
 
 import { numberOf, parseAmount } from "../../domain/values/amount.ts";
 import { listOf, type Loose } from "./loose.ts";
@@ -30,10 +30,10 @@ const MODALITIES: ReadonlyMap<unknown, string> = new Map([
 
 /**
  * The members of a model's row that LiteLLM has a figure for; null where it has none that such a row needs. Rates of
- * batches, of priority and of flexible processing are no prices of ordinary calls and are left out.
+ * batches, of priority and of flexible processing are not prices of ordinary calls, and are left out.
  *
  * @param theirs LiteLLM's row, its numbers as text
- * @param ours the row that the catalog has, whose way of being paid decides; null for a model that is to be added
+ * @param ours the row in the catalog, with the `amountMode` to keep; null for a model to add
  */
 export function membersOfLiteLlm(theirs: Loose, ours: Loose | null): Loose | null {
   const { amountMode, modality } = ours ?? kindOf(theirs);
@@ -43,7 +43,7 @@ export function membersOfLiteLlm(theirs: Loose, ours: Loose | null): Loose | nul
   return needed === undefined ? null : { modality, amountMode, ...prices };
 }
 
-/** What a model that the catalog does not know makes, and how it is paid. */
+/** The modality and `amountMode` of a model that is not in the catalog. */
 function kindOf(theirs: Loose): Loose {
   const modality = MODALITIES.get(theirs.mode) ?? "text";
   const hasPrice = (member: string) => shifted(theirs[member], CENTS) !== null;
@@ -100,7 +100,7 @@ function tokenPricesOf(theirs: Loose, ours: Loose): Loose {
   return hasTier ? { ...base, tiers: [...tiers.values()] } : base;
 }
 
-/** A decimal text moved by some places, exactly; null for what is none. */
+/** Moves the point of a decimal text by some places, exactly; null when the text is not a decimal number. */
 function shifted(text: unknown, places: number): number | null {
   const [, digits, exponent = "0"] = typeof text === "string" ? DECIMAL.exec(text) ?? [] : [];
   return digits === undefined ? null : numberOf(parseAmount(`${digits}e${Number(exponent) + places}`));

@@ -7,12 +7,12 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value as an object; one without members where it is none. */
+/** The value as an object; an empty one when it is not an object. */
 export function looseOf(value: unknown): Loose {
   return isObject(value) ? value : {};
 }
 
-/** The elements of a member that is a list; none where it is no list. */
+/** The elements of a member that is a list; empty when it is not a list. */
 export function listOf(part: Loose, member: string): Loose[] {
   const list = part[member];
   return Array.isArray(list) ? list.map(looseOf) : [];

@@ -95,7 +95,7 @@ function escaped(cell: string): string {
   return cell.replaceAll("|", "\\|");
 }
 
-/** What may stand there, in a few words. */
+/** The allowed values, in a few words. */
 function valueOf(part: Part): string {
   const { $ref, allOf, anyOf, enum: values, const: only, items, type } = part;
   if ($ref !== undefined) return linkTo($ref);

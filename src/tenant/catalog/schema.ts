@@ -1,6 +1,6 @@
 // The catalog format: the shape and the meaning of every member, as zod schemas. An unknown member is a fault: it is
-// nearly always a typing error, and dropping it would drop a limit. What must hold between the parts stands in
-// check.ts. CATALOG.md and catalog.schema.json are made from the descriptions here. Section 3 of the decisions.
+// nearly always a typing error, and dropping it would drop a limit. Rules between the parts are in check.ts. CATALOG.md and
+// catalog.schema.json are generated from the descriptions here.
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
@@ -94,7 +94,7 @@ const limitGroup = z.strictObject({
     "must be ascending, each percent once",
   ).optional().meta({
     description:
-      "Percents of the quota in force. Webhooks are told `usage.threshold_reached` when the usage, holds " +
+      "Percents of the effective quota. Webhooks receive `usage.threshold_reached` when the usage, holds " +
       "included, reaches one: once per user, percent and window.",
     default: [],
     examples: [[80, 100]],
@@ -137,13 +137,13 @@ const plan = z.strictObject({
   }),
   onPlanChange: z.enum(["carry", "reset", "block"]).optional().meta({
     description:
-      "What the counters start with when a user comes to this plan from another one: the usage so far " +
+      "What the counters start with when a user switches to this plan from another one: the usage so far " +
       "(`carry`), 0 (`reset`), or the full quota until the next window (`block`).",
     default: "carry",
     examples: ["reset"],
   }),
   archived: archived.meta({
-    description: "Hides the plan and takes no new subscription; those who have it keep it.",
+    description: "Hides the plan and refuses new subscriptions; existing ones keep it.",
     default: false,
     examples: [true],
   }),
@@ -152,7 +152,7 @@ const plan = z.strictObject({
     default: null,
   }),
   stripePrices: stripePrices.meta({
-    description: "Ids of the prices in Stripe that sell the plan. Each stands once in the catalog.",
+    description: "Ids of the prices in Stripe that sell the plan. Each is listed once in the catalog.",
     default: [],
     examples: [["price_1PgafmB7WZ01zgkW"]],
   }),
@@ -263,7 +263,7 @@ const packItem = z.strictObject({
   }),
   lowAt: amount.positive().optional().meta({
     description:
-      "Webhooks are told `credits.low`, once per balance, when no more than this is left. Less than the amount.",
+      "Webhooks receive `credits.low`, once per balance, when no more than this is left. Less than the amount.",
     examples: [5],
   }),
   matches,
@@ -294,7 +294,7 @@ const pack = z.strictObject({
     examples: [90],
   }),
   archived: archived.meta({
-    description: "Takes no new grant; balances that exist stay valid.",
+    description: "Refuses new grants; existing balances stay valid.",
     default: false,
     examples: [true],
   }),
@@ -308,11 +308,11 @@ const pack = z.strictObject({
   }),
   lowAt: amount.positive().optional().meta({
     description:
-      "For a pack without items: webhooks are told `credits.low`, once per balance, when no more than this is left.",
+      "For a pack without items: webhooks receive `credits.low`, once per balance, when no more than this is left.",
     examples: [5],
   }),
   stripePrices: stripePrices.meta({
-    description: "Ids of the prices in Stripe that sell the pack. Each stands once in the catalog.",
+    description: "Ids of the prices in Stripe that sell the pack. Each is listed once in the catalog.",
     default: [],
     examples: [["price_1NxQ7cB7WZ01zgkWd0Ckz4Vn"]],
   }),
@@ -401,8 +401,7 @@ const settings = z.strictObject({
     examples: [{ perSecond: 50, burst: 100 }],
   }),
   unpricedModels: z.enum(["warn", "refuse"]).optional().meta({
-    description:
-      "What becomes of an event that a cents group covers where nothing says what it costs: `warn` counts " +
+    description: "How to treat an event without a known cost under a cents group: `warn` counts " +
       "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
     default: "warn",
     examples: ["refuse"],

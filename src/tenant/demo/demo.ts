@@ -1,14 +1,14 @@
 // The demo of a first start on an empty embedded store: a workspace, an app with the example catalog, a subscribed
-// user, and a curl line that reserves for that user as it is printed. Section 3 of the decisions.
+// user, and a curl command that reserves for that user.
 
 import type { Directory } from "../../../actors/directory.ts";
 import { type AdminWorld, applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
 import catalog from "./catalog.json" with { type: "json" };
 
-/** What the demo is made on. */
+/** What making the demo uses. */
 export type DemoWorld = AdminWorld & { readonly term: { readonly directory: Pick<Directory, "runById"> } };
 
-/** What is shown of the demo, and kept in the data folder. */
+/** The demo as it is printed, and stored in the data folder. */
 export interface Demo {
   readonly appId: string;
   readonly identitySecret: string;
@@ -21,8 +21,8 @@ const DEMO_USER = "user_demo";
 const DEMO_PLAN = "plan_pro";
 
 /**
- * Makes the demo in a store without workspaces; null where somebody has made one. A first start that was killed may
- * have left a demo workspace whose keys nobody saw, so such a workspace gets a new app.
+ * Makes the demo in a store without workspaces; null where another workspace exists. A first start that was killed may have
+ * left a demo workspace with keys that were never printed, so such a workspace gets a new app.
  */
 export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
   const known = [...world.registry.workspaces.values()];
@@ -30,9 +30,9 @@ export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
   const workspace = known[0] ?? await createWorkspace(world, { name: DEMO_WORKSPACE });
   const created = await createApp(world, { name: "Demo app", workspaceId: workspace.workspaceId });
   const app = created === null ? undefined : world.registry.apps.get(created.appId);
-  if (created === null || app === undefined) throw new Error("The demo app was not made");
+  if (created === null || app === undefined) throw new Error("The demo app was not created");
   const applied = await applyCatalog(world, app, catalog);
-  if ("code" in applied) throw new Error(`The demo catalog has faults: ${JSON.stringify(applied.details)}`);
+  if ("code" in applied) throw new Error(`The demo catalog is invalid: ${JSON.stringify(applied.details)}`);
   for (const realm of Object.values(app.realms)) {
     await world.term.directory.runById(DEMO_USER, {
       realm,
@@ -56,7 +56,7 @@ export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
   };
 }
 
-/** The demo as text for the terminal, with a command that works as it stands. */
+/** The demo as text for the terminal, with a command that works when pasted. */
 export function demoText(demo: Demo, origin: string): string {
   const keys = demo.keys.map(({ class: keyClass, mode, key }) => `  ${keyClass} ${mode}  ${key}`);
   const secret = demo.keys.find((key) => key.class === "secret" && key.mode === "live")?.key ?? "";

@@ -1,5 +1,5 @@
-// What a start prints for the person who started it: where the service listens, and on a store without an app what to
-// do next. On the embedded store the demo app is made; on a server nothing is made by itself.
+// What a start prints: the address, and on a store without an app the next steps. On the embedded store the demo app is
+// created; on a server nothing is created by itself.
 
 import type { Config } from "../../process/settings.ts";
 import { isKept, keepSecret } from "../../process/secrets/data_folder.ts";
@@ -28,7 +28,7 @@ async function greetEmbedded(service: Started, { dataDir }: Config, origin: stri
   const demo = isShown ? null : await makeDemo(serving);
   if (demo !== null) {
     await keepSecret(dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
-    // Not by the console: with tracing on, that would send the keys to whoever collects logs.
+    // Not by `console`: with tracing on, that would send the keys to the log collector.
     Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
   } else if (isShown) {
     console.log(`The keys of the demo app are in ${dataDir}/${DEMO_FILE}`);
@@ -37,7 +37,7 @@ async function greetEmbedded(service: Started, { dataDir }: Config, origin: stri
   console.log(`Holdfast listens on ${origin}`);
 }
 
-/** A standby listens at once and says the rest when it serves. */
+/** Prints the address at once, and the rest when the process serves. */
 async function greetServer(
   service: Started,
   { adminToken }: Config,
@@ -54,14 +54,14 @@ async function greetServer(
 const NO_TOKEN =
   "The admin API is off: HOLDFAST_ADMIN_TOKEN is not set. Set it to a secret of at least 16 characters and start again";
 
-/** Commands that work as printed, in a shell that has the token too. */
+/** Commands that work when pasted into a shell with the admin token. */
 function firstAppText(origin: string, port: number, hasToken: boolean): string {
   const url = port === PORT_DEFAULT ? "" : ` --url ${origin}`;
   const token = hasToken
     ? []
     : ['  export HOLDFAST_ADMIN_TOKEN="$(openssl rand -hex 24)"   # then start again'];
   return [
-    "This database has no app yet. Make the first one, in a shell where HOLDFAST_ADMIN_TOKEN is set as it is here:",
+    "This database has no app yet. Create the first one, in a shell with the same HOLDFAST_ADMIN_TOKEN:",
     ...token,
     ...isCheckout()
       ? [
@@ -74,7 +74,7 @@ function firstAppText(origin: string, port: number, hasToken: boolean): string {
   ].join("\n");
 }
 
-/** Whether the tasks of a checkout are at hand: a compiled binary and an installed package have none. */
+/** Whether the tasks of a checkout exist: a compiled binary and an installed package have none. */
 function isCheckout(): boolean {
   return !Deno.build.standalone && !import.meta.url.includes("/node_modules/");
 }

@@ -8,7 +8,9 @@ import {
   type LimitGroupDocument,
   type PlanDocument,
 } from "../../../src/domain/catalog/catalog.ts";
-import { gateOf, pairGroups, type Plan, roomUnderGate } from "../../../src/domain/catalog/plan.ts";
+import { gateOf, leftUnderGate, pairGroups, type Plan } from "../../../src/domain/catalog/plan.ts";
+import type { Plan as ModelPlan } from "../../model/document.ts";
+import { pairGroups as pairsOfModel } from "../../model/rules.ts";
 
 function group(id: string, more: Partial<LimitGroupDocument> = {}): LimitGroupDocument {
   return { id, label: id, unit: "count", quota: 10, matches: [{ event: `${id}.*` }], ...more };
@@ -52,7 +54,7 @@ Deno.test("percent headroom lowers the gate, multiplier headroom divides what is
     assert.ok(limit);
     const what = `${mode} ${value} of ${quota} at ${current}`;
     assert.equal(numberOf(gateOf(limit, amountOf(quota))), gate, what);
-    assert.equal(numberOf(roomUnderGate(limit, amountOf(quota), amountOf(current))), room, what);
+    assert.equal(numberOf(leftUnderGate(limit, amountOf(quota), amountOf(current))), room, what);
   }
 });
 
@@ -66,44 +68,25 @@ Deno.test("a group's own headroom replaces that of its plan", () => {
 Deno.test("groups pair by id, else by unit and rules, else by unit and first pattern, each old one once", () => {
   const rules = [{ event: "b.*" }, { event: "c", metadata: { x: "1", y: "2" } }];
   const turned = [{ event: "c", metadata: { y: "2", x: "1" } }, { event: "b.*" }, { event: "b.*" }];
-  const rows: [
-    name: string,
-    entered: LimitGroupDocument[],
-    old: LimitGroupDocument[],
-    pairs: Record<string, string>,
-  ][] = [
+  type Groups = LimitGroupDocument[];
+  // deno-fmt-ignore: a row a pairing
+  const rows: [name: string, entered: Groups, old: Groups, pairs: Record<string, string>][] = [
     ["the same id, whatever the unit", [group("a")], [group("a", { unit: "tokens" })], { a: "a" }],
-    ["the same rules in another order", [group("a", { matches: rules })], [group("b", { matches: turned })], {
-      a: "b",
-    }],
-    ["the same rules of another unit", [group("a", { matches: rules })], [
-      group("b", { matches: turned, unit: "cents" }),
-    ], {}],
-    ["the same first pattern", [group("a", { matches: rules })], [
-      group("b", { matches: [{ event: "b.*" }] }),
-    ], { a: "b" }],
-    ["a later pattern is not enough", [group("a", { matches: rules })], [
-      group("b", { matches: [{ event: "c" }] }),
-    ], {}],
-    ["an id before rules", [group("a", { matches: rules }), group("b", { matches: rules })], [
-      group("b", { matches: rules }),
-    ], { b: "b" }],
-    ["rules before a first pattern", [group("a", { matches: rules })], [
-      group("x", { matches: [{ event: "b.*" }] }),
-      group("y", { matches: turned }),
-    ], { a: "y" }],
-    ["an old group feeds one new group", [group("a", { matches: rules }), group("b", { matches: rules })], [
-      group("x", { matches: rules }),
-    ], { a: "x" }],
-    ["two and two pair in order", [group("a", { matches: rules }), group("b", { matches: rules })], [
-      group("x", { matches: rules }),
-      group("y", { matches: rules }),
-    ], { a: "x", b: "y" }],
+    ["the same rules in another order", [group("a", { matches: rules })], [group("b", { matches: turned })], { a: "b" }],
+    ["the same rules of another unit", [group("a", { matches: rules })], [group("b", { matches: turned, unit: "cents" })], {}],
+    ["the same first pattern", [group("a", { matches: rules })], [group("b", { matches: [{ event: "b.*" }] })], { a: "b" }],
+    ["a later pattern is not enough", [group("a", { matches: rules })], [group("b", { matches: [{ event: "c" }] })], {}],
+    ["an id before rules", [group("a", { matches: rules }), group("b", { matches: rules })], [group("b", { matches: rules })], { b: "b" }],
+    ["rules before a first pattern", [group("a", { matches: rules })], [group("x", { matches: [{ event: "b.*" }] }), group("y", { matches: turned })], { a: "y" }],
+    ["an old group feeds one new group", [group("a", { matches: rules }), group("b", { matches: rules })], [group("x", { matches: rules })], { a: "x" }],
+    ["two and two pair in order", [group("a", { matches: rules }), group("b", { matches: rules })], [group("x", { matches: rules }), group("y", { matches: rules })], { a: "x", b: "y" }],
     ["nothing alike", [group("a")], [group("b")], {}],
   ];
   for (const [name, entered, old, pairs] of rows) {
     const found = [...pairGroups(plan(entered), plan(old))].map(([to, from]) => [to, from.id]);
     assert.deepEqual(Object.fromEntries(found), pairs, name);
+    const ofModel = pairsOfModel({ limits: old } as ModelPlan, { limits: entered } as ModelPlan);
+    assert.deepEqual(Object.fromEntries(ofModel.map(({ from, to }) => [to.id, from.id])), pairs, name);
   }
 });
 

@@ -1,5 +1,5 @@
-// Extend: which new expiries are taken, where the balance then stands in the order, and that an expiry is told of each time
-// it comes.
+// Extend: which new expiries are taken, the new place of the balance in the order, and that every expiry is
+// reported.
 
 import assert from "node:assert/strict";
 import { compareBalances, TOLD } from "../../../src/domain/state/credit.ts";

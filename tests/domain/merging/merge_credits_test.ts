@@ -1,4 +1,4 @@
-// Credits in a merge: balances move in whatever state they are, and two copies of one grant become one that pays for
+// Credits in a merge: balances move in any state, and two copies of one grant become one that pays for
 // what both used.
 
 import assert from "node:assert/strict";
@@ -61,6 +61,7 @@ const ROWS: readonly Row[] = [
   { name: "the alias's copy was revoked", from: (scene, id) => { scene.track(2); scene.revoke(id); }, to: hold(3), survivor: "to", remaining: 0, after: ["0 revoked", "0 revoked"], deltas: [-7, 0] },
   { name: "the canonical user's copy was revoked", from: hold(3), to: (scene, id) => { scene.track(2); scene.revoke(id); }, survivor: "to", remaining: 0, after: ["0 revoked", "0 revoked"], deltas: [0, -7] },
   { name: "the canonical user's expired, the active one survives", from: use(2), to: use(3), expires: { to: 1 }, wait: 2, survivor: "from", remaining: 5, after: ["5 active", "0 revoked"], deltas: [-3, -7] },
+  { name: "the canonical user's expired, and the alias's is used up", from: use(10), to: use(1), expires: { to: 1 }, wait: 2, survivor: "to", remaining: 0, overage: 1, after: ["0 expired", "0 revoked"], deltas: [-9, 0] },
   { name: "the alias's expired", from: use(2), to: use(3), expires: { from: 1 }, wait: 2, survivor: "to", remaining: 5, after: ["5 active", "0 revoked"], deltas: [-2, -8] },
   { name: "both expired", from: use(2), to: use(3), expires: { from: 1, to: 1 }, wait: 2, survivor: "to", remaining: 5, after: ["5 expired", "0 revoked"], deltas: [-2, -8] },
 ];
@@ -114,6 +115,28 @@ Deno.test("refunds reduce the overage first, then come back to the survivor; the
   assert.deepEqual(into.left(ofB, ofA), [2, 0]);
   assert.equal(into.track(2), "matched_credits_only");
   assert.deepEqual([statusIn(into, ofB), statusIn(into, ofA)], ["0 depleted", "0 revoked"]);
+});
+
+Deno.test("overage counts as usage in the next merge", () => {
+  const [alias, into] = twoUsers();
+  const third = new Scene([], undefined, [], { beside: into, key: 9, id: "third" });
+  for (const scene of [alias, into]) scene.fund("a", 5, REF);
+  alias.track(2);
+  into.track(5);
+  assert.equal(alias.mergeInto(into).conflicts.credits[0]?.overage, 2);
+  const survivorId = third.fund("a", 9, REF);
+  const [conflict] = into.mergeInto(third).conflicts.credits;
+  assert.deepEqual([conflict?.survivorId, conflict?.remaining], [survivorId, 2]);
+});
+
+Deno.test("what a hold gives back to a survivor that is revoked is taken again", () => {
+  const [alias, into] = twoUsers();
+  const ofB = into.fund("a", 5, REF);
+  alias.revoke(alias.fund("a", 5, REF));
+  const held = into.hold(1);
+  alias.mergeInto(into);
+  into.release(held);
+  assert.deepEqual(into.ledger(2), [[ofB, 1, "reservation_released"], [ofB, -1, "admin_adjust"]]);
 });
 
 Deno.test("holds on a copy that was closed settle on the survivor: exact, more, less, released, lapsed and late", () => {

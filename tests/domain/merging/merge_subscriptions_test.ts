@@ -81,7 +81,7 @@ for (const { name, from, to, ended, active } of CASES) {
       `merged ${merged}`,
       ...ended.split(" ").filter(Boolean).map((row) => `ended ${row}`),
     ]);
-    // Usage of whoever had a plan is the primary's.
+    // Usage of each side that had a plan counts on the primary.
     assert.deepEqual(into.counts(), { g: (from.length > 0 ? 3 : 0) + (to.length > 0 ? 5 : 0) });
   });
 }
@@ -96,6 +96,32 @@ Deno.test("a side without an active row writes no merged row and costs nothing",
   assert.deepEqual([report.billableOperations, report.moved.subscriptions, into.history()], [0, 1, [
     "created",
   ]]);
+});
+
+Deno.test("of several default rows an upsert takes the best active one, else the one that started last", () => {
+  const into = new Scene(PLANS);
+  const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
+  into.pay("free", "x");
+  into.subscribe("pro");
+  for (const scene of [alias, into]) scene.wait(1);
+  const later = alias.subscribe("pro");
+  assert.deepEqual(alias.mergeInto(into).conflicts.endedSubscriptions, []);
+  assert.equal(into.subscribe("pro"), later);
+
+  for (const isCanceledFirst of [true, false]) {
+    const other = new Scene(PLANS);
+    const sides = [other, new Scene([], undefined, [], { beside: other, key: 8, id: "from" })] as const;
+    const ids = sides.map((scene) => {
+      for (const each of sides) each.wait(1);
+      return scene.subscribe("free");
+    });
+    for (const scene of isCanceledFirst ? sides.toReversed() : sides) {
+      scene.cancel();
+      for (const each of sides) each.wait(1);
+    }
+    sides[1].mergeInto(other);
+    assert.equal(other.wait(1).subscribe("free"), ids[1]);
+  }
 });
 
 Deno.test("a duplicate is promoted when its primary ends, written and billed once, and takes the usage", () => {

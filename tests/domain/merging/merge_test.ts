@@ -1,5 +1,4 @@
-// Merges as a whole: what becomes of the two users, of consent, aliases and what is due, and that merging twice over
-// leaves one user.
+// Merges as a whole: the two users, consent, aliases and what is due. Merging twice leaves one user.
 
 import assert from "node:assert/strict";
 import { PACKS, planOf, Scene } from "../scene.ts";
@@ -9,7 +8,7 @@ function twoUsers(): [alias: Scene, into: Scene] {
   return [new Scene([], undefined, [], { beside: into, key: 8, id: "from" }), into];
 }
 
-Deno.test("ids that nobody has seen merge for nothing; the report is empty and kept", () => {
+Deno.test("unknown ids merge without cost; the report is empty and stored", () => {
   const [alias, into] = twoUsers();
   const report = alias.mergeInto(into);
   assert.deepEqual([report.billableOperations, report.conflicts], [0, {
@@ -29,7 +28,7 @@ Deno.test("ids that nobody has seen merge for nothing; the report is empty and k
   ]);
 });
 
-Deno.test("whoever said no on either side has said no, and an erasure of either side goes on", () => {
+Deno.test("an opt-out of either side is kept, and an erasure of either side goes on", () => {
   for (const [from, to] of [[1, 2], [5, 0], [0, 6], [0, 0]] as const) {
     const [alias, into] = twoUsers();
     alias.do("consent", { add: from, remove: 0, entry: null, isErasing: from === 5 });
@@ -70,7 +69,7 @@ Deno.test("aliases of an alias are re-pointed, one hop", () => {
   assert.deepEqual(rows.map(({ mergedInto }) => mergedInto), [7]);
 });
 
-Deno.test("the plan that a later one continues is that which ended last, where nobody has one", () => {
+Deno.test("where neither side has a plan, a later one continues the plan that ended last", () => {
   for (const [first, second] of [["from", "to"], ["to", "from"]]) {
     const [alias, into] = twoUsers();
     for (const side of [first, second]) {

@@ -41,7 +41,7 @@ interface Row {
 
 const plan = (id: string, count: number, more: Parameters<Scene["subscribe"]>[1] = {}): Act => (scene) => {
   scene.subscribe(id, more);
-  scene.track(count);
+  if (count > 0) scene.track(count);
 };
 const none: Act = () => {};
 const ended = (id: string, count: number): Act => (scene) => {
@@ -68,6 +68,7 @@ const ROWS: readonly Row[] = [
   { name: "the losing plan of the alias is carried by rules and ids, whatever the policy", from: proUsed, to: plan("team", 11), counts: { p: 18, chat: 30 }, moved: 3, carried: [g, chat], unpaired: ["only"] },
   { name: "the losing plan of the canonical user too", from: plan("team", 11), to: proUsed, counts: { p: 18, chat: 30 }, moved: 1, carried: [g, chat], unpaired: ["only"] },
   { name: "one group in running windows that differ: added into the primary's", from: plan("daily", 4, hoursAgo(7)), to: plan("daily", 5, hoursAgo(1)), counts: { g: 9 }, moved: 1, summed: 1 },
+  { name: "also where the alias's is primary", from: plan("daily", 5, hoursAgo(1)), to: plan("daily", 4, hoursAgo(7)), counts: { g: 9 }, moved: 1, summed: 1 },
   { name: "a plan that ended in its running window is carried", from: ended("pro", 5), to: plan("team", 0), counts: { p: 5, chat: 0 }, moved: 1, carried: [g] },
   { name: "without any plan it waits", from: ended("pro", 6), to: none, counts: {}, moved: 1 },
 ];
@@ -98,6 +99,42 @@ Deno.test("no fresh quota once a plan comes after a merge without one", () => {
   assert.deepEqual(into.counts(), { g: 6 });
 });
 
+Deno.test("usage of a plan that had ended is not carried once its window is over", () => {
+  const into = new Scene(PLANS);
+  const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
+  ended("pro", 6)(alias);
+  into.subscribe("team");
+  for (const scene of [alias, into]) scene.at("2026-04-20T00:00:00.000Z");
+  into.track(4);
+  const { conflicts, billableOperations } = alias.mergeInto(into);
+  assert.deepEqual([conflicts.counters.carried, billableOperations], [[], 0]);
+  assert.deepEqual(into.counts(), { p: 4, chat: 0 });
+});
+
+Deno.test("a plan that comes after a merge of users without one goes on from the plan that ended last", () => {
+  const into = new Scene(PLANS);
+  const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
+  ended("pro", 4)(into);
+  for (const scene of [alias, into]) scene.wait(1);
+  ended("free", 3)(alias);
+  assert.deepEqual(alias.mergeInto(into).conflicts.counters, { summed: 0, carried: [], unpaired: [] });
+  into.wait(1).pay("free", "one");
+  assert.deepEqual(into.counts(), { g: 3 });
+});
+
+Deno.test("a hold that lapsed before the merge is charged again where it was taken", () => {
+  const into = new Scene(PLANS);
+  const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
+  alias.subscribe("pro");
+  into.subscribe("team");
+  const [late, other] = [alias.hold(3, { ttlMs: 10_000 }), alias.hold(1, { ttlMs: 10_000 })];
+  for (const scene of [alias, into]) scene.wait(10);
+  assert.equal(alias.mergeInto(into).moved.reservations, 2);
+  const { recharged, groups } = into.commit(late);
+  assert.deepEqual([recharged, groups, into.counts()], [true, { g: 3 }, { p: 0, chat: 0 }]);
+  assert.equal(into.release(other), "reservation_not_pending");
+});
+
 Deno.test("open holds of both sides settle under the one user, in the group that their usage was carried to", () => {
   const into = new Scene(PLANS);
   const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
@@ -125,12 +162,14 @@ Deno.test("past windows are added where they are identical, and the cost goes wi
   const late = alias.hold(2);
   for (const scene of [alias, into]) scene.at("2026-04-02T00:00:00Z").ask("settle", {});
   alias.track(1, { costCents: 3 });
-  alias.mergeInto(into);
-  assert.deepEqual([into.counts(), into.costs()], [{ g: 1 }, { g: 3 }]);
+  into.track(2, { costCents: 4 });
+  const { conflicts, moved } = alias.mergeInto(into);
+  assert.deepEqual([conflicts.counters.summed, moved.counters, moved.events], [2, 2, 2]);
+  assert.deepEqual([into.counts(), into.costs()], [{ g: 3 }, { g: 7 }]);
   assert.deepEqual(into.commit(late).groups, { g: 11 }, "4, 5 and the 2 that were held in March");
 });
 
-/** "home" outranks all but "top", so whoever merges with somebody there comes back to it. */
+/** "home" outranks all but "top", so a user who merges with another one there returns to it. */
 const WAYS = [
   planOf("home", { g: 100 }, { rank: 30 }),
   planOf("away", { g: 100 }),

@@ -1,5 +1,4 @@
-// Alerts: which turn fires which percent, and that each fires once in a window whatever happens between. beyond.md,
-// section 2 and "Alerts where the quota moves".
+// Alerts: which turn fires which percent. Each fires once in a window, also where the quota changes in between.
 
 import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
@@ -27,83 +26,34 @@ function sceneOn(plan: string): Scene {
   return scene;
 }
 
-/** The percents that messages told since a place, in their order. */
+/** The percents in messages from a place on, in order. */
 function firedOf(scene: Scene, since = 0): number[] {
   return scene.messages.slice(since).map(({ body }) => JSON.parse(body).data.thresholdPercent);
 }
 
+// deno-fmt-ignore: a row a case
 const STEPS: readonly [string, (scene: Scene) => void, number[]][] = [
   ["below every threshold", (scene) => scene.hold(4), []],
   ["a hold reaches one exactly", (scene) => scene.hold(5), [50]],
   ["a hold passes several at once, ascending", (scene) => scene.hold(10), [50, 80, 100]],
   ["each threshold by its own turn", (scene) => [5, 3, 2].map((count) => scene.hold(count)), [50, 80, 100]],
-  ["a release and a second hold fire nothing again", (scene) => {
-    scene.release(scene.hold(6));
-    scene.hold(6);
-  }, [50]],
-  ["a lapsed hold fires nothing again", (scene) => {
-    scene.hold(6, { ttlMs: 10_000 });
-    scene.wait(60).hold(6);
-  }, [50]],
-  ["a recharge after the lapse fires what the hold did not", (scene) => {
-    const id = scene.hold(6, { ttlMs: 10_000 });
-    scene.wait(60);
-    scene.commit(id, { actual: { count: 9 } });
-  }, [50, 80]],
-  ["a commit beyond the hold", (scene) => scene.commit(scene.hold(4), { actual: { count: 12 } }), [
-    50,
-    80,
-    100,
-  ]],
+  ["a release and a second hold fire nothing again", (scene) => { scene.release(scene.hold(6)); scene.hold(6); }, [50]],
+  ["a lapsed hold fires nothing again", (scene) => { scene.hold(6, { ttlMs: 10_000 }); scene.wait(60).hold(6); }, [50]],
+  ["a recharge after the lapse fires what the hold did not", (scene) => { const id = scene.hold(6, { ttlMs: 10_000 }); scene.wait(60); scene.commit(id, { actual: { count: 9 } }); }, [50, 80]],
+  ["a commit beyond the hold", (scene) => scene.commit(scene.hold(4), { actual: { count: 12 } }), [50, 80, 100]],
   ["a track", (scene) => scene.track(8), [50, 80]],
   ["a refused reserve", (scene) => scene.reserve(11), []],
-  ["a new window starts afresh", (scene) => {
-    scene.hold(5);
-    scene.at("2026-04-01T00:00:00.000Z").hold(5);
-  }, [50, 50]],
-  ["a commit of the window before, while its plan is in force", (scene) => {
-    const id = scene.at("2026-03-31T23:59:00.000Z").hold(4);
-    scene.at("2026-04-01T00:01:00.000Z");
-    scene.commit(id, { actual: { count: 8 } });
-  }, [50, 80]],
-  ["custom limits that lower the quota", (scene) => {
-    scene.hold(4);
-    scene.subscribe("a", { customLimits: { g: 5_000_000n } });
-  }, [50, 80]],
-  ["custom limits that raise it, and usage up to there", (scene) => {
-    scene.hold(5);
-    scene.subscribe("a", { customLimits: { g: 20_000_000n } });
-    scene.hold(5);
-    scene.hold(6);
-  }, [50, 80]],
-  ["a carried plan with a smaller quota", (scene) => {
-    scene.hold(4);
-    scene.subscribe("small");
-  }, [50, 80, 100]],
-  ["marks are carried along", (scene) => {
-    scene.hold(8);
-    scene.subscribe("wide");
-    scene.hold(8);
-  }, [50, 80]],
-  ["a reset starts afresh", (scene) => {
-    scene.hold(5);
-    scene.subscribe("anew");
-    scene.hold(5);
-  }, [50, 50]],
-  ["and once more when the plan is entered again", (scene) => {
-    scene.subscribe("anew");
-    scene.hold(5);
-    scene.subscribe("a");
-    scene.subscribe("anew");
-    scene.hold(5);
-  }, [50, 50]],
+  ["a new window starts afresh", (scene) => { scene.hold(5); scene.at("2026-04-01T00:00:00.000Z").hold(5); }, [50, 50]],
+  ["a commit of the window before, while its plan is in force", (scene) => { const id = scene.at("2026-03-31T23:59:00.000Z").hold(4); scene.at("2026-04-01T00:01:00.000Z"); scene.commit(id, { actual: { count: 8 } }); }, [50, 80]],
+  ["custom limits that lower the quota", (scene) => { scene.hold(4); scene.subscribe("a", { customLimits: { g: 5_000_000n } }); }, [50, 80]],
+  ["custom limits that raise it, and usage up to there", (scene) => { scene.hold(5); scene.subscribe("a", { customLimits: { g: 20_000_000n } }); scene.hold(5); scene.hold(6); }, [50, 80]],
+  ["a carried plan with a smaller quota", (scene) => { scene.hold(4); scene.subscribe("small"); }, [50, 80, 100]],
+  ["marks are carried along", (scene) => { scene.hold(8); scene.subscribe("wide"); scene.hold(8); }, [50, 80]],
+  ["a reset starts afresh", (scene) => { scene.hold(5); scene.subscribe("anew"); scene.hold(5); }, [50, 50]],
+  ["and once more when the plan is entered again", (scene) => { scene.subscribe("anew"); scene.hold(5); scene.subscribe("a"); scene.subscribe("anew"); scene.hold(5); }, [50, 50]],
   ["a block fills the counter", (scene) => scene.subscribe("full"), [50, 80, 100]],
   ["a quota of 0", (scene) => scene.subscribe("none"), []],
-  ["fractions of a percent", (scene) => {
-    scene.subscribe("fine");
-    scene.hold(1);
-    scene.hold(1);
-  }, [33.3]],
+  ["fractions of a percent", (scene) => { scene.subscribe("fine"); scene.hold(1); scene.hold(1); }, [33.3]],
 ];
 
 for (const [what, act, fired] of STEPS) {
@@ -141,7 +91,7 @@ Deno.test("it makes no difference whether a sweep settled a lapsed hold before",
   assert.deepEqual(run(true), [50]);
 });
 
-Deno.test("the end of a subscription fires what the plan below it comes to, at the time of the end", () => {
+Deno.test("the end of a subscription fires what the next plan reaches, at the time of the end", () => {
   const scene = sceneOn("a");
   scene.pay("wide", "x", { endsAt: scene.now + 60_000 });
   scene.hold(9, { ttlMs: 600_000 });
@@ -151,7 +101,7 @@ Deno.test("the end of a subscription fires what the plan below it comes to, at t
   assert.equal(JSON.parse(scene.messages[0]?.body ?? "").timestamp, "2026-03-10T12:01:00.000Z");
 });
 
-Deno.test("a merge fires what both come to together, and nothing that either had fired", () => {
+Deno.test("a merge fires what both users reach together, and nothing that either had fired", () => {
   const one = sceneOn("a");
   const other = new Scene(PLANS, "", [], { key: 8, id: "v", beside: one, listensTo: ["usage.*"] });
   other.subscribe("a");
@@ -164,7 +114,7 @@ Deno.test("a merge fires what both come to together, and nothing that either had
   assert.deepEqual(firedOf(other), [80, 100]);
 });
 
-Deno.test("a message of a threshold says where the counter stands", () => {
+Deno.test("a message of a threshold has the quota and the counter", () => {
   const scene = sceneOn("a");
   scene.hold(6);
   assert.deepEqual(JSON.parse(scene.messages[0]?.body ?? "").data, {
@@ -181,7 +131,7 @@ Deno.test("a message of a threshold says where the counter stands", () => {
   });
 });
 
-Deno.test("thresholds fire whether or not anybody listens", () => {
+Deno.test("thresholds fire also without a webhook", () => {
   const scene = new Scene(PLANS, "2026-03-10T12:00:00.000Z");
   scene.subscribe("a");
   scene.hold(5);

@@ -88,6 +88,7 @@ const ROWS: readonly Row[] = [
   { name: "seconds of any other model change nothing", event: "v.x", credits: [["seconds", 5]], size: { quantity: 11 }, final: { extra: { seconds: 2 } }, groups: { s: 10, b: 0 }, left: [4], recorded: [11, 0] },
   { name: "a real cost counts toward cents of a per_unit model", event: "v.veo", size: { quantity: 2 }, final: { costCents: 90 }, groups: { s: 2, b: 90 }, recorded: [2, 90] },
   { name: "a real cost counts toward no cents of any other", event: "chat.x", size: chat(1, 5), final: { costCents: 90 }, groups: { t: 1, c: 5 }, recorded: [1, 90] },
+  { name: "a real cost counts toward no cents of a per_call model", event: "v.paint", size: { quantity: 3 }, final: { costCents: 90, actual: { seconds: 50 } }, groups: { s: 3, b: 4 }, recorded: [3, 90] },
   { name: "cents set in place of those carried are the cost", event: "chat.x", size: chat(1, 5), final: { actual: { cents: 7 } }, groups: { t: 1, c: 7 }, recorded: [1, 7] },
   { name: "cents are carried without a cents group", size: { count: 1, inputCostCents: 4 }, final: { extra: { cents: 0.5 } }, groups: { g: 1 }, recorded: [1, 4.5] },
 
@@ -118,6 +119,7 @@ const ROWS: readonly Row[] = [
   { name: "with balances that match now, in their order", credits: [["count", 4]], size: 12, then: (scene) => { lapse(scene); scene.track(3); return scene.fund("first", 1); }, final: { extra: { count: -1 } }, groups: { g: 10 }, left: [1, 0], deltas: [-1, -3], recharged: true },
   { name: "past plan and credits", credits: [["count", 1]], size: 11, then: (scene) => { lapse(scene); scene.track(11); }, groups: { g: 21 }, overflow: ["g"], left: [0], recharged: true },
   { name: "alone, what credits leave is uncovered", isAlone: true, credits: [["count", 2]], size: 2, then: (scene) => { lapse(scene); scene.track(1); }, groups: {}, left: [0], deltas: [-1], uncovered: { count: 1 }, recharged: true },
+  { name: "alone, with nothing of a balance that has expired", isAlone: true, credits: [["short", 5]], size: 2, then: lapse, groups: {}, left: [5], deltas: [], uncovered: { count: 2 }, recharged: true },
 ];
 
 for (const row of ROWS) {
@@ -239,7 +241,7 @@ Deno.test("commit: a hold of a version that kept no price row is priced by the c
   assert.deepEqual(scene.commit(id, { usage: { outputTokens: 10 } }).cost, [2, "think"]);
 });
 
-Deno.test("a commit by estimate says so in the event's metadata, beside what the reserve said", () => {
+Deno.test("a commit by estimate is marked in the event's metadata, beside those of the reserve", () => {
   const scene = new Scene([planOf("p", { g: 10 })]);
   scene.subscribe("p");
   for (const metadata of [undefined, { model: "m", estimated: "no" }]) {

@@ -29,26 +29,26 @@ interface Row extends Call {
 
 // deno-fmt-ignore: a row a case
 const TEXTS: readonly Row[] = [
-  { name: "there is room", used: 4, size: 2, text: 'Allowed: the limit "g" (count) has room, with 4 of 10 used and 2 needed.' },
-  { name: "several groups have room", groups: TWO, size: 2, text: 'Allowed: the limit "wide" (count) has room, with 0 of 10 used and 2 needed. "narrow" has room too.' },
-  { name: "credits pay what the plan lacks", credits: [["count", 5]], used: 8, size: 5, text: 'Allowed with credits: the limit "g" (count) has room for 2, with 8 of 10 used, and the call needs 5. Credits from "count" pay 3 (count).' },
-  { name: "a need of nothing passes a full group by credits", groups: UNITS, credits: [["tokens", 1]], used: { inputTokens: 100 }, size: {}, text: 'Allowed with credits: the limit "t" (tokens) has room for 0, with 100 of 100 used, and the call needs 0. Such a call passes while the limit or credits that match have anything left.' },
-  { name: "credits alone, without a plan", groups: null, credits: [["first", 1], ["count", 5]], size: 3, text: 'Allowed with credits alone: the user has no active subscription. Credits from "first" and "count" pay 3 (count).' },
-  { name: "credits alone, beside a plan", event: "y", credits: [["wallet", 5]], size: 3, text: 'Allowed with credits alone: no limit of the plan "p" covers the event. Credits from "wallet" pay 3 (count).' },
-  { name: "the quota refuses", used: 7, size: 4, text: 'Refused by the limit "g" (count): 7 of 10 are used, and the call needs 4.' },
-  { name: "holds are part of what is used", used: 3, hold: 5, size: 4, text: 'Refused by the limit "g" (count): 8 of 10 are used (5 of them held by open reservations), and the call needs 4.' },
-  { name: "the group that refuses is named, not the first", groups: TWO, size: 4, text: 'Refused by the limit "narrow" (count): 0 of 3 are used, and the call needs 4.' },
-  { name: "several groups refuse", groups: TWO, size: 11, text: 'Refused by the limit "wide" (count): 0 of 10 are used, and the call needs 11. "narrow" has no room either.' },
-  { name: "credits fall short", credits: [["count", 1]], used: 10, size: 2, text: 'Refused by the limit "g" (count): 10 of 10 are used, and the call needs 2. Credits that match have too little left: 1 (count).' },
-  { name: "several groups refuse and credits fall short", groups: TWO, credits: [["count", 0.5]], size: 11, text: 'Refused by the limit "wide" (count): 0 of 10 are used, and the call needs 11. "narrow" has no room either; credits that match have too little left: 0.5 (count).' },
-  { name: "a need of nothing finds a full group", groups: UNITS, used: { inputTokens: 100 }, size: {}, text: 'Refused by the limit "t" (tokens): 100 of 100 are used, and a call that needs 0 asks that some is left.' },
-  { name: "percent headroom refuses", headroom: PERCENT, used: 5, size: 4, text: 'Refused by the limit "g" (count): 5 of 10 are used, reserves stop at 8 to keep headroom, and the call needs 4.' },
-  { name: "a multiplier refuses", headroom: TWICE, used: 5, size: 4, text: 'Refused by the limit "g" (count): 5 of 10 are used, headroom asks for 2 times the need, which leaves room for 2.5, and the call needs 4.' },
-  { name: "the quota's refusal names the quota's groups alone", groups: [{ ...groupOf("wide", 10), headroom: PERCENT }, groupOf("narrow", 8.5)], size: 9, text: 'Refused by the limit "narrow" (count): 0 of 8.5 are used, and the call needs 9.' },
-  { name: "no subscription", groups: null, size: 1, text: "Refused: the user has no active subscription. There are no credits for it either." },
-  { name: "no subscription, and credits that fall short", groups: null, credits: [["count", 1]], size: 2, text: "Refused: the user has no active subscription. Credits that match do not pay for it in full: 1 (count) left." },
-  { name: "no group names the event", event: "y", size: 1, text: 'Refused: no limit of the plan "p" covers the event. There are no credits for it either.' },
-  { name: "metadata differs", groups: [HD, { ...HD, id: "sd", label: "sd" }], metadata: { style: "a secret" }, size: 1, text: 'Refused: no limit of the plan "p" covers the event. "hd" and "sd" would with other metadata than the call has.' },
+  { name: "there is room", used: 4, size: 2, text: 'Allowed: the limit "g" has room, with 4 of 10 used and 2 needed.' },
+  { name: "several groups have room", groups: TWO, size: 2, text: 'Allowed: the limit "wide" has room, with 0 of 10 used and 2 needed. "narrow" has room too.' },
+  { name: "credits pay what the plan lacks", credits: [["count", 5]], used: 8, size: 5, text: 'Allowed with credits: the limit "g" has room for 2, with 8 of 10 used, and the call needs 5. Credits from "count" cover 3.' },
+  { name: "a need of nothing passes a full group by credits", groups: UNITS, credits: [["tokens", 1]], used: { inputTokens: 100 }, size: {}, text: 'Allowed with credits: the limit "t" (tokens) has room for 0, with 100 of 100 used, and the call needs 0. Such a call passes while the limit or matching credits have anything left.' },
+  { name: "credits alone, without a plan", groups: null, credits: [["first", 1], ["count", 5]], size: 3, text: 'Allowed with credits alone: the user has no active subscription. Credits from "first" and "count" cover 3.' },
+  { name: "credits alone, beside a plan", event: "y", credits: [["wallet", 5]], size: 3, text: 'Allowed with credits alone: no limit of the plan "p" covers the event. Credits from "wallet" cover 3.' },
+  { name: "the quota refuses", used: 7, size: 4, text: 'Refused by the limit "g": 7 of 10 are used, and the call needs 4.' },
+  { name: "holds are part of what is used", used: 3, hold: 5, size: 4, text: 'Refused by the limit "g": 8 of 10 are used (5 of them held by open reservations), and the call needs 4.' },
+  { name: "the group that refuses is named, not the first", groups: TWO, size: 4, text: 'Refused by the limit "narrow": 0 of 3 are used, and the call needs 4.' },
+  { name: "several groups refuse", groups: TWO, size: 11, text: 'Refused by the limit "wide": 0 of 10 are used, and the call needs 11. "narrow" has no room either.' },
+  { name: "credits fall short", credits: [["count", 1]], used: 10, size: 2, text: 'Refused by the limit "g": 10 of 10 are used, and the call needs 2. Matching credits have too little left: 1.' },
+  { name: "several groups refuse and credits fall short", groups: TWO, credits: [["count", 0.5]], size: 11, text: 'Refused by the limit "wide": 0 of 10 are used, and the call needs 11. "narrow" has no room either; matching credits have too little left: 0.5.' },
+  { name: "a need of nothing finds a full group", groups: UNITS, used: { inputTokens: 100 }, size: {}, text: 'Refused by the limit "t" (tokens): 100 of 100 are used, and a call that needs 0 requires a remaining balance.' },
+  { name: "percent headroom refuses", headroom: PERCENT, used: 5, size: 4, text: 'Refused by the limit "g": 5 of 10 are used, reservations stop at 8 (headroom), and the call needs 4.' },
+  { name: "a multiplier refuses", headroom: TWICE, used: 5, size: 4, text: 'Refused by the limit "g": 5 of 10 are used, headroom asks for 2 times the need, which leaves room for 2.5, and the call needs 4.' },
+  { name: "the quota's refusal names the quota's groups alone", groups: [{ ...groupOf("wide", 10), headroom: PERCENT }, groupOf("narrow", 8.5)], size: 9, text: 'Refused by the limit "narrow": 0 of 8.5 are used, and the call needs 9.' },
+  { name: "no subscription", groups: null, size: 1, text: "Refused: the user has no active subscription. No matching credits." },
+  { name: "no subscription, and credits that fall short", groups: null, credits: [["count", 1]], size: 2, text: "Refused: the user has no active subscription. Matching credits do not cover it: 1 left." },
+  { name: "no group names the event", event: "y", size: 1, text: 'Refused: no limit of the plan "p" covers the event. No matching credits.' },
+  { name: "metadata differs", groups: [HD, { ...HD, id: "sd", label: "sd" }], metadata: { style: "a secret" }, size: 1, text: 'Refused: no limit of the plan "p" covers the event. "hd" and "sd" apply only with other metadata.' },
   { name: "nothing says what it costs", groups: UNITS, refuseUnpriced: true, size: {}, text: 'Refused: the limit "c" (cents), with 0 of 50 used, needs to know what the call costs. The call names neither a model with a price nor its cost.' },
 ];
 
@@ -218,7 +218,7 @@ const story = fc.record({
 });
 type Story = typeof story extends fc.Arbitrary<infer Of> ? Of : never;
 
-/** Plays a story up to its last call; labels are texts that stand in no other part of an answer. */
+/** Plays a story up to its last call; labels are texts that no other part of an answer contains. */
 function play({ plans, packs, isSubscribed, refusesUnpriced, custom, steps }: Story) {
   const limitsOf = (index: number) =>
     (plans[index] as Story["plans"][0]).limits.map((each, at) => ({
@@ -237,7 +237,7 @@ function play({ plans, packs, isSubscribed, refusesUnpriced, custom, steps }: St
     packOf(`k${at}`, { unit, matches: matches as LimitGroupDocument["matches"] })
   );
   const settings = refusesUnpriced ? { unpricedModels: "refuse" } as const : {};
-  const scene = new Scene(documents, undefined, offers, { settings });
+  const scene = new Scene(documents, undefined, offers, { settings, isCompared: false });
   if (isSubscribed) {
     const limits = custom === null ? {} : { customLimits: { g0: BigInt(Math.round(custom * 1e6)) } };
     scene.subscribe("p0", limits);
@@ -287,7 +287,7 @@ Deno.test("explain and can-use never disagree, and its text names the group that
       const named = covering.filter(({ group }) => why.text.includes(group.label));
       assert.ok(named.length > 0, why.text);
       for (const { fit, group } of named) assert.equal(fit?.fits, false, `${group.label} in ${why.text}`);
-      assert.ok(named.some(({ group }) => why.text.includes(`"${group.label}" (${group.unit})`)), why.text);
+      assert.ok(named.some(({ group }) => why.text.includes(`by the limit "${group.label}"`)), why.text);
     }),
     RUNS,
   );

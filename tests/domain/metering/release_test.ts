@@ -10,7 +10,7 @@ function held() {
   scene.subscribe("p");
   scene.track(10);
   const ids = [scene.fund("first", 3), scene.fund("count", 4), scene.fund("count", 5)];
-  return { scene, ids, id: scene.hold(9, { ttlMs: 60_000 }) };
+  return { scene, ids, id: scene.hold({ count: 9, inputCostCents: 9 }, { ttlMs: 60_000 }) };
 }
 
 Deno.test("a release and a lapse give every balance back what the hold took, in hold order", () => {
@@ -61,6 +61,10 @@ Deno.test("what comes back to a balance that ended meanwhile: shown when expired
   expiring.wait(60).release(taken);
   assert.deepEqual(expiring.left(old), [5]);
   assert.equal(expiring.reason(1), "no_subscription", "not spendable");
+  for (const delta of [-5, 0]) {
+    assert.equal(expiring.revoke(old), "ok");
+    assert.deepEqual(expiring.ledger(1), [[old, delta, "admin_adjust"]]);
+  }
 });
 
 Deno.test("a refund that comes by a lapse is spent by the very call that finds it", () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";
-import { groupOf, PACKS, planOf, Scene, sizeOf } from "../scene.ts";
+import { type Call, groupOf, packOf, PACKS, planOf, Scene, type Size, sizeOf } from "../scene.ts";
 
 Deno.test("a hold lasts as long as the call says, else as the catalog does", () => {
   const rows: [settings: object, ttlMs: number | null, seconds: number][] = [
@@ -22,7 +22,7 @@ Deno.test("a hold lasts as long as the call says, else as the catalog does", () 
   }
 });
 
-Deno.test("groups are shown after the hold when allowed, as they stand when refused, and the gate under headroom", () => {
+Deno.test("groups are shown after the hold when allowed, unchanged when refused, and the gate under headroom", () => {
   const half = { mode: "percent", value: 50 } as const;
   const twice = { mode: "multiplier", value: 2 } as const;
   for (const [headroom, gate] of [[null, null], [half, 5], [twice, 10]] as const) {
@@ -56,6 +56,30 @@ Deno.test("a hold keeps what it was asked for: amounts by unit, quantity, count 
   assert.deepEqual(row?.lines.map(({ groupId, taken }) => [groupId, numberOf(taken)]), [["g", 2], ["t", 7]]);
 });
 
+Deno.test("cents are derived from the price row that metadata or event name, unless the call names its cents", () => {
+  const models = [
+    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 40 },
+    { id: "chat", modality: "text", amountMode: "per_token", inputCentsPerMillionTokens: 15 },
+    { id: "paint", modality: "image", amountMode: "per_call", centsPerCall: 5 },
+  ] as const;
+  const rows: [size: Size, call: Call, cents: number][] = [
+    [{ inputTokens: 1_000_000 }, { event: "talk", metadata: { model: "chat" } }, 15],
+    [{ inputTokens: 0.05 }, { event: "talk.chat" }, 0.000001],
+    [{ inputTokens: 0.03 }, { event: "talk.chat" }, 0],
+    [{ quantity: 3 }, { event: "image.paint" }, 5],
+    [{ quantity: 2.5 }, { event: "video.film" }, 100],
+    [{ quantity: 2.5, inputCostCents: 1 }, { event: "video.film" }, 1],
+    [{ inputTokens: 7 }, { event: "nothing" }, 0],
+  ];
+  for (const [size, call, cents] of rows) {
+    const plan = { ...planOf("p", {}), limits: [groupOf("c", 1000, "cents", "*")] };
+    const scene = new Scene([plan], undefined, [], { models });
+    scene.subscribe("p");
+    scene.hold(size, call);
+    assert.deepEqual(scene.counts(), { c: cents }, JSON.stringify([size, call]));
+  }
+});
+
 Deno.test("the longest answer is held in tokens and in cents, and a budget refuses what could pass it", () => {
   const limits = [groupOf("t", 100_000, "tokens", "chat.*"), groupOf("c", 2000, "cents", "chat.*")];
   const model = {
@@ -81,8 +105,10 @@ Deno.test("the longest answer is held in tokens and in cents, and a budget refus
 
 Deno.test("can-use offers what credits of each group's unit could add, pack by pack in consumption order", () => {
   const plan = { ...planOf("p", {}), limits: [groupOf("g", 10), groupOf("c", 50, "cents")] };
-  const scene = new Scene([plan], undefined, PACKS);
+  const narrow = packOf("narrow", { priority: 300, matches: [{ event: "x.make", metadata: { size: "5" } }] });
+  const scene = new Scene([plan], undefined, [...PACKS, narrow]);
   scene.subscribe("p");
+  scene.fund("narrow", 2);
   for (
     const [pack, quantity] of [["count", 3], ["count", 4], ["wallet", 5], ["first", 1], [
       "tokens",
@@ -99,7 +125,9 @@ Deno.test("can-use offers what credits of each group's unit could add, pack by p
     offers.map(({ packId, available }) => [packId, numberOf(available)])
   );
   assert.deepEqual(offers, [[["first", 1], ["count", 7], ["wallet", 5]], []]);
+  assert.equal(groups[0]?.window.end, Date.parse("2026-04-01T00:00Z"));
   assert.equal(scene.reason(23.000001), "limit_reached");
+  assert.equal(scene.canUse(25, { metadata: { size: 5 } }).groups[0]?.offers[0]?.packId, "narrow");
   assert.deepEqual(scene.canUse(5, { event: "other" }).groups, []);
 });
 

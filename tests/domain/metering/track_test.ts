@@ -107,6 +107,13 @@ for (const { name, groups = [groupOf("g", 10)], event, size, costCents, usage, .
   });
 }
 
+Deno.test("track: 0.1 ten times is 1", () => {
+  const scene = new Scene([planOf("p", { g: 10 })]);
+  scene.subscribe("p");
+  for (let times = 0; times < 10; times++) scene.track(0.1);
+  assert.deepEqual(scene.counts(), { g: 1 });
+});
+
 Deno.test("track: a blocked event is the refusal's detail, and its groups are those that matched", () => {
   const scene = new Scene([planOf("p", { g: 1 })]);
   scene.subscribe("p");
@@ -143,7 +150,7 @@ Deno.test("track: a blocked event names the groups without room, each unit after
   assert.deepEqual(blocking({ count: 11 }), [narrow]);
 });
 
-Deno.test("track: an unpriced event warns or is refused, where the plan counts its cents and nobody told any", () => {
+Deno.test("track: an unpriced event warns or is refused, where the plan counts its cents and no call named any", () => {
   const ask = (
     unpricedModels: "warn" | "refuse",
     members: Size & { costCents?: number },
@@ -171,7 +178,7 @@ Deno.test("track: an unpriced event warns or is refused, where the plan counts i
   assert.deepEqual(
     ask("refuse", { costCents: 4 }),
     ["matched", [], ["unpriced_model"]],
-    "told to track alone",
+    "named to track alone",
   );
   assert.deepEqual(ask("refuse", {}, "chat.think"), ["matched", [], []], "priced");
   assert.deepEqual(ask("refuse", {}, "x.y"), ["matched", [], []], "no cents group");

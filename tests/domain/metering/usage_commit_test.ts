@@ -104,7 +104,7 @@ Deno.test("a commit with usage leaves what one with the same actual tokens, cent
     fc.property(world, ({ model, usage, hold, credits, extraCount, isRepriced, lapses }) => {
       const scenes = [0, 1].map(() => {
         const models = model === null ? [] : [model];
-        const scene = new Scene([PLAN], undefined, PACKS, { models });
+        const scene = new Scene([PLAN], undefined, PACKS, { models, isCompared: false });
         scene.subscribe("p");
         for (const [pack, quantity] of credits) scene.fund(pack, quantity);
         const { hold: made } = scene.ask("reserve", {

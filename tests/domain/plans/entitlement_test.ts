@@ -64,7 +64,45 @@ Deno.test("a hold that follows no pairing settles where it was taken", () => {
   scene.ask("release", { reservationId: id, reason: null, errorCode: null });
   assert.deepEqual(scene.counts(), { g: 0 });
   scene.subscribe("plan_c");
-  assert.deepEqual(scene.counts(), { g: 10 });
+  assert.deepEqual([scene.counts(), scene.reason(1)], [{ g: 10 }, "limit_reached"]);
+  assert.deepEqual(scene.at("2026-04-01T00:00:00.000Z").counts(), { g: 0 }, "full for that window alone");
+});
+
+Deno.test("carry takes usage, cost and open holds to the group of the same rules, and the others start at 0", () => {
+  const scene = new Scene([
+    withGroups("plan_a", [group("a", "x.*")]),
+    withGroups("plan_b", [group("b", "x.*"), group("alone", "y")]),
+  ]);
+  scene.subscribe("plan_a");
+  scene.track(1, { costCents: 2 });
+  const id = scene.hold(4);
+  scene.subscribe("plan_b");
+  assert.deepEqual(scene.counts(), { b: 5, alone: 0 });
+  scene.commit(id, { extra: { count: -1 }, costCents: 3 });
+  assert.deepEqual([scene.counts(), scene.costs()], [{ b: 4, alone: 0 }, { b: 5, alone: 0 }]);
+  assert.deepEqual(scene.event().lines.map(({ groupId }) => groupId), ["b"]);
+  assert.deepEqual(scene.history(), ["created", "plan_changed"]);
+});
+
+const ENTERED = [planOf("low", { g: 5 }, { onPlanChange: "block" }), planOf("top", { g: 9 }, { rank: 2 })];
+
+Deno.test("a plan entered after an end is a change while the old window runs, and a start after it", () => {
+  for (const [back, count] of [["2026-03-31T23:59:59.999Z", 5], ["2026-04-01T00:00:00.000Z", 0]] as const) {
+    const scene = new Scene(ENTERED);
+    scene.subscribe("top");
+    scene.cancel();
+    scene.at(back).pay("low", "a");
+    assert.deepEqual(scene.counts(), { g: count });
+  }
+});
+
+Deno.test("a default row that takes over enters under its plan's policy, and is not promoted", () => {
+  const scene = new Scene(ENTERED);
+  scene.subscribe("low");
+  scene.pay("top", "a");
+  scene.cancel({ provider: "stripe", externalId: "a" });
+  assert.deepEqual([scene.counts(), scene.operations], [{ g: 5 }, 0]);
+  assert.deepEqual(scene.history(), ["created", "created", "canceled"]);
 });
 
 Deno.test("an upsert brings a row back when it had ended or takes its end away, not when it moves the end", () => {
@@ -74,11 +112,13 @@ Deno.test("an upsert brings a row back when it had ended or takes its end away, 
   scene.subscribe("plan_a", { endsAt: scene.now + 1000 });
   scene.subscribe("plan_a", { endsAt: scene.now + 2000 });
   assert.deepEqual(typesOf(), ["created"]);
+  scene.track(3);
   scene.wait(2).ask("settle", {});
   scene.subscribe("plan_a");
   scene.ask("cancel", { provider: null, externalId: null, endsAt: scene.now + 1000, reason: null });
   scene.subscribe("plan_a");
   assert.deepEqual(typesOf(), ["created", "ended", "reactivated", "canceled", "reactivated"]);
+  assert.deepEqual(scene.counts(), { g: 3 }, "its usage is found again");
 });
 
 Deno.test("a primary that ends at the moment of another row's end still promotes the paid duplicate, once", () => {

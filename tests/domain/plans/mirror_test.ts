@@ -1,4 +1,4 @@
-// Mirror: what becomes of the row of a provider's subscription, the history that it writes, and what webhooks are told.
+// Mirror: the row of a provider's subscription, its history, and its messages.
 
 import assert from "node:assert/strict";
 import type { InForce, Over } from "../../../src/domain/plans/mirror.ts";
@@ -17,10 +17,10 @@ const inForce = (planId = "low", members: Partial<InForce> = {}): InForce => {
 };
 const over = (endedAt: number | null = null): Over => ({ endedAt, reason: "Stripe: canceled" });
 const sceneOf = () => new Scene(PLANS, undefined, [], { listensTo: ["*"] });
-const tell = (scene: Scene, standing: InForce | Over) =>
-  scene.ask("mirror", { provider: "stripe", externalId: "sub_1", standing }).row;
+const tell = (scene: Scene, state: InForce | Over) =>
+  scene.ask("mirror", { provider: "stripe", externalId: "sub_1", state }).row;
 
-/** What was told, then what it wrote: history, how the row stands, and the quota of the user. */
+/** The reports, then the history, the row and the counters of the user. */
 interface Row {
   readonly name: string;
   readonly told: readonly (InForce | Over)[];
@@ -61,7 +61,7 @@ const ROWS: readonly Row[] = [
 for (const { name, told, writes, row, counts } of ROWS) {
   Deno.test(`mirror: ${name}`, () => {
     const scene = sceneOf();
-    for (const standing of told) tell(scene, standing);
+    for (const state of told) tell(scene, state);
     assert.deepEqual(scene.counts(), counts);
     assert.deepEqual(scene.history(), writes);
     assert.deepEqual(scene.messages.map(({ type }) => type), writes.map((type) => `subscription.${type}`));
@@ -79,19 +79,19 @@ Deno.test("mirror: custom limits of our own stay through everything but another 
   tell(scene, inForce());
   scene.pay("low", "sub_1", { customLimits: { g: 7_000_000n } });
   const limits = () => [...scene.state.subscriptions.values()][0]?.customLimits;
-  for (const standing of [inForce("low", { endsAt: NOW + DAY_MS }), over(), inForce()]) tell(scene, standing);
+  for (const state of [inForce("low", { endsAt: NOW + DAY_MS }), over(), inForce()]) tell(scene, state);
   assert.deepEqual(limits(), { g: 7_000_000n });
   tell(scene, inForce("top"));
   assert.deepEqual(limits(), {});
 });
 
-Deno.test("mirror: another subscription is promoted where this one is over, whichever way that is told", () => {
-  for (const standing of [over(), inForce("top", { endsAt: NOW })]) {
+Deno.test("mirror: another subscription is promoted where this one is over, however that is reported", () => {
+  for (const state of [over(), inForce("top", { endsAt: NOW })]) {
     const scene = sceneOf();
     tell(scene, inForce("top"));
     scene.pay("low", "sub_2");
     const from = scene.history().length;
-    tell(scene, standing);
+    tell(scene, state);
     assert.deepEqual(scene.history(from), ["canceled", "promoted"]);
     assert.deepEqual(scene.counts(), { g: 0 });
   }
@@ -100,7 +100,7 @@ Deno.test("mirror: another subscription is promoted where this one is over, whic
 Deno.test("mirror: a plan that the catalog has lost is refused, and the row stays", () => {
   const scene = sceneOf();
   tell(scene, inForce());
-  const input = { provider: "stripe", externalId: "sub_1", standing: inForce("gone") };
+  const input = { provider: "stripe", externalId: "sub_1", state: inForce("gone") };
   assert.equal(scene.code("mirror", input), "not_found");
   assert.deepEqual(scene.history(), ["created"]);
 });

@@ -106,7 +106,7 @@ Deno.test("the longest answer is held beside the input, in tokens and by the pri
     [{ inputTokens: 20_000, maxOutputTokens: 1000, inputCostCents: 7 }, "c.think", 21_000, 11],
     [{ inputCostCents: 7, maxOutputTokens: 1000 }, "c.think", 1000, 7.3],
     [{ inputCostCents: 0, maxOutputTokens: 1000 }, "c.think", 1000, 0.3],
-    // Both parts would round to 0 apart, and come to a millionth together.
+    // Each part alone would round to 0; their sum is a millionth.
     [{ inputTokens: 0.004, maxOutputTokens: 0.001 }, "c.think", 0.005, 0.000001],
     [{ inputTokens: 5, maxOutputTokens: 1000 }, "i.paint", 1005, 5],
     [{ inputCostCents: 2, maxOutputTokens: 1000 }, "i.paint", 1000, 2],

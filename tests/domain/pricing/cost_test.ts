@@ -11,7 +11,7 @@ Deno.test("a cost names its price row, also one whose prices are 0", () => {
   assert.deepEqual(costOf(5n, null), { cents: 5n, priced: false, model: null });
 });
 
-Deno.test("an event warns where it counts cents, no row prices it and nobody told any", () => {
+Deno.test("an event warns where it counts cents, no row prices it and no call named any", () => {
   for (const row of [ROW, null]) {
     for (const countsCents of [true, false]) {
       for (const toldCents of [true, false]) {

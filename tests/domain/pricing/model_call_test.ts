@@ -1,4 +1,4 @@
-// What a call of a model server may use at most: beyond.md, section 6, "Gateway, size".
+// The most that a call of a model server may use: the upper bound that the gateway reserves.
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";

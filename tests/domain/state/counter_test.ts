@@ -53,7 +53,7 @@ Deno.test("two counters with one start end when the later of them ends; a lifeti
   }
 });
 
-Deno.test("a counter's name tells plan, group and window apart", () => {
+Deno.test("a counter's name differs by plan, group and window", () => {
   const names: [string, string, number][] = [["a", "b", 1], ["a", "b", 2], ["a", "c", 1], ["b", "b", 1], [
     "a",
     "b",

@@ -61,6 +61,32 @@ Deno.test("a list shows active and depleted ones, with includeExpired all, and a
   }
 });
 
+Deno.test("credits and usage show the balances that an event's name selects", () => {
+  const ruled = (id: string, ...matches: { event: string; metadata?: Record<string, string> }[]) =>
+    packOf(id, { matches });
+  const packs = [
+    ruled("wallet", { event: "x.*" }),
+    ruled("narrow", { event: "x.make", metadata: { size: "5" } }, { event: "z" }),
+    ruled("talk", { event: "chat" }),
+  ];
+  const scene = new Scene([], undefined, packs);
+  for (const { id } of packs) scene.fund(id, 1);
+  scene.track(1);
+  scene.revoke(scene.fund("wallet", 1));
+  const rows: [event: string | null, packs: string][] = [
+    [null, "wallet narrow talk"],
+    ["x.make", "wallet narrow"],
+    ["x.*", "wallet"],
+    ["*", ""],
+    ["z", "narrow"],
+  ];
+  for (const [event, shown] of rows) {
+    const { balances } = scene.ask("credits", { event });
+    assert.equal(balances.map(({ row }) => row.packId).join(" "), shown);
+    assert.deepEqual(scene.ask("usage", { event }).credits.balances, balances);
+  }
+});
+
 Deno.test("a pack's name is its present one, else that of the grant", () => {
   const row = balanceOf();
   assert.equal(packNameOf(compileCatalog({ packs: [packOf("a", { name: "New" })] }, 2), row), "New");

@@ -1,4 +1,4 @@
-// The draft: changes laid over a state that stays as it is.
+// The draft: changes laid over an unchanged state.
 
 import assert from "node:assert/strict";
 import { counted } from "../../../src/domain/state/counter.ts";

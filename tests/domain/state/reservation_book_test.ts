@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { ownedId } from "../../../src/domain/values/ids.ts";
 import type { CounterRef } from "../../../src/domain/state/counter.ts";
-import { textOfHold } from "../../../src/domain/state/hold_text.ts";
+import { HoldTexts, textOfHold } from "../../../src/domain/state/hold_text.ts";
 import type { Reservation } from "../../../src/domain/state/reservation.ts";
 import { ReservationBook } from "../../../src/domain/state/reservation_book.ts";
 
@@ -71,9 +71,9 @@ const held: fc.Arbitrary<Reservation> = fc.record({
   settledAt: fc.constant(null),
 }, PLAIN);
 
-Deno.test("an open hold is read as it was kept, whatever texts it has", () => {
+Deno.test("an open hold is read unchanged, whatever texts it has", () => {
   fc.assert(fc.property(held, (row) => {
-    const book = new ReservationBook(row.userKey);
+    const book = new ReservationBook(row.userKey, new HoldTexts());
     book.set(row);
     assert.deepEqual(book.get(row.id), row);
     assert.equal(book.expiryOf(row.id), row.expiresAt);
@@ -88,13 +88,14 @@ Deno.test("holds of one kind share one text, whenever they were made", () => {
     expiresAt: moment + 600_000,
   });
   const [one, other] = [at(1_760_000_000_000), at(1_760_000_000_001)];
-  assert.equal(textOfHold(one), textOfHold(other));
-  assert.notEqual(textOfHold(one), textOfHold({ ...other, expiresAt: one.expiresAt }));
+  const texts = new HoldTexts();
+  assert.equal(textOfHold(one, texts), textOfHold(other, texts));
+  assert.notEqual(textOfHold(one, texts), textOfHold({ ...other, expiresAt: one.expiresAt }, texts));
 });
 
 Deno.test("a hold whose lines left counters keeps them", () => {
   const line = { ...BEHIND, planId: "new", unit: "count", taken: 1n, left: [BEHIND] } as const;
-  const book = new ReservationBook(HELD.userKey);
+  const book = new ReservationBook(HELD.userKey, new HoldTexts());
   book.set(HELD);
   book.set({ ...HELD, lines: [line] });
   assert.deepEqual(book.get(HELD.id)?.lines, [line]);
@@ -104,8 +105,8 @@ Deno.test("a hold whose lines left counters keeps them", () => {
   assert.deepEqual([...book.keys()], [HELD.id]);
 });
 
-Deno.test("each reservation is there once, as it was set last, until it is deleted", () => {
-  const book = new ReservationBook(HELD.userKey);
+Deno.test("each reservation is there once, with its last value, until it is deleted", () => {
+  const book = new ReservationBook(HELD.userKey, new HoldTexts());
   const settled: Reservation = { ...HELD, status: "committed", settledAt: 1_500 };
   book.set(HELD);
   book.set({ ...HELD, id: "rsv_1_b" });

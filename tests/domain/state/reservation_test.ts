@@ -1,5 +1,5 @@
-// The reservation table of the specification, row by row, missing rows included: every state under every trigger,
-// with what moves on the counter, what is recorded, and what it costs.
+// The states of a reservation: every state under every trigger, the missing reservation included, with the change of
+// the counter, the recorded event and the operations.
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";
@@ -22,7 +22,7 @@ type Trigger = ReservationTrigger | "reserve";
 interface Row {
   readonly state: State;
   readonly trigger: Trigger;
-  /** What the row of the table adds, in words. */
+  /** The condition of the row, in words. */
   readonly when?: string;
   /** Brings a scene from its state to the trigger. */
   readonly before?: (scene: Scene) => void;
@@ -86,7 +86,8 @@ Deno.test("every state under every trigger has its row", () => {
 });
 
 function check(row: Row): void {
-  const scene = new Scene([PLAN, HEADROOM]);
+  const settings = { reservationTtlSeconds: 60 * 86_400 };
+  const scene = new Scene([PLAN, HEADROOM], undefined, [], { settings });
   if (row.plan !== "none") scene.subscribe(row.plan ?? "plan_a");
   const id = bringTo(scene, row.state);
   row.before?.(scene);
@@ -108,7 +109,7 @@ function check(row: Row): void {
 /** A reservation of 4 in the wanted state; an id that names none where it is missing. */
 function bringTo(scene: Scene, state: State): string {
   if (state === "missing") return "rsv_7_00000000000000000099";
-  const id = scene.reserve(HELD, { ttlMs: state === "expired" ? 10_000 : 60 * 86_400_000 }) as string;
+  const id = scene.reserve(HELD, { ttlMs: state === "expired" ? 10_000 : null }) as string;
   if (state === "committed") scene.ask("commit", commitOf(id));
   if (state === "released") scene.ask("release", { reservationId: id, reason: null, errorCode: null });
   if (state === "expired") scene.wait(10).ask("settle", {});

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { PACKS, planOf, Scene } from "../scene.ts";
 
 Deno.test("older rows are admitted where memory has no newer value", () => {
-  const scene = new Scene([planOf("p", { g: 10 })], undefined, PACKS);
+  const scene = new Scene([planOf("p", { g: 10 })], undefined, PACKS, { isCompared: false });
   scene.subscribe("p");
   const balance = scene.fund("count", 5);
   const id = scene.hold(12);
@@ -30,7 +30,7 @@ Deno.test("older rows are admitted where memory has no newer value", () => {
 });
 
 Deno.test("a settled reservation is forgotten, an open one stays", () => {
-  const scene = new Scene([planOf("p", { g: 10 })]);
+  const scene = new Scene([planOf("p", { g: 10 })], undefined, [], { isCompared: false });
   scene.subscribe("p");
   const id = scene.hold(1);
   scene.state.forget(id);

@@ -1,4 +1,4 @@
-// What messages of Stripe come to, with what was told before: whose a subscription is, which plan and pack, which of two
+// The effect of Stripe's messages, given the earlier ones: whose a subscription is, which plan and pack, which of two
 // messages is the newer one, and what is done again where a message was cut off.
 
 import assert from "node:assert/strict";
@@ -59,7 +59,7 @@ class Facts {
   readonly purchases = new Map<string, Purchase>();
   catalog = compileCatalog(DOCUMENT, 1);
 
-  /** Takes a message; one that is cut off keeps what it told and does nothing. */
+  /** Takes a message; an interrupted one is stored without effect. */
   take(message: StripeMessage, isCutOff = false) {
     const outcome = answerMessage(message, this, this.catalog);
     const { learned, acts, left, settled, reason } = outcome;
@@ -86,16 +86,14 @@ function shown(act: StripeAct): string {
         : `${quantity / 1_000_000n} of ${pack}`
     }`;
   }
-  const { standing } = act.input;
-  return "planId" in standing
-    ? `${act.userId} on ${standing.planId}`
-    : `${act.userId} over: ${standing.reason}`;
+  const { state } = act.input;
+  return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
 
-const OVERTAKEN = "a newer message of this subscription has come before";
+const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
 
-/** Messages one after another, and what the last one comes to. */
+/** Messages one after another, and the effect of the last one. */
 type Row = readonly [name: string, messages: readonly StripeMessage[], last: readonly (string | null)[]];
 
 // deno-fmt-ignore: a row a case
@@ -128,15 +126,15 @@ const ROWS: readonly Row[] = [
   ["a pack with items, whatever the quantity", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["ada gets 1 bundle"]],
   ["units of a pack without", [session({ holdfast_pack: "wallet", holdfast_quantity: "25" })], ["ada gets 25 of wallet"]],
   ["a unit of it", [session({ holdfast_pack: "wallet" })], ["ada gets 1 of wallet"]],
-  ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["the quantity is no whole number above 0"]],
+  ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["quantity must be a positive integer"]],
   ["an unknown pack", [session({ holdfast_pack: "constructor" })], ['the catalog has no pack "constructor"']],
-  ["nobody's pack", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["nothing names the user: set metadata.holdfast_user"]],
+  ["nobody's pack", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["no user is named: set metadata.holdfast_user"]],
   ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
   ["a line that stands there twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
   ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
-  ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits until a message tells the holdfast_user of its subscription"]],
+  ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits for a message that names the holdfast_user of its subscription"]],
   ["and then its subscription", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada"))], ["ada on low", "ada gets 3 bundle"]],
   ["and then its end", [invoice([line()], { subscription: "sub_1" }), subscription("deleted", of("ada"))], ["ada over: Stripe: deleted", "ada gets 3 bundle"]],
   ["and then an older message than one without a user", [invoice([line()], { subscription: "sub_1" }), subscription("deleted"), subscription("created", of("ada"))], ["ada gets 3 bundle"]],
@@ -144,7 +142,7 @@ const ROWS: readonly Row[] = [
   ["the subscription again does not grant again", [invoice([line()], { subscription: "sub_1" }), subscription("created", of("ada")), subscription("created", of("ada"))], ["ada on low"]],
 ];
 
-Deno.test("what a message comes to, after others: a row a case", () => {
+Deno.test("the effect of a message after others: a row a case", () => {
   for (const [name, messages, last] of ROWS) {
     const facts = new Facts();
     const done = messages.map((message) => facts.take(message));
@@ -175,7 +173,7 @@ Deno.test("a message that was cut off does the rest when it comes again, also wh
   assert.deepEqual(
     facts.take(subscription("updated", of("cat"), 2)),
     [over("ada"), over("bob"), "cat on low"],
-    "nobody who may have it is forgotten",
+    "no user who may have it is forgotten",
   );
   assert.deepEqual(facts.take(moves), [OVERTAKEN]);
 });

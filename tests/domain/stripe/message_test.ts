@@ -27,16 +27,16 @@ const item = (price: unknown) => ({ items: { data: [{ price }] } });
 
 // deno-fmt-ignore: a row a shape
 const SUBSCRIPTIONS: readonly (readonly [name: string, type: string, object: object, says: object])[] = [
-  ["active", "created", { status: "active" }, { kind: "subscription", rank: 0, standing: "in_force", isFinal: false }],
-  ["trialing", "updated", { status: "trialing" }, { rank: 1, standing: "in_force", isFinal: false }],
-  ["past due", "updated", { status: "past_due" }, { standing: "in_force", isFinal: false }],
-  ["canceled", "updated", { status: "canceled", ended_at: 50 }, { standing: "over", isFinal: true, endedAt: 50_000 }],
-  ["unpaid", "updated", { status: "unpaid" }, { standing: "over", isFinal: false, endedAt: null }],
-  ["expired", "updated", { status: "incomplete_expired" }, { standing: "over", isFinal: true }],
-  ["paused", "updated", { status: "paused" }, { standing: "over", isFinal: false }],
-  ["incomplete", "created", { status: "incomplete" }, { standing: "not_yet", isFinal: false }],
-  ["deleted", "deleted", { status: "canceled", ended_at: 50 }, { rank: 2, standing: "over", status: "deleted", isFinal: true, endedAt: 50_000 }],
-  ["deleted without its time", "deleted", { status: "active" }, { standing: "over", isFinal: true, endedAt: AT_S * 1000 }],
+  ["active", "created", { status: "active" }, { kind: "subscription", rank: 0, state: "in_force", isFinal: false }],
+  ["trialing", "updated", { status: "trialing" }, { rank: 1, state: "in_force", isFinal: false }],
+  ["past due", "updated", { status: "past_due" }, { state: "in_force", isFinal: false }],
+  ["canceled", "updated", { status: "canceled", ended_at: 50 }, { state: "over", isFinal: true, endedAt: 50_000 }],
+  ["unpaid", "updated", { status: "unpaid" }, { state: "over", isFinal: false, endedAt: null }],
+  ["expired", "updated", { status: "incomplete_expired" }, { state: "over", isFinal: true }],
+  ["paused", "updated", { status: "paused" }, { state: "over", isFinal: false }],
+  ["incomplete", "created", { status: "incomplete" }, { state: "not_yet", isFinal: false }],
+  ["deleted", "deleted", { status: "canceled", ended_at: 50 }, { rank: 2, state: "over", status: "deleted", isFinal: true, endedAt: 50_000 }],
+  ["deleted without its time", "deleted", { status: "active" }, { state: "over", isFinal: true, endedAt: AT_S * 1000 }],
   ["a status of another day", "updated", { status: "dormant" }, { kind: "other", reason: 'the status "dormant" is unknown' }],
   ["a status that every object has", "updated", { status: "constructor" }, { kind: "other", reason: 'the status "constructor" is unknown' }],
   ["a status that every object has too", "updated", { status: "__proto__" }, { kind: "other" }],
@@ -90,8 +90,8 @@ const CHECKOUTS: readonly (readonly [name: string, object: object, says: object]
   ["an expanded payment", { payment_intent: { id: "pi_1", object: "payment_intent" } }, { payments: ["pi_1"] }],
   ["no payment needed", { payment_status: "no_payment_required", payment_intent: null }, { kind: "sale", payments: [] }],
   ["unpaid", { payment_status: "unpaid" }, { kind: "other", reason: "the session is not paid yet" }],
-  ["a subscription", { mode: "subscription" }, { kind: "other", reason: "the session is for no single payment" }],
-  ["no pack", { metadata: {} }, { kind: "other", reason: "the session's metadata names no holdfast_pack" }],
+  ["a subscription", { mode: "subscription" }, { kind: "other", reason: "the session is not a one-time payment" }],
+  ["no pack", { metadata: {} }, { kind: "other", reason: "the session's metadata has no holdfast_pack" }],
   ["no id", { id: "" }, { kind: "other", reason: "the session has no id" }],
 ];
 
@@ -175,7 +175,7 @@ const PAYMENTS: readonly (readonly [name: string, type: string, object: object, 
   ["refunded, of an invoice of old", "charge.refunded", { id: "ch_1", refunded: true, invoice: { id: "in_1" } }, { payments: ["ch_1", "in_1"] }],
   ["refunded in part", "charge.refunded", { id: "ch_1", refunded: false, amount_refunded: 5 }, { kind: "other", reason: "the charge is refunded in part only" }],
   ["refunded as a text", "charge.refunded", { id: "ch_1", refunded: "true" }, { kind: "other" }],
-  ["another type", "customer.created", { id: "cus_1" }, { kind: "other", reason: "messages of this type ask for nothing" }],
+  ["another type", "customer.created", { id: "cus_1" }, { kind: "other", reason: "event type not handled" }],
 ];
 
 Deno.test("what payments and refunds say: a row a shape", () => {

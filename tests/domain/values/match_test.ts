@@ -63,7 +63,7 @@ Deno.test("any rule of a group is enough, and a rule without metadata covers eve
   assert.equal(matchesAny([], "a", null), false);
 });
 
-Deno.test("the nearest rule is the one of those that name the event with the fewest differing keys, the first on a tie", () => {
+Deno.test("the nearest rule names the event and differs in the fewest keys; on a tie it is the first", () => {
   const rules: MatchRule[] = [
     { event: "b" },
     { event: "a", metadata: { size: "5", fast: "true" } },

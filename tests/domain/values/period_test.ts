@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { type Period, windowAt } from "../../../src/domain/values/period.ts";
+import { windowAt as modelWindowAt } from "../../model/windows.ts";
 
 interface Row {
   readonly name: string;
@@ -45,8 +46,10 @@ const ROWS: readonly Row[] = [
 for (const { name, type, anchor, from, at, window: [start, end] } of ROWS) {
   Deno.test(`window: ${name}`, () => {
     const origin = Date.parse(from);
-    const window = windowAt({ type, anchor }, Date.parse(at), origin, origin);
-    assert.deepEqual(window, { start: Date.parse(start), end: end === null ? null : Date.parse(end) });
+    const window = { start: Date.parse(start), end: end === null ? null : Date.parse(end) };
+    assert.deepEqual(windowAt({ type, anchor }, Date.parse(at), origin, origin), window);
+    const anchors = { startedAt: origin, cycleAnchorAt: null };
+    assert.deepEqual(modelWindowAt({ type, anchor }, anchors, Date.parse(at)), window, "of the model");
   });
 }
 

@@ -40,12 +40,12 @@ export function bodyMembers(path: string): Record<string, any> {
   return document.components.schemas[schema.$ref.split("/").at(-1)].properties;
 }
 
-/** The validator of the schema at a place of the document, of JSON or of whatever else stands there. */
+/** The validator of the schema at a place of the document, whatever its media type. */
 export function validatorAt(...place: string[]): ValidateFunction {
   return compileAt(ajv, document, place);
 }
 
-/** The same for a document in the form of OpenAPI 3.0, whose schemas are those of an older draft. */
+/** The same for OpenAPI 3.0, which has schemas of an older draft. */
 export function validatorsOf30(form: unknown): (...place: string[]) => ValidateFunction {
   // deno-lint-ignore no-explicit-any -- the package's types name no callable default
   const ajv = new (Ajv04 as any)({ strict: false, allErrors: true });

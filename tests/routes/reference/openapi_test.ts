@@ -75,7 +75,7 @@ Deno.test("every operation has a name of its own, every error code and every key
   // The record of errors lists every code; what counts are the answers and their own records.
   const { Error: _, ...records } = document.components.schemas;
   const text = JSON.stringify([all.map(({ operation }) => operation.responses), records]);
-  // A path of an operation answers the operation; another method of it is none.
+  // Another method of a path is not an operation, so its error is on no operation.
   const codes = REFUSAL_CODES.filter((code) => code !== "method_not_allowed");
   assert.deepEqual(codes.filter((code) => !text.includes(`"${code}"`)), []);
   const used = new Set(all.flatMap(({ operation }) => operation.security.flatMap(Object.keys)));
@@ -228,7 +228,7 @@ const BEYOND_SCHEMAS = new Set([
   "now",
 ]);
 
-Deno.test("a member that is told as a slip is no member of the document", () => {
+Deno.test("a member that is refused as a slip is not in the document", () => {
   for (const { slips, id, path } of SURFACE.calls) {
     if (slips === undefined) continue;
     const members = bodyMembers(`/api${path}`);

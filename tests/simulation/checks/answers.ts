@@ -1,5 +1,5 @@
-// Answers: what a client was told was durable before it was told, is told again to whoever asks again, was done once, and
-// is there at the end.
+// Answers: an answer was durable before it was sent, is given again to a client that asks again, was carried out once,
+// and its effect is there at the end.
 
 import { type Attempt, type Call, isFinal, type Reply } from "../history.ts";
 import { isModelled } from "./linear.ts";
@@ -19,7 +19,7 @@ export function answersChecker(): Checker {
         for (const attempt of call.attempts) checkDurable(call, attempt);
         if (call.answer !== null) checkKept(call, call.answer, scene);
       }
-      // The first answers of somebody who was erased are erased, too.
+      // The first answers of an erased user are erased, too.
       for (const calls of byKey.values()) if (calls.every(isModelled)) checkOnce(calls);
     },
   };
@@ -61,7 +61,7 @@ function asText({ request }: Call): string {
   return JSON.stringify(request);
 }
 
-/** What is told again was told before, to the same request. */
+/** A repeated answer was given before, to the same request. */
 function checkReplay(
   { no, request: { op } }: Call,
   attempts: readonly Attempt[],

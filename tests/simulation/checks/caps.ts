@@ -1,6 +1,6 @@
-// The workspace cap, from rows alone: what counts as an operation is counted as it becomes durable, by the month in which
-// it was written. Whoever was let through found room, whoever was refused did not, and the kept total is the sum. The
-// model can't be asked: a promotion falls due for it at its moment, and counts for the product when it is written.
+// The workspace cap, from rows alone: an operation is counted as it becomes durable, in the month in which it was written.
+// An admitted call found room, a refused call did not, and the stored total is the sum. The model can't be asked: it
+// counts a promotion at the moment when it falls due, and the product when it is written.
 
 import type { RowChange } from "../../../actors/port.ts";
 import { monthOf } from "../../model/state.ts";
@@ -71,7 +71,7 @@ export function capsChecker(): Checker {
   };
 }
 
-/** Whoever was refused found no room in some month that it may have come in. */
+/** A refused call found no room in some month in which it may have arrived. */
 function checkRefusal({ call, sentOnMs, repliedAt }: Attempt, written: Written): void {
   const { operationCap } = call.tenant.caps;
   const since = monthOf(sentOnMs - BEHIND_MS);
@@ -97,7 +97,7 @@ function checkTotals(
   }
 }
 
-/** Whether a turn did what the cap is there to refuse. */
+/** Whether a turn did something that the cap refuses. */
 function takesRoom({ attempt, changes }: Turn): boolean {
   return attempt !== null && CAPPED.has(attempt.call.request.op) &&
     changes.some(({ table, verb }) =>
@@ -105,7 +105,7 @@ function takesRoom({ attempt, changes }: Turn): boolean {
     );
 }
 
-/** Section 7 of the decisions. */
+/** Whether a row is a metering operation: a counted event, a merge, a promotion, or a moved or dropped balance. */
 function isOperation({ table, row }: RowChange): boolean {
   switch (table) {
     case "events":

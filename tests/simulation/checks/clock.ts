@@ -1,5 +1,5 @@
-// The clock of a mode: where somebody was told that it stands, it stands or further for every call that is sent later,
-// whichever process serves it.
+// The clock of a mode: after an answer reported its time, every later call sees that time or a later one, at any
+// process.
 
 import type { Call } from "../history.ts";
 import type { Checker } from "../watch.ts";
@@ -25,7 +25,7 @@ export function clockChecker(): Checker {
   };
 }
 
-/** The moves that a call was told of. */
+/** The moves that answers had reported before a call. */
 function toldMoves({ no, tenant, request: { op }, answer, answeredAt }: Call) {
   const now = answer?.model.data?.["now"];
   if (op !== "testClock" || answeredAt === null || typeof now !== "string") return [];

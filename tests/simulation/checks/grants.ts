@@ -1,6 +1,6 @@
 // No over-grant: whatever a reserve takes from a plan leaves the counter at or below its quota, and below the gate where a
-// percentage keeps a buffer; nobody's counter is ever above what its holds and events explain (`books`). This knows the
-// catalog and nothing of how the product decides.
+// percentage keeps a buffer; no counter is ever above the sum of its holds and events (`books`). This checker knows the
+// catalog, not how the product decides.
 
 import type { CatalogDocument, LimitGroup, Plan } from "../../model/document.ts";
 import { fromNumber } from "../../model/decimal.ts";
@@ -10,7 +10,7 @@ function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
   return plans.find(({ id }) => id === planId);
 }
 
-/** The most that a group's counter may come to by reserving: for the best quota that one of the user's rows gives. */
+/** The highest count that reserves may reach in a group: by the best quota among the user's rows. */
 function gateOf(
   { expected }: Scene,
   catalog: CatalogDocument,
@@ -27,7 +27,7 @@ function gateOf(
   return quota * fromNumber(headroom.value) / fromNumber(100);
 }
 
-/** Looks at every hold as it is taken. */
+/** Checks every hold as it is taken. */
 export function grantsChecker(): Checker {
   return {
     name: "no over-grant",

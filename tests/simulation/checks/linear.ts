@@ -1,8 +1,8 @@
 // Linearizability: there is one order of all calls, in which each takes effect between its sending and its answer, and
 // in which the independent model gives every answer that was given. The order in which turns decided is tried first;
 // where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
-// changes are not durable did not happen; one whose answer nobody heard happened all the same. In the order of turns the
-// model also says what webhooks were told: what was recorded for whoever wants everything is that, and nothing else.
+// changes are not durable did not happen; a call whose answer was lost did happen. In the order of turns the model also
+// predicts messages: those recorded for the webhook that wants everything are exactly these.
 
 import type { IdempotencyRow } from "../../../actors/port.ts";
 import { compare } from "../../model/compare.ts";
@@ -62,7 +62,7 @@ function explain(tenant: Tenant, calls: readonly Call[], scene: Scene): void {
   throw new Error([`call ${call.no} ${op} ${JSON.stringify(input)}`, ...found.differences].join("\n"));
 }
 
-/** What was recorded is what the model has told, unless the webhook was disabled for a while. */
+/** The recorded messages are the predicted ones, unless the webhook was disabled for a while. */
 function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, scene: Scene): void {
   if (first === undefined) return;
   const { server: { tables }, expected, sweptAtMs } = scene;
@@ -97,13 +97,13 @@ function entriesOf(call: Call): Entry[] {
   return call.attempts.flatMap((attempt) => {
     const { reply, sentAt } = attempt;
     const turn = attempt.turns.at(-1);
-    // Whoever is refused at the cap changes nothing; whether that was right is for `caps`.
+    // A refusal at the cap changes nothing; `caps` checks whether it was right.
     if (isAtCap(attempt)) return [];
     const isAnswer = reply !== null && isFinal(reply) && !reply.isReplayed &&
       reply.model.code !== "idempotency_conflict";
     const isDurable = turn?.batch != null && turn.batch.durableAt !== null;
     if (!isAnswer && !isDurable) return [];
-    // Whoever said that it cannot say may have passed the call on, and it may have run since.
+    // A process that answered "unknown" may have passed the call on, and the call may have run since.
     const answeredAt = isAnswer ? attempt.repliedAt ?? Infinity : Infinity;
     // What was answered without a turn rests on what cannot change any more.
     if (turn === undefined) return [];
@@ -114,14 +114,14 @@ function entriesOf(call: Call): Entry[] {
 
 /**
  * The order in which calls decided. Rows of one moment are listed by their ids, which grow with writing: a merge that
- * looked at the clock before other users' turns of that moment, and decided after them, stands after them. It does not
- * leave its moment, which its rows carry. Nobody has a turn of its two users between.
+ * looked at the clock before other users' turns of that moment, and decided after them, comes after them. It keeps
+ * its moment, which its rows have. Its two users have no turn in between.
  */
 function byDecision(a: Entry, b: Entry): number {
   return a.now - b.now || a.decidedAt - b.decidedAt;
 }
 
-/** What an execution answered; where nobody ever said it, as it was written down with the changes. */
+/** The answer of an execution; if it was never sent, the answer stored with the changes. */
 function firstAnswer(call: Call, { reply, turns }: Attempt): ModelReply | undefined {
   if (reply !== null && isFinal(reply)) return reply.model;
   const kept = turns.at(-1)?.changes.find(({ table }) => table === "idempotency")?.row as

@@ -95,7 +95,7 @@ function atOnce(request: { op: Operation; input: Input }, order: number): Told {
   return { ...request, from: order - 1, order, decidedAt: order, until: order + 1 };
 }
 
-Deno.test("a merge stands where it decided among the turns of the moment at which it looked at the clock", () => {
+Deno.test("a merge is placed where it decided among the turns of the moment at which it read the clock", () => {
   check([
     atOnce(GRANT_C, 2),
     { ...MERGE_C, from: 11, order: 12, decidedAt: 32, until: 33 },
@@ -105,7 +105,7 @@ Deno.test("a merge stands where it decided among the turns of the moment at whic
   ]);
 });
 
-Deno.test("a merge that was answered before another call was sent does not stand after it", () => {
+Deno.test("a merge that was answered before another call was sent is not placed after it", () => {
   assert.throws(() =>
     check([
       atOnce(GRANT_C, 2),

@@ -1,5 +1,5 @@
-// Liveness: once faults are over, everything that was begun comes to its end: journal, holds, history
-// moves, erasures; and every call that came to a process that lives has its answer.
+// Liveness: once faults are over, everything that was begun ends: journal, holds, history moves, erasures. Every call
+// that reached a live process has its answer.
 
 import type { Checker } from "../watch.ts";
 

@@ -1,6 +1,6 @@
-// Messages of webhooks. Who listens is told of a turn alike, and as long as it listens. What comes to an endpoint was
-// recorded for it, in these bytes; a later message of a user comes after the earlier ones were taken or given up. When
-// faults have stopped, everything that was recorded has been taken, or was tried as often as it is to be.
+// Messages of webhooks. All webhooks receive the same messages of a turn, while they are enabled. A message at an endpoint
+// was recorded for it, in these bytes; a later message of a user comes after the earlier ones were taken or given up.
+// When faults have stopped, every recorded message has been taken, or was tried as often as allowed.
 
 import type { Fields } from "../../support/memory_store.ts";
 import type { WebhookMessage } from "../../../src/domain/state/message.ts";
@@ -76,7 +76,7 @@ export function messagesChecker(): Checker {
   };
 }
 
-/** A message that says that somebody was erased: there is one for each webhook and finished job. */
+/** A message about an erasure: there is one for each webhook and finished job. */
 function erasureMessage(id: string, scene: Scene): Sent {
   const row = rowOf(id, scene);
   if (row?.type !== "person.erased" || row.user_key !== null) {
@@ -140,7 +140,7 @@ function rowOf(id: string, { server: { tables } }: Scene): Fields | undefined {
   return tables.list("webhook_messages", (row) => row.id === id)[0];
 }
 
-/** Every listener is told of a turn what the first one is told, as far as it wants it; nobody, who does not listen. */
+/** Every listener gets the first one's messages of a turn, as far as it wants them; a disabled one gets none. */
 function checkListeners(turn: Turn, messages: readonly WebhookMessage[], scene: Scene): void {
   const userKey = messages[0]?.userKey;
   const tenant = userKey == null ? undefined : scene.tenantOf(userKey);
@@ -181,7 +181,7 @@ function standingAt(
     op === "setWebhook" && other === tenant && input["webhookId"] === webhookId
   );
   const last = changes.at(-1);
-  // Where a sender has disabled it nobody knows since when.
+  // Where a sender has disabled it, the time is unknown.
   if (last === undefined || last.answer?.status !== 200) return "may listen";
   if (last.answeredAt === null || last.answeredAt > turn.order) return "may listen";
   if (!changes.slice(0, -1).every((call) => isOverBefore(call, last))) return "may listen";

@@ -1,5 +1,5 @@
 // Counts of refused calls: a crash may lose some, and nothing counts a call twice. At the end no row is under the id of an
-// alias: what was counted before a merge, or was on its way to the table meanwhile, has moved.
+// alias: counts from before a merge, or written during it, have moved.
 
 import type { Fields } from "../../support/memory_store.ts";
 import type { Attempt } from "../history.ts";

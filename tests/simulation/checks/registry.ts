@@ -1,5 +1,4 @@
-// The registry: what was in force when the call that made it answered is in force for every call that is sent later,
-// whichever member it comes to. A revoked key is unknown, a plan is on offer, a cap refuses or lets through.
+// The registry: after a change was answered, it is in force for every call that is sent later, at any member. A revoked key is unknown, a plan is on offer, a cap refuses or lets through.
 
 import { type Attempt, type Call, isFinal } from "../history.ts";
 import { markersOf } from "../canary.ts";
@@ -30,7 +29,7 @@ function isWithKey({ request: { op } }: Call): boolean {
   return !CHANGES.has(op);
 }
 
-/** Whether a call's client was told that it is done before a sending. */
+/** Whether a call was answered before a sending. */
 function isToldBefore({ answer, answeredAt }: Call, { sentAt }: Attempt): boolean {
   return answer?.status === 200 && answeredAt !== null && answeredAt < sentAt;
 }

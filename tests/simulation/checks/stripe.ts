@@ -1,7 +1,7 @@
-// Stripe: once every message was taken, whatever their order was, subscriptions and balances are what the newest messages
-// say. A subscription in force is one row of its user and of nobody else, with its plan and end; one that is over is
-// nobody's. A purchase was granted once, whole, to its user, and is revoked where its money went back, and only there.
-// Users who were merged are one. Of those who get erased only this is asked: nothing is kept of what they have no more.
+// Stripe: once every message was taken, in any order, subscriptions and balances are as in the newest messages. A
+// subscription in force is one row of its user and of no other, with its plan and end; an ended one is in force for no
+// user. A purchase was granted once, whole, to its user, and is revoked exactly where its money was refunded. Merged users
+// are one. For erased users the only rule is that nothing is kept of what they no longer have.
 
 import { CREDIT_BALANCES } from "../../../src/storage/rows/credit_rows.ts";
 import { SUBSCRIPTIONS } from "../../../src/storage/rows/subscription_rows.ts";
@@ -17,7 +17,7 @@ import type { Checker, Scene } from "../watch.ts";
 /** Statuses of a subscription that entitles. */
 const IN_FORCE: ReadonlySet<string> = new Set(["active", "trialing", "past_due"]);
 
-/** Looks at the end; null where nobody pays by Stripe. */
+/** Checks the end; null in a world without Stripe. */
 export function stripeChecker(stripe: SimStripe | null): Checker {
   return {
     name: "stripe",
@@ -33,7 +33,7 @@ export function stripeChecker(stripe: SimStripe | null): Checker {
 }
 
 /**
- * What is kept of a user has come to something: a purchase to balances, a subscription in force to a row. An erasure takes
+ * Everything kept of a user had its effect: a purchase has balances, a subscription in force has a row. An erasure takes
  * those, so whatever it leaves of the one without the other is found.
  */
 function checkKept({ tenant: { realm }, subscriptions }: Account, tables: SimTables): void {
@@ -56,7 +56,7 @@ function checkKept({ tenant: { realm }, subscriptions }: Account, tables: SimTab
   }
 }
 
-/** The number of the user that an id stands for in a tenant's realm. */
+/** The number of an id's canonical user in a tenant's realm. */
 function userOf({ tenant: { realm } }: Account, id: string, tables: SimTables): number | null {
   const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
   return own === undefined ? null : (own.merged_into ?? own.key) as number;
@@ -96,7 +96,7 @@ function checkSale(account: Account, sale: SimSale, { server: { tables } }: Scen
   const { userId, subscription, lines, source, isRefunded } = sale;
   const ids = subscription === null ? [userId as string] : usersOf(subscription);
   if (ids.some(isGone)) return;
-  // Whoever the subscription belonged to when the purchase found its user.
+  // The owner of the subscription when the purchase found its user.
   const users = ids.map((id) => userOf(account, id, tables));
   const { realm } = account.tenant;
   for (const { ref, pack, quantity } of lines) {

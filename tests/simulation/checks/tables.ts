@@ -1,11 +1,11 @@
-// The tables at the end are what the durable turns come to, each written once and in order: nothing was lost on the way
-// from the journal, and nothing written twice. No row is left of a user who is no more.
+// The tables at the end are the result of the durable turns, each written once and in order: nothing was lost between
+// journal and tables, and nothing written twice. An erased user has no rows.
 
 import type { Fields } from "../../support/memory_store.ts";
 import type { SimTables } from "../database/tables.ts";
 import type { Checker } from "../watch.ts";
 
-/** Tables with the columns that tell their rows apart. The history move re-files some; sweeps remove first answers. */
+/** Tables with their key columns. The history move changes the user of some rows; sweeps remove first answers. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
   users: ["key"],
   subscriptions: ["id"],

@@ -1,8 +1,8 @@
-// A process's side of the database: connections that take time, break, and lose an answer to what was done. When one
-// breaks, some of what was under way may still arrive: a prefix of it, and only while its session lives.
+// A process's side of the database: connections that take time, break, and lose the answer to completed work. When one
+// breaks, a prefix of what was in flight may still arrive, but only while its session lives.
 //
 // It behaves as the product's driver does: a statement outside a transaction waits for the transaction to end, and
-// work whose connection is lost inside a transaction stands still while the transaction itself fails.
+// work whose connection is lost inside a transaction never settles while the transaction itself fails.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { Database, Param, PinnedSession, Session } from "../../../src/storage/database.ts";
@@ -17,7 +17,7 @@ export interface Line {
   readonly server: Server;
   readonly faults: Faults;
   readonly owner: Owner;
-  /** Told of each message before it is sent. */
+  /** Called with each message before it is sent. */
   onSend(message: Message, owner: Owner): void;
 }
 
@@ -55,7 +55,7 @@ class Connection {
     this.#line.onSend(message, owner);
     return new Promise((resolve, reject) => {
       if (this.isBroken) {
-        // Who does not know yet that nobody listens waits until it does.
+        // A process that has not yet noticed the missing server waits until it does.
         time.after(Math.max(1, this.#noticedAt - time.now), owner, () => reject(lost()));
         return;
       }
@@ -122,7 +122,7 @@ class Connection {
 
   #transact<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      // One that begins on a broken connection fails by itself, as soon as the loss is noticed.
+      // Work that begins on a broken connection fails by itself, as soon as the loss is noticed.
       if (this.isBroken) return void this.send({ kind: "begin" }).catch(reject);
       const standStill = () => new Promise<never>(() => {});
       const guarded = (message: Message): Promise<Fields[]> =>
@@ -286,7 +286,7 @@ export class SimDatabase implements Database {
     this.#connections.clear();
   }
 
-  /** Has the server end every session, and nobody here hear of it. */
+  /** Has the server end every session without notice to this side. */
   endUnheard(): void {
     for (const other of this.#named) other.endUnheard();
     for (const connection of this.#connections) connection.endUnheard();

@@ -17,14 +17,14 @@ interface Held {
 export class Locks<Holder> {
   readonly #held = new Map<string, Map<Holder, Held>>();
 
-  /** Whether nobody else holds a lock in a way that forbids this. */
+  /** Whether no other owner holds a conflicting lock. */
   isFree({ key, isShared }: Lock, holder: Holder): boolean {
     const holders = this.#held.get(key);
     if (holders === undefined) return true;
     return [...holders].every(([other, { exclusive }]) => other === holder || isShared && exclusive === 0);
   }
 
-  /** Whether somebody has a lock. */
+  /** Whether a lock is held. */
   holds({ key }: Lock, holder: Holder): boolean {
     return this.#held.get(key)?.has(holder) === true;
   }

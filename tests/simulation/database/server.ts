@@ -1,7 +1,6 @@
 // The simulated database server: sessions with their names, settings and transactions, locks, idle sessions that it ends,
-// and restarts. What was committed survives a restart and nothing else does; of commits that did not wait for the disk
-// the last may be lost, up to the last one that waited. It understands the statements of the product and no others
-// (`statements.ts`).
+// and restarts. Only committed changes survive a restart. Of commits that did not wait for the disk the last ones may be
+// lost, back to the last commit that waited. It understands only the statements of the product (`statements.ts`).
 //
 // Simpler than a server: transactions that write in sessions of one name, which are those of one member, run one after
 // another, from their first write to their end. Between members there are the locks that statements name: of cells, of
@@ -55,7 +54,7 @@ interface Waiting {
   readonly reply: (reply: Reply) => void;
 }
 
-/** Told of everything that becomes durable. */
+/** Called with everything that becomes durable. */
 export interface ServerEvents {
   /** A batch is in the journal. */
   onAppend(seq: number, payload: string): void;
@@ -136,12 +135,12 @@ export class Server {
     });
   }
 
-  /** Ends the sessions that pass a test, but not the one that asks. */
+  /** Ends the sessions that pass a test, except the one that asks. */
   endWhere(asking: ServerSession, isMeant: (session: ServerSession) => boolean): void {
     for (const session of [...this.sessions]) if (session !== asking && isMeant(session)) this.end(session);
   }
 
-  /** Gives an advisory lock back; whoever waits for it may go on. */
+  /** Releases an advisory lock; a session that waits for it may go on. */
   giveAdvisory(lock: Lock, session: ServerSession): void {
     this.advisory.give(lock, session);
     this.#wakeAll();
@@ -310,7 +309,7 @@ export class Server {
     return effect(session.work);
   }
 
-  /** Counts a commit, before it changes the tables. One that waits for the disk takes all earlier ones there with it. */
+  /** Counts a commit, before it changes the tables. A commit that waits for the disk makes all earlier ones durable. */
   #commit(isLater: boolean): void {
     this.#commits += 1;
     if (!isLater) {

@@ -1,5 +1,5 @@
-// The statements that the simulated server understands: those of the product, known by how they begin. A statement that
-// nobody described here is an error that names it, so that a change of the product's SQL cannot go unseen.
+// The statements of the product that the simulated server understands. Each has a name, and is found by the beginning of its
+// text. Any other statement is an error with its text, so that a change of the product's SQL is noticed.
 
 import type { Param } from "../../../src/storage/database.ts";
 import { AUDIT } from "./statements_audit.ts";
@@ -18,10 +18,10 @@ import type { Server, ServerSession } from "./server.ts";
 import type { SimTables } from "./tables.ts";
 import type { Fields } from "../../support/memory_store.ts";
 
-/** What a writing statement does to tables; it may be done to a copy first. */
+/** The effect of a writing statement on tables; it may be applied to a copy first. */
 export type Effect = (tables: SimTables) => Fields[];
 
-/** A statement by what it needs. */
+/** What a statement does, and the lock that it waits for. */
 export type Statement = { waitsFor?(params: readonly Param[]): Lock } & StatementKind;
 
 type StatementKind =
@@ -29,7 +29,7 @@ type StatementKind =
   | {
     readonly kind: "write";
     make(params: readonly Param[], session: ServerSession): Effect;
-    /** Rows that other members may want as well; its transaction holds them until its end. */
+    /** Rows that other members may want as well, locked until the transaction ends. */
     locks?(params: readonly Param[]): readonly Lock[];
   }
   | {
@@ -42,7 +42,10 @@ type StatementKind =
     run(tables: SimTables, session: ServerSession, params: readonly Param[]): number | null;
   };
 
-const EVERY = [
+/** A name, a colon and the beginning of a text, with its statement. */
+export type Entry = readonly [nameAndStart: string, statement: Statement];
+
+const EVERY: readonly Entry[] = [
   ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
   ...VIEWS,
   ...AUDIT,
@@ -51,13 +54,15 @@ const EVERY = [
 
 const known = new Map<string, Statement>();
 
-/** The statement that a text is. */
+/** Finds the statement of a text. */
 export function statementOf(text: string): Statement {
   let statement = known.get(text);
   if (statement === undefined) {
     const plain = text.replaceAll(/\s+/g, " ").trim();
-    const found = EVERY.find(([start]) => plain.startsWith(start));
-    if (found === undefined) throw new Error(`The simulated server does not know: ${plain}`);
+    const found = EVERY.find(([nameAndStart]) =>
+      plain.startsWith(nameAndStart.slice(nameAndStart.indexOf(": ") + 2))
+    );
+    if (found === undefined) throw new Error(`Statement not simulated: ${plain}`);
     statement = found[1];
     known.set(text, statement);
   }

@@ -3,10 +3,8 @@
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import { textsOf } from "./params.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 function write(start: string, run: (tables: SimTables, params: readonly Param[]) => void): Entry {
   return [start, {
@@ -40,7 +38,7 @@ function hide(table: string, values: Fields): (tables: SimTables, params: readon
 }
 
 export const AUDIT: readonly Entry[] = [
-  write("insert into audit_begun", (tables, params) => {
+  write("begin a write: insert into audit_begun", (tables, params) => {
     const values = Object.fromEntries(COLUMNS.map((column, at) => [column, params[at] ?? null]));
     tables.put(
       "audit_begun",
@@ -48,25 +46,34 @@ export const AUDIT: readonly Entry[] = [
       { ...values, erased: false, begun_ms: tables.time.now } as Fields,
     );
   }),
-  write("with begun as ( delete from audit_begun where begun_ms <=", (tables, [sinceMs, after]) => {
-    const before = tables.time.now - Number(sinceMs);
-    for (
-      const { erased, begun_ms: _begun, ...row } of takeBegun(tables, (row) => Number(row.begun_ms) <= before)
-    ) {
-      const values = { ...row, before: null, after: erased === true ? null : after as string };
-      tables.put("audit", String(row.id), values as Fields);
-    }
-  }),
-  write("with begun as (delete from audit_begun where id = $1", (tables, [id, appId, before, after]) => {
-    for (const { erased, begun_ms: _begun, ...row } of takeBegun(tables, (row) => row.id === id)) {
-      const texts = erased === true ? { before: null, after: null } : { before, after };
-      tables.put("audit", String(id), { ...row, app_id: row.app_id ?? appId, ...texts } as Fields);
-    }
-  }),
-  write("delete from audit_begun where id = $1", (tables, [id]) => {
+  write(
+    "end old writes: with begun as ( delete from audit_begun where begun_ms <=",
+    (tables, [sinceMs, after]) => {
+      const before = tables.time.now - Number(sinceMs);
+      for (
+        const { erased, begun_ms: _begun, ...row } of takeBegun(
+          tables,
+          (row) => Number(row.begun_ms) <= before,
+        )
+      ) {
+        const values = { ...row, before: null, after: erased === true ? null : after as string };
+        tables.put("audit", String(row.id), values as Fields);
+      }
+    },
+  ),
+  write(
+    "end a write: with begun as (delete from audit_begun where id = $1",
+    (tables, [id, appId, before, after]) => {
+      for (const { erased, begun_ms: _begun, ...row } of takeBegun(tables, (row) => row.id === id)) {
+        const texts = erased === true ? { before: null, after: null } : { before, after };
+        tables.put("audit", String(id), { ...row, app_id: row.app_id ?? appId, ...texts } as Fields);
+      }
+    },
+  ),
+  write("drop a write: delete from audit_begun where id = $1", (tables, [id]) => {
     tables.remove("audit_begun", (row) => row.id === id);
   }),
-  write("select set_config('holdfast.erasing'", () => {}),
-  write("update audit_begun a set user_id", hide("audit_begun", { erased: true })),
-  write("update audit a set user_id", hide("audit", { before: null, after: null })),
+  write("allow changes of the audit log: select set_config('holdfast.erasing'", () => {}),
+  write("hide a user in writes: update audit_begun a set user_id", hide("audit_begun", { erased: true })),
+  write("hide a user in the log: update audit a set user_id", hide("audit", { before: null, after: null })),
 ];

@@ -1,13 +1,11 @@
 // Statements of people, consents and erasures. No people are made in a simulation: every id is a person of its own.
 
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 import type { SimTables } from "./tables.ts";
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
   return [start, { kind: "read", run }];
@@ -48,11 +46,11 @@ function linkedIds(tables: SimTables, realm: unknown, ids: readonly string[]): s
 
 export const ERASURE: readonly Entry[] = [
   read(
-    "with recursive linked(key) as ( select u.key from (select * from unnest($2::text::text[])) as named(id)",
+    "ids linked with ids: with recursive linked(key) as ( select u.key from (select * from unnest($2::text::text[])) as named(id)",
     (tables, [realm, ids]) =>
       linkedIds(tables, realm, textsOf(ids) as string[]).map((id) => ({ id })).sort(by("id")),
   ),
-  read("with recursive own as ( select person_id from person_ids", (tables, [realm, id]) => {
+  read("linked persons: with recursive own as ( select person_id from person_ids", (tables, [realm, id]) => {
     const { own, canonical } = canonicalOf(tables, realm, id);
     return [{
       person_id: null,
@@ -61,17 +59,17 @@ export const ERASURE: readonly Entry[] = [
       split: false,
     }];
   }),
-  read("select c.opted_out, u.erasing or c.erasing", (tables, [realm, id]) => {
+  read("consent of an id: select c.opted_out, u.erasing or c.erasing", (tables, [realm, id]) => {
     const { own, canonical } = canonicalOf(tables, realm, id);
     if (own === undefined || canonical === undefined) return [];
     const erasing = own.erasing === true || canonical.erasing === true;
     return [{ opted_out: canonical.opted_out as number, erasing }];
   }),
-  write("delete from pseudonyms", () => 0),
-  read("select distinct person_id as id from person_ids", () => []),
-  read("select pg_advisory_xact_lock", () => []),
-  write("delete from analytics_events", () => 0),
-  write("insert into erasure_jobs", (tables, [id, realm, ids, at]) => {
+  write("remove pseudonyms: delete from pseudonyms", () => 0),
+  read("persons of ids: select distinct person_id as id from person_ids", () => []),
+  read("lock persons: select pg_advisory_xact_lock", () => []),
+  write("remove analytics events: delete from analytics_events", () => 0),
+  write("write an erasure job: insert into erasure_jobs", (tables, [id, realm, ids, at]) => {
     tables.put("erasure_jobs", String(id), {
       id: id as string,
       realm: realm as number,
@@ -84,21 +82,21 @@ export const ERASURE: readonly Entry[] = [
     });
   }),
   read(
-    "select id, realm, distinct_ids, status = 'queued' as queued",
+    "unfinished erasure jobs: select id, realm, distinct_ids, status = 'queued' as queued",
     (tables, [realms]) =>
       tables.list("erasure_jobs", ({ status }) => status === "queued" || status === "in_progress")
         .filter(({ realm }) => numbersOf(realms).includes(realm as number))
         .sort(by("id")).sort(by("requested_at_ms"))
         .map((row) => ({ ...row, queued: row.status === "queued" })),
   ),
-  write("update erasure_jobs set status = 'in_progress'", (tables, [id, ids, at]) => {
+  write("start an erasure job: update erasure_jobs set status = 'in_progress'", (tables, [id, ids, at]) => {
     const [job] = tables.list("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null);
     if (job === undefined) return;
     const started = (job.started_at_ms ?? at) as number;
     const values = { status: "in_progress", distinct_ids: ids as string, started_at_ms: started };
     tables.update("erasure_jobs", (row) => row.id === id, values);
   }),
-  write("update erasure_jobs set status = $2", (tables, [id, status, at, message]) => {
+  write("finish an erasure job: update erasure_jobs set status = $2", (tables, [id, status, at, message]) => {
     const values = {
       status: status as string,
       distinct_ids: null,
@@ -108,27 +106,27 @@ export const ERASURE: readonly Entry[] = [
     return tables.update("erasure_jobs", (row) => row.id === id && row.completed_at_ms === null, values);
   }),
   read(
-    "select * from erasure_jobs where id = $1",
+    "erasure job by id: select * from erasure_jobs where id = $1",
     (tables, [id, realm]) => tables.list("erasure_jobs", (row) => row.id === id && row.realm === realm),
   ),
-  read("with canonical as ( select coalesce(merged_into, key)", (tables, [realm, id]) => {
+  read("a user's rows: with canonical as ( select coalesce(merged_into, key)", (tables, [realm, id]) => {
     const { own } = canonicalOf(tables, realm, id);
     if (own === undefined) return [];
     const key = own.merged_into ?? own.key;
     return tables.list("users", (row) => (row.merged_into ?? row.key) === key && row.realm === realm);
   }),
-  write("select 1 from users where key = any", () => 0),
+  write("lock users: select 1 from users where key = any", () => 0),
   read(
-    "select id from users where key = any",
+    "ids of users: select id from users where key = any",
     (tables, [keys]) => tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)),
   ),
   ...HISTORY.map(({ table, key }) =>
-    write(`delete from ${table} where ${key} = any(array(`, (
+    write(`erase ${table} in pieces: delete from ${table} where ${key} = any(array(`, (
       tables,
       [keys, limit],
     ) => tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number), Number(limit)))
   ),
-  write("delete from reservations where id = any(array(", (
+  write("erase settled reservations in pieces: delete from reservations where id = any(array(", (
     tables,
     [after, before, limit],
   ) =>
@@ -138,58 +136,60 @@ export const ERASURE: readonly Entry[] = [
         (id as string) > String(after) && (id as string) < String(before) && status !== "held",
       Number(limit),
     )),
-  write("delete from reservations where id > $1", (tables, [after, before]) => {
+  write("erase settled reservations: delete from reservations where id > $1", (tables, [after, before]) => {
     tables.remove(
       "reservations",
       ({ id, status }) =>
         (id as string) > String(after) && (id as string) < String(before) && status !== "held",
     );
   }),
-  write("delete from reservations where user_key = any", (tables, [keys]) => {
+  write("erase open reservations: delete from reservations where user_key = any", (tables, [keys]) => {
     tables.remove(
       "reservations",
       (row) => numbersOf(keys).includes(row.user_key as number) && row.status === "held",
     );
   }),
   // Nothing adds events up here.
-  write("insert into daily_use_marks", () => 0),
-  read("select at_ms as at, event_id", () => []),
-  write("with gone as ( select day, type", () => 0),
-  write("delete from daily_use", () => 0),
+  write("mark days to be counted again: insert into daily_use_marks", () => 0),
+  read("events since a mark: select at_ms as at, event_id", () => []),
+  write("remove use of erased events: with gone as ( select day, type", () => 0),
+  write("remove daily use: delete from daily_use", () => 0),
   ...["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"].map((table) =>
-    write(`delete from ${table} where user_key = any`, (tables, [keys]) => {
+    write(`erase ${table}: delete from ${table} where user_key = any`, (tables, [keys]) => {
       tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number));
     })
   ),
-  write("delete from merges where from_key = any", (tables, [keys]) => {
+  write("erase merges: delete from merges where from_key = any", (tables, [keys]) => {
     const gone = numbersOf(keys);
     tables.remove(
       "merges",
       (row) => gone.includes(row.from_key as number) || gone.includes(row.to_key as number),
     );
   }),
-  write("delete from users where key = any", (tables, [keys]) => {
+  write("erase users: delete from users where key = any", (tables, [keys]) => {
     tables.remove("users", ({ key }) => numbersOf(keys).includes(key as number));
     tables.onForgotten(numbersOf(keys));
   }),
-  write("update consents set distinct_id = null", (tables, [realm, id, hash]) => {
+  write("hide an id in consents: update consents set distinct_id = null", (tables, [realm, id, hash]) => {
     const values = { distinct_id: null, id_hash: hash as string };
     tables.update("consents", (row) => row.realm === realm && row.distinct_id === id, values);
   }),
   ...(["body", "key"] as const).map((column) =>
     write(
-      `delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.${column})`,
+      `erase first answers that name an id in their ${column}: delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.${column})`,
       (tables, [realm, ids]) => {
         const named = textsOf(ids) as string[];
-        tables.remove("idempotency", (row) =>
-          row.realm === realm && row.user_key === null && named.some((id) =>
-            (row[column] as string).includes(id)
-          ));
+        tables.remove(
+          "idempotency",
+          (row) =>
+            row.realm === realm && row.user_key === null &&
+            named.some((id) => (row[column] as string).includes(id)),
+        );
       },
     )
   ),
   write(
-    "delete from idempotency where ctid in",
+    "remove old first answers: delete from idempotency where ctid in",
     (tables, [before, limit, realms]) => {
       const mine = numbersOf(realms);
       const isOld = (row: Fields) =>
@@ -197,9 +197,12 @@ export const ERASURE: readonly Entry[] = [
       return tables.remove("idempotency", isOld, Number(limit));
     },
   ),
-  write("delete from event_logs where event_id in ( select event_id from event_logs where realm", () => 0),
-  write("update reservations set prompt = null", () => 0),
-  write("update realms set clock_offset_ms", (tables, [realm, offset]) => {
+  write(
+    "old prompt logs: delete from event_logs where event_id in ( select event_id from event_logs where realm",
+    () => 0,
+  ),
+  write("clear prompts of old reservations: update reservations set prompt = null", () => 0),
+  write("move the clock of a realm: update realms set clock_offset_ms", (tables, [realm, offset]) => {
     const [row] = tables.list("realms", (each) => each.realm === realm);
     const clockOffsetMs = Math.max(Number(row?.clockOffsetMs), Number(offset));
     tables.update("realms", (each) => each.realm === realm, { clockOffsetMs });

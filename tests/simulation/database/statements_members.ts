@@ -1,15 +1,13 @@
-// Statements of members and cells: joining, beats, locks, owners. Ages are told by the server's clock without its leaps:
-// a calendar that leaps ahead by a month says nothing of how long a member was silent.
+// Statements of members and cells: joining, beats, locks, owners. Ages are measured by the server's clock without leaps:
+// a calendar that leaps ahead by a month doesn't make a member silent for a month.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import type { Lock } from "./locks.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
 import type { ServerSession } from "./server.ts";
-import type { Effect, Statement } from "./statements.ts";
+import type { Effect, Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 const DAY_MS = 24 * 3_600_000;
 const NOTHING: Fields[] = [];
@@ -38,7 +36,9 @@ function cellLock(cell: number, isShared: boolean): Lock {
 
 const LOCKS: readonly Entry[] = [
   ...[true, false].map((isShared): Entry => [
-    `select pg_try_advisory_lock${isShared ? "_shared" : ""}($1::bigint) as locked`,
+    `take a${isShared ? " shared" : ""} lock: select pg_try_advisory_lock${
+      isShared ? "_shared" : ""
+    }($1::bigint) as locked`,
     {
       kind: "session",
       run(server, session, [id]) {
@@ -50,7 +50,9 @@ const LOCKS: readonly Entry[] = [
     },
   ]),
   ...[true, false].map((isShared): Entry => [
-    `select pg_advisory_unlock${isShared ? "_shared" : ""}($1::bigint)`,
+    `release a${isShared ? " shared" : ""} lock: select pg_advisory_unlock${
+      isShared ? "_shared" : ""
+    }($1::bigint)`,
     {
       kind: "session",
       run(server, session, [id]) {
@@ -59,7 +61,7 @@ const LOCKS: readonly Entry[] = [
       },
     },
   ]),
-  ["select pg_try_advisory_lock($1::int, $2::int) as locked", {
+  ["take a lock of a kind: select pg_try_advisory_lock($1::int, $2::int) as locked", {
     kind: "session",
     run(server, session, [kind, id]) {
       const lock = pairLock(kind, id);
@@ -68,7 +70,7 @@ const LOCKS: readonly Entry[] = [
       return [{ locked }];
     },
   }],
-  ["select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a", {
+  ["end a lock's session: select pg_terminate_backend(l.pid) from pg_locks l join pg_stat_activity a", {
     kind: "session",
     run(server, session, [kind, id, validMs]) {
       const { tables } = server;
@@ -81,22 +83,25 @@ const LOCKS: readonly Entry[] = [
       return [];
     },
   }],
-  ["select pg_advisory_unlock($1::int, $2::int)", {
+  ["release a lock of a kind: select pg_advisory_unlock($1::int, $2::int)", {
     kind: "session",
     run(server, session, [kind, id]) {
       server.giveAdvisory(pairLock(kind, id), session);
       return [{}];
     },
   }],
-  ["select cell from unnest($2::text::int[]) as asked(cell) where pg_try_advisory_lock($1::int, cell)", {
-    kind: "session",
-    run(server, session, [kind, cells]) {
-      const free = numbersOf(cells).filter((cell) => server.advisory.isFree(pairLock(kind, cell), session));
-      for (const cell of free) server.advisory.take(pairLock(kind, cell), session);
-      return free.map((cell) => ({ cell }));
+  [
+    "take cells: select cell from unnest($2::text::int[]) as asked(cell) where pg_try_advisory_lock($1::int, cell)",
+    {
+      kind: "session",
+      run(server, session, [kind, cells]) {
+        const free = numbersOf(cells).filter((cell) => server.advisory.isFree(pairLock(kind, cell), session));
+        for (const cell of free) server.advisory.take(pairLock(kind, cell), session);
+        return free.map((cell) => ({ cell }));
+      },
     },
-  }],
-  ["select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)", {
+  ],
+  ["free cells: select pg_advisory_unlock($1::int, cell) from unnest($2::text::int[]) as held(cell)", {
     kind: "session",
     run(server, session, [kind, cells]) {
       for (const cell of numbersOf(cells)) server.giveAdvisory(pairLock(kind, cell), session);
@@ -106,26 +111,29 @@ const LOCKS: readonly Entry[] = [
 ];
 
 const JOINING: readonly Entry[] = [
-  read("select to_regclass('open_reservations_id')", () => [{ isThere: false }]),
-  read("select keys_in_sequence as ready from lease", ({ keysInSequence }) => [{ ready: keysInSequence }]),
-  write("insert into lease (term) values (1)", () => (tables) => [{ term: ++tables.terms }]),
-  write("insert into lease (term, keys_in_sequence)", () => (tables) => {
+  read("index of open holds: select to_regclass('open_reservations_id')", () => [{ isThere: false }]),
+  read(
+    "whether user keys are in a sequence: select keys_in_sequence as ready from lease",
+    ({ keysInSequence }) => [{ ready: keysInSequence }],
+  ),
+  write("next term: insert into lease (term) values (1)", () => (tables) => [{ term: ++tables.terms }]),
+  write("keep user keys in a sequence: insert into lease (term, keys_in_sequence)", () => (tables) => {
     tables.keysInSequence = true;
     return NOTHING;
   }),
-  write("select setval('user_keys'", () => (tables) => {
+  write("set the sequence of user keys: select setval('user_keys'", () => (tables) => {
     tables.userKeys = Math.max(0, ...tables.list("users").map(({ key }) => key as number)) + 1;
     return NOTHING;
   }),
-  write("select nextval('user_keys') as first", () => (tables) => {
+  write("next user keys: select nextval('user_keys') as first", () => (tables) => {
     tables.userKeys = tables.userKeys === 0 ? 1 : tables.userKeys + 1000;
     return [{ first: tables.userKeys }];
   }),
-  read('select cluster_id as "clusterId", secret from registry', () => [{
+  read('identity of the cluster: select cluster_id as "clusterId", secret from registry', () => [{
     clusterId: "simulated",
     secret: "simulated-cluster-secret",
   }]),
-  write("delete from members where coalesce(ended_at, seen_at)", () => (tables) => {
+  write("remove old members: delete from members where coalesce(ended_at, seen_at)", () => (tables) => {
     const before = tables.time.now - DAY_MS;
     tables.remove(
       "members",
@@ -135,39 +143,42 @@ const JOINING: readonly Entry[] = [
     );
     return NOTHING;
   }),
-  write("insert into members (term, address, share,", ([term, address, share, fingerprints]) => (tables) => {
-    const { now } = tables.time;
-    tables.put("members", String(term), {
-      term: Number(term),
-      address: address as string,
-      share: Number(share),
-      fingerprints: fingerprints as string,
-      registry_version: -1,
-      started_at: now,
-      seen_at: now,
-      ended_at: null,
-    });
-    return NOTHING;
-  }),
-  write("update members set ended_at = clock_timestamp()", ([term]) => (tables) => {
+  write(
+    "join: insert into members (term, address, share,",
+    ([term, address, share, fingerprints]) => (tables) => {
+      const { now } = tables.time;
+      tables.put("members", String(term), {
+        term: Number(term),
+        address: address as string,
+        share: Number(share),
+        fingerprints: fingerprints as string,
+        registry_version: -1,
+        started_at: now,
+        seen_at: now,
+        ended_at: null,
+      });
+      return NOTHING;
+    },
+  ),
+  write("leave: update members set ended_at = clock_timestamp()", ([term]) => (tables) => {
     tables.update("members", (row) => row.term === term && row.ended_at === null, {
       ended_at: tables.time.now,
     });
     return NOTHING;
   }),
   write(
-    "update members set seen_at = clock_timestamp(), share = $2",
+    "beat: update members set seen_at = clock_timestamp(), share = $2",
     ([term, share, version], { settings }) => (tables) => {
       if ((settings.get("holdfast.seq") ?? "") === "") return NOTHING;
       const values = { seen_at: tables.time.now, share: Number(share), registry_version: Number(version) };
       if (tables.update("members", (row) => row.term === term && row.ended_at === null, values) === 0) {
         return NOTHING;
       }
-      // Whoever follows this clock sees the calendar's leaps at once (`clock.ts`).
+      // A process that follows this clock sees the calendar's leaps at once (`clock.ts`).
       return [{ version: tables.version, now: Math.floor(tables.time.unleapt) }];
     },
   ),
-  read("select term, address, share, fingerprints, registry_version", (tables) => {
+  read("members: select term, address, share, fingerprints, registry_version", (tables) => {
     const named = new Set(tables.list("cells").map(({ term }) => term));
     const { now } = tables.time;
     return tables.list("members", ({ term, ended_at }) => ended_at === null || named.has(term as number))
@@ -179,27 +190,30 @@ const JOINING: readonly Entry[] = [
         hasEnded: row.ended_at !== null,
       }));
   }),
-  read("select count(*) as members from members where ended_at is null and registry_version <", (
-    tables,
-    [version, validMs],
-  ) => {
-    const since = tables.time.now - Number(validMs);
-    const { length } = tables.list(
-      "members",
-      ({ ended_at, registry_version, seen_at }) =>
-        ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
-    );
-    return [{ members: length }];
-  }),
+  read(
+    "count members of an older registry version: select count(*) as members from members where ended_at is null and registry_version <",
+    (
+      tables,
+      [version, validMs],
+    ) => {
+      const since = tables.time.now - Number(validMs);
+      const { length } = tables.list(
+        "members",
+        ({ ended_at, registry_version, seen_at }) =>
+          ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
+      );
+      return [{ members: length }];
+    },
+  ),
 ];
 
 const CELL_ROWS: readonly Entry[] = [
-  read('select cell, term, clock_ms as "clockMs", side from cells', (tables, [cells]) => {
+  read('cells: select cell, term, clock_ms as "clockMs", side from cells', (tables, [cells]) => {
     const asked = cells === null ? null : new Set(numbersOf(cells));
     return tables.list("cells", ({ cell }) => asked === null || asked.has(cell as number)).sort(by("cell"))
       .map((row) => ({ ...row, clockMs: row.clock_ms as number }));
   }),
-  ["update cells set term = $3::bigint, side = null where cell = any", {
+  ["take over cells: update cells set term = $3::bigint, side = null where cell = any", {
     kind: "write",
     locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
     make: ([cells, before, term]) => (tables) =>
@@ -209,7 +223,7 @@ const CELL_ROWS: readonly Entry[] = [
         return changed === 0 ? [] : [{ cell, now: tables.time.calendar() }];
       }),
   }],
-  ["update cells c set term = null, clock_ms = greatest", {
+  ["give up cells: update cells c set term = null, clock_ms = greatest", {
     kind: "write",
     locks: ([, , cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
     make: ([term, clockMs, cells, sides]) => (tables) => {
@@ -225,21 +239,24 @@ const CELL_ROWS: readonly Entry[] = [
       return freed;
     },
   }],
-  ["select 1 from cells where cell = $1::int and term = $2::bigint for share", {
+  ["lock a cell row: select 1 from cells where cell = $1::int and term = $2::bigint for share", {
     kind: "write",
     locks: ([cell]) => [cellLock(Number(cell), true)],
     make: ([cell, term]) => (tables) =>
       tables.list("cells", (row) => row.cell === cell && row.term === term).map(() => ({ one: 1 })),
   }],
-  ["select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share", {
-    kind: "write",
-    locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, true)),
-    make: ([cells, term]) => (tables) => {
-      const asked = new Set(numbersOf(cells));
-      return tables.list("cells", (row) => asked.has(row.cell as number) && row.term === term)
-        .map(({ cell }) => ({ cell: cell as number }));
+  [
+    "lock cell rows: select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
+    {
+      kind: "write",
+      locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, true)),
+      make: ([cells, term]) => (tables) => {
+        const asked = new Set(numbersOf(cells));
+        return tables.list("cells", (row) => asked.has(row.cell as number) && row.term === term)
+          .map(({ cell }) => ({ cell: cell as number }));
+      },
     },
-  }],
+  ],
 ];
 
 export const MEMBERS: readonly Entry[] = [...LOCKS, ...JOINING, ...CELL_ROWS];

@@ -1,22 +1,20 @@
 // Statements of merges and of the history move.
 
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import { by, numbersOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
-type Entry = readonly [start: string, statement: Statement];
-
 export const MERGES: readonly Entry[] = [
-  ["select * from counters where user_key = $1::bigint", {
+  ["counters of a user: select * from counters where user_key = $1::bigint", {
     kind: "read",
     run: (tables, [key]) => tables.list("counters", (row) => row.user_key === key),
   }],
-  ["select * from credit_balances where user_key = $1::bigint order by id", {
+  ["balances of a user: select * from credit_balances where user_key = $1::bigint order by id", {
     kind: "read",
     run: (tables, [key]) => tables.list("credit_balances", (row) => row.user_key === key).sort(by("id")),
   }],
   ...HISTORY.map(({ table, key }): Entry => [
-    `select count(*)::int as rows from (select found.${key} from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select ${key} from ${table} where`,
+    `count ${table} of users: select count(*)::int as rows from (select found.${key} from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select ${key} from ${table} where`,
     {
       kind: "read",
       run(tables, [keys, limit]) {
@@ -26,15 +24,18 @@ export const MERGES: readonly Entry[] = [
       },
     },
   ]),
-  ["select count(*)::int as rows from (select id from reservations where id > $1", {
+  ["settled reservations: select count(*)::int as rows from (select id from reservations where id > $1", {
     kind: "read",
     run(tables, [after, before, limit]) {
-      const rows = tables.list("reservations", ({ id, status }) =>
-        (id as string) > String(after) && (id as string) < String(before) && status !== "held").length;
+      const rows = tables.list(
+        "reservations",
+        ({ id, status }) =>
+          (id as string) > String(after) && (id as string) < String(before) && status !== "held",
+      ).length;
       return [{ rows: Math.min(rows, Number(limit)) }];
     },
   }],
-  ["select m.report, m.moved_events", {
+  ["report of a merge: select m.report, m.moved_events", {
     kind: "read",
     run(tables, [fromKey]) {
       const [row] = tables.list("merges", (merge) => merge.from_key === fromKey).sort(by("at_ms"))
@@ -54,7 +55,7 @@ export const MERGES: readonly Entry[] = [
       }];
     },
   }],
-  ["select u.key, u.realm from history_moves h join users u", {
+  ["users with history to move: select u.key, u.realm from history_moves h join users u", {
     kind: "read",
     run: (tables, [realms, limit]) =>
       tables.list("history_moves").sort(by("at_ms"))
@@ -62,7 +63,7 @@ export const MERGES: readonly Entry[] = [
         .filter(({ realm }) => numbersOf(realms).includes(realm as number)).slice(0, Number(limit))
         .map(({ key, realm }) => ({ key: key as number, realm: realm as number })),
   }],
-  ["select merged_into as canonical, realm, id from users where key = $1::bigint for share", {
+  ["lock a user: select merged_into as canonical, realm, id from users where key = $1::bigint for share", {
     kind: "write",
     make: ([key]) => (tables) =>
       tables.list("users", (row) => row.key === key).map((row) => ({
@@ -71,7 +72,9 @@ export const MERGES: readonly Entry[] = [
         id: row.id as string,
       })),
   }],
-  ...HISTORY.map(({ table }): Entry => [`update ${table} set user_key = $2::bigint`, {
+  ...HISTORY.map((
+    { table },
+  ): Entry => [`move ${table} to the canonical user: update ${table} set user_key = $2::bigint`, {
     kind: "write",
     make: ([aliases, into, limit]) => (tables) => {
       const isOf = (row: { user_key?: unknown }) => numbersOf(aliases).includes(row.user_key as number);
@@ -79,14 +82,14 @@ export const MERGES: readonly Entry[] = [
       return Array.from({ length: moved }, () => ({}));
     },
   }]),
-  ["delete from counters where user_key = $1::bigint", {
+  ["remove counters of a user: delete from counters where user_key = $1::bigint", {
     kind: "write",
     make: ([alias]) => (tables) => {
       tables.remove("counters", (row) => row.user_key === alias);
       return [];
     },
   }],
-  ["delete from history_moves where user_key = $1::bigint and not exists", {
+  ["finish a history move: delete from history_moves where user_key = $1::bigint and not exists", {
     kind: "write",
     make: ([alias, realm, id]) => (tables) => {
       const left = tables.list("refusals", (row) => row.realm === realm && row.user_id === id).length > 0 ||
@@ -96,7 +99,7 @@ export const MERGES: readonly Entry[] = [
       return Array.from({ length: ended }, () => ({}));
     },
   }],
-  ["with recursive chain(id, to_key)", {
+  ["add to the moved rows of merges: with recursive chain(id, to_key)", {
     kind: "write",
     make: ([alias, ...moved]) => (tables) => {
       let key: unknown = alias;
@@ -112,7 +115,7 @@ export const MERGES: readonly Entry[] = [
       }
     },
   }],
-  ["select id, history_keys from merges where from_key", {
+  ["merges into a user with pending history: select id, history_keys from merges where from_key", {
     kind: "write",
     make: ([alias]) => (tables) =>
       tables.list(
@@ -120,7 +123,7 @@ export const MERGES: readonly Entry[] = [
         (row) => row.from_key === alias && (row.report as string).includes(`"historyPending":true`),
       ),
   }],
-  ["select count(*) as rows from ( select from reservations where id > $1", {
+  ["count reservations of an alias: select count(*) as rows from ( select from reservations where id > $1", {
     kind: "write",
     make: ([after, before, canonical]) => (tables) => [{
       rows: tables.list("reservations", ({ id, status, user_key }) =>
@@ -128,14 +131,14 @@ export const MERGES: readonly Entry[] = [
         (status !== "held" || user_key === canonical)).length,
     }],
   }],
-  ["update merges set moved_reservations", {
+  ["set the moved reservations of a merge: update merges set moved_reservations", {
     kind: "write",
     make: ([id, rows]) => (tables) => {
       tables.update("merges", (row) => row.id === id, { moved_reservations: Number(rows) });
       return [];
     },
   }],
-  ["update merges m set report = replace", {
+  ["link the analytics of a merge: update merges m set report = replace", {
     kind: "write",
     make: ([realm, alias]) => (tables) => {
       const [user] = tables.list("users", (row) => row.realm === realm && row.id === alias);

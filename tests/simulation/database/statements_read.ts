@@ -1,24 +1,22 @@
 // Statements that read what a term starts from, and the rows of users.
 
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
 import type { SimTables } from "./tables.ts";
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 
-type Entry = readonly [start: string, statement: Statement];
-
 function read(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[]): Entry {
   return [start, { kind: "read", run }];
 }
 
-/** The user that a row stands for: itself, or the one that it was merged into. */
+/** The canonical user of a row: itself, or the user that it was merged into. */
 function canonicalOf(tables: SimTables, row: Fields): Fields | undefined {
   return tables.list("users", ({ key }) => key === (row.merged_into ?? row.key))[0];
 }
 
 export const READS: readonly Entry[] = [
-  read("select c.*, u.key as asked from unnest", (tables, [realms, keys]) => {
+  read("canonical users by key: select c.*, u.key as asked from unnest", (tables, [realms, keys]) => {
     const asked = numbersOf(realms).map((realm, place) => ({ realm, key: numbersOf(keys)[place] as number }));
     return asked.flatMap(({ realm, key }) =>
       tables.list("users", (row) => row.realm === realm && row.key === key).flatMap((row) => {
@@ -27,7 +25,7 @@ export const READS: readonly Entry[] = [
       })
     );
   }),
-  read("select c.*, r.id as asked from unnest", (tables, [realms, ids]) => {
+  read("canonical users by id: select c.*, r.id as asked from unnest", (tables, [realms, ids]) => {
     const asked = numbersOf(realms).map((realm, place) => ({ realm, id: textsOf(ids)[place] as string }));
     return asked.flatMap(({ realm, id }) =>
       tables.list("users", (row) => row.realm === realm && row.id === id).flatMap((row) => {
@@ -36,15 +34,15 @@ export const READS: readonly Entry[] = [
       })
     );
   }),
-  read("select key, id, merged_into from users where merged_into = any", (tables, [keys]) => {
+  read("aliases: select key, id, merged_into from users where merged_into = any", (tables, [keys]) => {
     const wanted = numbersOf(keys);
     return tables.list("users", (row) => wanted.includes(row.merged_into as number)).sort(by("key"));
   }),
-  read("select * from subscriptions where user_key = any", (tables, [keys]) => {
+  read("subscriptions of users: select * from subscriptions where user_key = any", (tables, [keys]) => {
     const wanted = numbersOf(keys);
     return tables.list("subscriptions", (row) => wanted.includes(row.user_key as number)).sort(by("id"));
   }),
-  read("select * from counters where user_key = any", (tables, [keys, from]) => {
+  read("running counters of users: select * from counters where user_key = any", (tables, [keys, from]) => {
     const wanted = numbersOf(keys);
     const isOf = (row: Fields) => wanted.includes(row.user_key as number);
     const holds = tables.list("reservations", (row) => isOf(row) && row.status === "held");
@@ -55,7 +53,7 @@ export const READS: readonly Entry[] = [
     );
   }),
   read(
-    "select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from open_reservations",
+    "open reservations of users: select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from open_reservations",
     (tables, [keys]) => {
       const wanted = numbersOf(keys);
       return tables.list(
@@ -65,7 +63,7 @@ export const READS: readonly Entry[] = [
     },
   ),
   read(
-    "select * from credit_balances where user_key = any($1::text::bigint[]) and (held",
+    "open balances of users: select * from credit_balances where user_key = any($1::text::bigint[]) and (held",
     (tables, [keys, from]) => {
       const wanted = numbersOf(keys);
       return tables.list("credit_balances", (row) =>
@@ -74,16 +72,13 @@ export const READS: readonly Entry[] = [
             (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)))).sort(by("id"));
     },
   ),
+  read("reservation by id: select * from reservations where id = $1", (tables, [id, owners]) =>
+    tables.list(
+      "reservations",
+      (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
+    )),
   read(
-    "select * from reservations where id = $1",
-    (tables, [id, owners]) =>
-      tables.list(
-        "reservations",
-        (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
-      ),
-  ),
-  read(
-    "select * from counters where user_key = $1::bigint and window_start_ms",
+    "counters of a window: select * from counters where user_key = $1::bigint and window_start_ms",
     (tables, [key, starts]) =>
       tables.list(
         "counters",
@@ -92,13 +87,13 @@ export const READS: readonly Entry[] = [
   ),
   ...["id", "external_ref"].map((column) =>
     read(
-      `select * from credit_balances where user_key = $1::bigint and ${column} = $2`,
+      `balances by ${column}: select * from credit_balances where user_key = $1::bigint and ${column} = $2`,
       (tables, [key, value]) =>
         tables.list("credit_balances", (row) => row.user_key === key && row[column] === value).sort(by("id")),
     )
   ),
   read(
-    "select key from users where realm = $1::int and due_at_ms <=",
+    "users that are due: select key from users where realm = $1::int and due_at_ms <=",
     (tables, [realm, now, limit]) =>
       tables.list(
         "users",
@@ -106,7 +101,7 @@ export const READS: readonly Entry[] = [
       )
         .sort(by("due_at_ms")).slice(0, Number(limit)),
   ),
-  read("select i.* from unnest", (tables, [realms, keys]) => {
+  read("first answers by key: select i.* from unnest", (tables, [realms, keys]) => {
     const names = textsOf(keys);
     return numbersOf(realms).flatMap((realm, place) =>
       tables.list("idempotency", (row) => row.realm === realm && row.key === names[place])

@@ -2,12 +2,10 @@
 
 import type { Fields } from "../../support/memory_store.ts";
 import { numbersOf, textsOf } from "./params.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
 
-type Entry = readonly [start: string, statement: Statement];
-
-/** Adds a row to the one of its kind, as the unique index knows it. */
+/** Adds a row to the row with the same key in the unique index. */
 function addUp(tables: SimTables, row: Fields): void {
   const { realm, user_id: user, event, reasons, hour_ms: hour } = row;
   const key = JSON.stringify([realm, user, event, reasons, hour]);
@@ -26,7 +24,7 @@ function isOf(realm: unknown, ids: readonly (string | null)[]): (row: Fields) =>
 }
 
 export const REFUSALS: readonly Entry[] = [
-  ["insert into refusals (realm, user_id,", {
+  ["add refused calls: insert into refusals (realm, user_id,", {
     kind: "write",
     make: ([realms, users, events, reasons, hours, groups, counts, firsts, lasts]) => (tables) => {
       const columns = [realms, hours, counts, firsts, lasts].map(numbersOf);
@@ -49,7 +47,7 @@ export const REFUSALS: readonly Entry[] = [
       return [];
     },
   }],
-  ["with gone as ( delete from refusals", {
+  ["move refusals to the canonical user: with gone as ( delete from refusals", {
     kind: "write",
     make: ([realm, from, limit, to]) => (tables) => {
       const gone = tables.list("refusals", isOf(realm, textsOf(from))).slice(0, Number(limit));
@@ -58,14 +56,14 @@ export const REFUSALS: readonly Entry[] = [
       return [{ rows: gone.length }];
     },
   }],
-  ["delete from refusals where id = any(array(select found.id from unnest($2", {
+  ["erase refusals: delete from refusals where id = any(array(select found.id from unnest($2", {
     kind: "write",
     make: ([realm, ids, limit]) => (tables) => {
       const removed = tables.remove("refusals", isOf(realm, textsOf(ids)), Number(limit));
       return Array.from({ length: removed }, () => ({}));
     },
   }],
-  ["delete from refusals where id = any(array( select id from refusals where realm", {
+  ["remove old refusals: delete from refusals where id = any(array( select id from refusals where realm", {
     kind: "write",
     make: ([realm, before, limit]) => (tables) => {
       const isOld = (row: Fields) => row.realm === realm && Number(row.last_at_ms) <= Number(before);
@@ -73,7 +71,7 @@ export const REFUSALS: readonly Entry[] = [
       return Array.from({ length: removed }, () => ({}));
     },
   }],
-  ["select id from users where key = $1::bigint", {
+  ["id of a user: select id from users where key = $1::bigint", {
     kind: "read",
     run: (tables, [key]) =>
       tables.list("users", (row) => row.key === key).map(({ id }) => ({ id: id as string })),

@@ -4,10 +4,8 @@ import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import type { Lock } from "./locks.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 const VERSION: Lock = { key: "registry", isShared: false };
 const NOTHING: Fields[] = [];
@@ -42,45 +40,48 @@ function put(start: string, table: string, columns: readonly string[], mutable: 
 }
 
 const ROWS: readonly Entry[] = [
-  changed('select id as "workspaceId"', "workspaces"),
-  changed('select id as "appId"', "apps"),
-  changed('select id as "keyId"', "keys"),
-  changed('select app_id as "appId", version', "catalogs"),
-  read('select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
+  changed('changed workspaces: select id as "workspaceId"', "workspaces"),
+  changed('changed apps: select id as "appId"', "apps"),
+  changed('changed API keys: select id as "keyId"', "keys"),
+  changed('changed catalogs: select app_id as "appId", version', "catalogs"),
+  read('realms: select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
     const apps = new Set(
       tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
     );
     return tables.list("realms", ({ appId }) => apps.has(appId as string));
   }),
-  put(
-    "insert into workspaces (id, name",
-    "workspaces",
-    [
-      "workspaceId",
-      "name",
-      "operationCap",
-      "testOperationCap",
-      "aiBudgetCents",
-      "testCreditBalanceCap",
-      "createdAt",
-      "changedIn",
-    ],
-    ["name", "operationCap", "testOperationCap", "aiBudgetCents", "testCreditBalanceCap", "changedIn"],
-  ),
-  put(
-    "insert into keys (id, app_id",
-    "keys",
-    ["keyId", "appId", "class", "mode", "hash", "prefix", "createdAt", "revokedAt", "changedIn"],
-    ["revokedAt", "changedIn"],
-  ),
-  put(
-    "insert into catalogs (app_id, version",
-    "catalogs",
-    ["appId", "version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
-    ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"],
-  ),
+  put("write a workspace: insert into workspaces (id, name", "workspaces", [
+    "workspaceId",
+    "name",
+    "operationCap",
+    "testOperationCap",
+    "aiBudgetCents",
+    "testCreditBalanceCap",
+    "createdAt",
+    "changedIn",
+  ], ["name", "operationCap", "testOperationCap", "aiBudgetCents", "testCreditBalanceCap", "changedIn"]),
+  put("write an API key: insert into keys (id, app_id", "keys", [
+    "keyId",
+    "appId",
+    "class",
+    "mode",
+    "hash",
+    "prefix",
+    "createdAt",
+    "revokedAt",
+    "changedIn",
+  ], ["revokedAt", "changedIn"]),
+  put("write a catalog: insert into catalogs (app_id, version", "catalogs", [
+    "appId",
+    "version",
+    "document",
+    "planOrder",
+    "priceRows",
+    "appliedAt",
+    "changedIn",
+  ], ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"]),
   read(
-    'select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
+    'clocks of realms: select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
     (tables, [realms]) =>
       tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number))
         .map((row) => ({ realm: row.realm as number, offsetMs: row.clockOffsetMs as number })),
@@ -89,19 +90,22 @@ const ROWS: readonly Entry[] = [
 
 const TOTALS: readonly Entry[] = [
   read(
-    "select realm, issued from credit_issues where realm = any",
+    "issued balances of realms: select realm, issued from credit_issues where realm = any",
     (tables, [realms]) =>
       tables.list("credit_issues", ({ realm }) => numbersOf(realms).includes(realm as number)),
   ),
-  read('select workspace_id as "workspaceId", mode, month, used', (tables, [workspaces, month]) => {
-    const asked = textsOf(workspaces);
-    return tables.list(
-      "operations",
-      (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
-    )
-      .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
-  }),
-  read('select workspace_id as "workspaceId", month, cents', (tables, [workspaces, month]) => {
+  read(
+    'operations: select workspace_id as "workspaceId", mode, month, used',
+    (tables, [workspaces, month]) => {
+      const asked = textsOf(workspaces);
+      return tables.list(
+        "operations",
+        (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+      )
+        .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
+    },
+  ),
+  read('spending: select workspace_id as "workspaceId", month, cents', (tables, [workspaces, month]) => {
     const asked = textsOf(workspaces);
     return tables.list(
       "ai_spend",
@@ -112,13 +116,13 @@ const TOTALS: readonly Entry[] = [
 ];
 
 export const REGISTRY: readonly Entry[] = [
-  ["select version from registry for update", {
+  ["lock the registry version: select version from registry for update", {
     kind: "write",
     locks: () => [VERSION],
     make: () => ({ version }) => [{ version }],
   }],
-  read("select version from registry", ({ version }) => [{ version }]),
-  ["update registry set version = $1", {
+  read("registry version: select version from registry", ({ version }) => [{ version }]),
+  ["set the registry version: update registry set version = $1", {
     kind: "write",
     make: ([version]) => (tables) => {
       tables.version = Number(version);

@@ -1,12 +1,11 @@
-// Statements of Stripe: the secrets of its messages, and what is kept of them.
+// Statements of Stripe: the secrets of its messages, and the rows kept from them.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import { by, textsOf } from "./params.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
 
-type Entry = readonly [start: string, statement: Statement];
 type Run = (tables: SimTables, params: readonly Param[]) => Fields[];
 
 const NOTHING: Fields[] = [];
@@ -43,7 +42,7 @@ function find(tables: SimTables, table: string, key: string): Fields | undefined
   })[0];
 }
 
-/** The columns beside the realm that tell rows apart. */
+/** The key columns of a table beside the realm. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
   stripe_subscriptions: ["id"],
   stripe_purchases: ["external_ref"],
@@ -82,13 +81,19 @@ const showPurchase = renamed({
 });
 
 const KNOWN: readonly Entry[] = [
-  read('select id as "subscriptionId", user_id as "userId", left_user_ids', (tables, [realm, ids]) => {
-    const named = textsOf(ids);
-    return tables.list("stripe_subscriptions", (row) => row.realm === realm && named.includes(String(row.id)))
-      .map(showSubscription);
-  }),
   read(
-    'select external_ref as "externalRef", source, pack_id as "packId"',
+    'subscriptions by id: select id as "subscriptionId", user_id as "userId", left_user_ids',
+    (tables, [realm, ids]) => {
+      const named = textsOf(ids);
+      return tables.list(
+        "stripe_subscriptions",
+        (row) => row.realm === realm && named.includes(String(row.id)),
+      )
+        .map(showSubscription);
+    },
+  ),
+  read(
+    'find purchases: select external_ref as "externalRef", source, pack_id as "packId"',
     (tables, [realm, refs, subscriptionIds]) => {
       const named = textsOf(refs);
       const waiting = textsOf(subscriptionIds);
@@ -99,7 +104,7 @@ const KNOWN: readonly Entry[] = [
         .sort(by("external_ref")).map(showPurchase);
     },
   ),
-  read("with touched(source) as (", (tables, [realm, sources, payments]) => {
+  read("refunded purchases of payments: with touched(source) as (", (tables, [realm, sources, payments]) => {
     const isHere = (row: Fields) => row.realm === realm;
     const paid = tables.list("stripe_payments", isHere);
     const refunded = new Set(tables.list("stripe_refunds", isHere).map(({ payment }) => payment));
@@ -118,36 +123,44 @@ const KNOWN: readonly Entry[] = [
 ];
 
 const KEPT: readonly Entry[] = [
-  write("insert into stripe_subscriptions", (tables, params) => {
+  write("keep a subscription: insert into stripe_subscriptions", (tables, params) => {
     const key = keyOf(params.slice(0, 2));
     tables.put("stripe_subscriptions", key, rowOf(SUBSCRIPTION, params));
   }),
-  write("insert into stripe_purchases", (tables, params) => {
+  write("keep a purchase: insert into stripe_purchases", (tables, params) => {
     const key = keyOf(params.slice(0, 2));
     const row = rowOf(PURCHASE, params);
     const before = find(tables, "stripe_purchases", key);
     const userId = before?.user_id ?? row.user_id ?? null;
     tables.put("stripe_purchases", key, { ...before ?? row, user_id: userId });
   }),
-  add("insert into stripe_payments", "stripe_payments", ["realm", "payment", "source", "at_ms"], 3),
-  add("insert into stripe_refunds", "stripe_refunds", ["realm", "payment", "at_ms"], 2),
-  write("update stripe_subscriptions set left_user_ids = '[]'", (tables, [realm, id]) => {
+  add("keep a payment: insert into stripe_payments", "stripe_payments", [
+    "realm",
+    "payment",
+    "source",
+    "at_ms",
+  ], 3),
+  add("keep a refund: insert into stripe_refunds", "stripe_refunds", ["realm", "payment", "at_ms"], 2),
+  write("clear former users: update stripe_subscriptions set left_user_ids = '[]'", (tables, [realm, id]) => {
     const isMeant = (row: Fields) => row.realm === realm && row.id === id;
     tables.update("stripe_subscriptions", isMeant, { left_user_ids: "[]" });
   }),
-  write("update stripe_purchases set user_id = $3", (tables, [realm, ref, userId]) => {
+  write("set the user: update stripe_purchases set user_id = $3", (tables, [realm, ref, userId]) => {
     const isMeant = (row: Fields) => row.realm === realm && row.external_ref === ref && row.user_id === null;
     tables.update("stripe_purchases", isMeant, { user_id: userId as string });
   }),
-  write("update stripe_connections set last_event_id", (tables, [appId, mode, eventId, type, at, reason]) => {
-    const isMeant = (row: Fields) => row.appId === appId && row.mode === mode;
-    const last = { last_event_id: eventId, last_type: type, last_at_ms: at, last_reason: reason } as Fields;
-    tables.update("stripe_connections", isMeant, last);
-  }),
+  write(
+    "note the last message of a connection: update stripe_connections set last_event_id",
+    (tables, [appId, mode, eventId, type, at, reason]) => {
+      const isMeant = (row: Fields) => row.appId === appId && row.mode === mode;
+      const last = { last_event_id: eventId, last_type: type, last_at_ms: at, last_reason: reason } as Fields;
+      tables.update("stripe_connections", isMeant, last);
+    },
+  ),
 ];
 
 const REMOVED: readonly Entry[] = [
-  write("with gone as ( delete from stripe_purchases", (tables, [realm, ids]) => {
+  write("erase purchases: with gone as ( delete from stripe_purchases", (tables, [realm, ids]) => {
     const named = textsOf(ids);
     const isHere = (row: Fields) => row.realm === realm;
     const isGone = (row: Fields) =>
@@ -163,21 +176,23 @@ const REMOVED: readonly Entry[] = [
       (row) => isHere(row) && (payments.has(row.payment) || gone.has(row.payment)),
     );
   }),
-  write("update stripe_subscriptions set left_user_ids = (", (tables, [realm, ids]) => {
+  write("forget former users: update stripe_subscriptions set left_user_ids = (", (tables, [realm, ids]) => {
     const named = textsOf(ids);
     const isMeant = (row: Fields) => row.realm === realm && row.left_user_ids !== "[]";
     for (const row of tables.list("stripe_subscriptions", isMeant)) {
       const left = (JSON.parse(row.left_user_ids as string) as string[]).filter((id) => !named.includes(id));
-      tables.update("stripe_subscriptions", (each) => each === row, { left_user_ids: JSON.stringify(left) });
+      tables.update("stripe_subscriptions", (each) => each === row, {
+        left_user_ids: JSON.stringify(left),
+      });
     }
   }),
-  write("delete from stripe_subscriptions where realm", (tables, [realm, ids]) => {
+  write("erase subscriptions: delete from stripe_subscriptions where realm", (tables, [realm, ids]) => {
     const named = textsOf(ids);
     const isMeant = (row: Fields) =>
       row.realm === realm && row.user_id !== null && named.includes(String(row.user_id));
     tables.remove("stripe_subscriptions", isMeant);
   }),
-  write("delete from stripe_refunds where realm", (tables, [realm, before, limit]) => {
+  write("remove old refunds: delete from stripe_refunds where realm", (tables, [realm, before, limit]) => {
     const paid = tables.list("stripe_payments", (row) => row.realm === realm);
     return oldOnes(
       tables,
@@ -190,7 +205,7 @@ const REMOVED: readonly Entry[] = [
     );
   }),
   write(
-    "delete from stripe_payments where realm",
+    "remove old payments: delete from stripe_payments where realm",
     (tables, [realm, before, limit]) =>
       oldOnes(tables, "stripe_payments", realm, before, limit, ({ source }, sold) => sold.has(source)),
   ),
@@ -221,7 +236,7 @@ function oldOnes(
 
 export const STRIPE: readonly Entry[] = [
   read(
-    'select app_id as "appId", mode, webhook_secret as "webhookSecret"',
+    'changed connections: select app_id as "appId", mode, webhook_secret as "webhookSecret"',
     (tables, [since]) =>
       tables.list("stripe_connections", ({ changedIn }) => Number(changedIn) > Number(since)),
   ),

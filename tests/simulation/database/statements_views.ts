@@ -2,12 +2,10 @@
 
 import { SCOPE_BITS } from "../../../src/domain/state/user.ts";
 import type { Param } from "../../../src/storage/database.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import { by, numbersOf } from "./params.ts";
 import type { SimTables } from "./tables.ts";
 import type { Fields } from "../../support/memory_store.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 /** Reads rows of the users that a statement names in its first parameter. */
 function ofUsers(
@@ -20,7 +18,7 @@ function ofUsers(
 /** Reads the newest rows of a table of those users. */
 function newestOfUsers(table: string): Entry {
   return ofUsers(
-    `select found.* from (select unnest($1::text::bigint[])) as owner(key) cross join lateral ( select * from ${table} where`,
+    `newest ${table} of users: select found.* from (select unnest($1::text::bigint[])) as owner(key) cross join lateral ( select * from ${table} where`,
     (tables, keys, [, limit]) =>
       newest(tables.list(table, (row) => keys.includes(row.user_key as number)), "at_ms", Number(limit)),
   );
@@ -36,39 +34,42 @@ function userOf(tables: SimTables, key: unknown): Fields | undefined {
 }
 
 export const VIEWS: readonly Entry[] = [
-  ["select u.key from users u join history_moves", {
+  ["aliases with history to move: select u.key from users u join history_moves", {
     kind: "read",
     run(tables, [key]) {
       const moving = tables.list("history_moves").map((row) => row.user_key);
       return tables.list("users", (row) => row.merged_into === key && moving.includes(row.key as number));
     },
   }],
-  ["select coalesce(merged_into, key) as key from users where key = $1", {
+  ["canonical key of a user: select coalesce(merged_into, key) as key from users where key = $1", {
     kind: "read",
     run: (tables, [key]) =>
       tables.list("users", (row) => row.key === key).map((row) => ({
         key: row.merged_into ?? row.key as number,
       })),
   }],
-  ["select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key) where u.realm", {
-    kind: "read",
-    run(tables, [realm, id]) {
-      const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
-      const user = userOf(tables, own?.merged_into ?? own?.key);
-      if (user === undefined || user.erasing === true) return [];
-      const isHidden = (Number(user.opted_out) & SCOPE_BITS.ai_personalization) !== 0;
-      return isHidden ? [] : [{ key: user.key as number }];
+  [
+    "canonical key of an id that may be shown: select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key) where u.realm",
+    {
+      kind: "read",
+      run(tables, [realm, id]) {
+        const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
+        const user = userOf(tables, own?.merged_into ?? own?.key);
+        if (user === undefined || user.erasing === true) return [];
+        const isHidden = (Number(user.opted_out) & SCOPE_BITS.ai_personalization) !== 0;
+        return isHidden ? [] : [{ key: user.key as number }];
+      },
     },
-  }],
-  ["select set_config('enable_bitmapscan'", { kind: "read", run: () => [] }],
+  ],
+  ["plan without bitmap scans: select set_config('enable_bitmapscan'", { kind: "read", run: () => [] }],
   newestOfUsers("subscription_events"),
   newestOfUsers("credit_ledger"),
   ofUsers(
-    "select * from credit_balances where user_key = any",
+    "balances of users in any state: select * from credit_balances where user_key = any",
     (tables, keys) => tables.list("credit_balances", (row) => keys.includes(row.user_key as number)),
   ),
   [
-    "select e.*, c.id as end_user_id, l.at_ms as log_at_ms, left(l.prompt, 200) as prompt, null as response from (select * from events where id = any(array(select e.id from (select found.* from (select u.key",
+    "newest events of users: select e.*, c.id as end_user_id, l.at_ms as log_at_ms, left(l.prompt, 200) as prompt, null as response from (select * from events where id = any(array(select e.id from (select found.* from (select u.key",
     {
       kind: "read",
       run(tables, [limit, , owners]) {

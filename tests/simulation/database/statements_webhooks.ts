@@ -3,10 +3,8 @@
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
-import type { Statement } from "./statements.ts";
+import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
-
-type Entry = readonly [start: string, statement: Statement];
 
 const COLUMNS =
   `select m.id, m.webhook_id as "webhookId", m.user_key as "userKey", m.realm, m.body, m.status, ` +
@@ -25,7 +23,7 @@ function touched(rows: number): Fields[] {
   return Array.from({ length: rows }, () => ({}));
 }
 
-/** What becomes of a message, which the journal does not know, as long as nothing has. */
+/** The status of a message before its first attempt; the journal has no such columns. */
 const FRESH: Fields = {
   status: "pending",
   attempts: 0,
@@ -64,7 +62,7 @@ function shown(row: Fields): Fields {
   } as Fields;
 }
 
-/** The canonical user of a key; null for one that is not there. */
+/** The canonical user of a key; null for an unknown key. */
 function canonicalOf(tables: SimTables, key: Fields[string] | undefined): number | null {
   const [user] = tables.list("users", (row) => row.key === key);
   return user === undefined ? null : (user.merged_into ?? user.key) as number;
@@ -87,11 +85,11 @@ const WEBHOOK_COLUMNS = [
 
 const RECORDS: readonly Entry[] = [
   read(
-    'select id as "webhookId", app_id as "appId"',
+    'changed webhooks: select id as "webhookId", app_id as "appId"',
     (tables, [since]) =>
       tables.list("webhooks", ({ changedIn }) => Number(changedIn) > Number(since)).sort(by("createdAt")),
   ),
-  write("insert into webhooks (id, app_id", (tables, params) => {
+  write("write a webhook: insert into webhooks (id, app_id", (tables, params) => {
     const row = Object.fromEntries(WEBHOOK_COLUMNS.map((name, place) => [name, params[place] ?? null]));
     const [before] = tables.list("webhooks", ({ webhookId }) => webhookId === params[0]);
     const isEnabled = before?.disabled === true && row.disabled === false;
@@ -106,7 +104,7 @@ const RECORDS: readonly Entry[] = [
     });
     return [];
   }),
-  write("update webhooks w set last_success_at_ms", (tables, [ids, succeeded, failed]) => {
+  write("write statuses: update webhooks w set last_success_at_ms", (tables, [ids, succeeded, failed]) => {
     const succeededAt = textsOf(succeeded);
     const failedAt = textsOf(failed);
     return textsOf(ids).flatMap((id, place): Fields[] => {
@@ -124,7 +122,7 @@ const RECORDS: readonly Entry[] = [
 
 const STANDINGS: readonly Entry[] = [
   read(
-    'select w.id as "webhookId", w.last_success_at_ms',
+    'statuses of webhooks: select w.id as "webhookId", w.last_success_at_ms',
     (tables, [ids, limit]) =>
       tables.list("webhooks", ({ webhookId }) => textsOf(ids).includes(webhookId as string)).map((
         row,
@@ -138,22 +136,25 @@ const STANDINGS: readonly Entry[] = [
 ];
 
 const LOOKS: readonly Entry[] = [
-  read("with recursive lanes(user_key, place) as", (tables, [webhookId, after, limit]) => {
+  read("pending users: with recursive lanes(user_key, place) as", (tables, [webhookId, after, limit]) => {
     const keys = pendingOf(tables, webhookId).flatMap(({ user_key: key }) =>
       key === null || Number(key) <= Number(after) ? [] : [Number(key)]
     );
     return [...new Set(keys)].sort((a, b) => a - b).slice(0, Number(limit)).map((key) => ({ key }));
   }),
-  read("with lanes as ( select distinct coalesce(u.merged_into, u.key)", (tables, [webhookId, users]) => {
-    const heads = headsIn(tables, webhookId);
-    const lanes = new Set(numbersOf(users).map((key) => canonicalOf(tables, key)));
-    return [...lanes].flatMap((lane) => {
-      const head = lane === null ? undefined : heads.get(lane);
-      return head === undefined ? [] : [shown(head)];
-    }).sort(by("id"));
-  }),
   read(
-    `${COLUMNS} where m.webhook_id = $1 and m.user_key is null`,
+    "next message of each user: with lanes as ( select distinct coalesce(u.merged_into, u.key)",
+    (tables, [webhookId, users]) => {
+      const heads = headsIn(tables, webhookId);
+      const lanes = new Set(numbersOf(users).map((key) => canonicalOf(tables, key)));
+      return [...lanes].flatMap((lane) => {
+        const head = lane === null ? undefined : heads.get(lane);
+        return head === undefined ? [] : [shown(head)];
+      }).sort(by("id"));
+    },
+  ),
+  read(
+    `pending messages without a user: ${COLUMNS} where m.webhook_id = $1 and m.user_key is null`,
     (tables, [webhookId, after, limit]) =>
       pendingOf(tables, webhookId).filter(({ id, user_key: key }) =>
         key === null && String(id) > String(after)
@@ -161,27 +162,27 @@ const LOOKS: readonly Entry[] = [
         .slice(0, Number(limit)).map(shown),
   ),
   read(
-    `${COLUMNS} where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0`,
+    `failed messages that are pending: ${COLUMNS} where m.webhook_id = $1 and m.status = 'pending' and m.failures > 0`,
     (tables, [webhookId, limit]) =>
       pendingOf(tables, webhookId).filter(({ failures }) => Number(failures) > 0)
         .sort(by("next_attempt_at_ms")).slice(0, Number(limit)).map(shown),
   ),
   read(
-    `${COLUMNS} where m.id = any`,
+    `messages by id: ${COLUMNS} where m.id = any`,
     (tables, [ids]) => messagesWhere(tables, ({ id }) => textsOf(ids).includes(id as string)).map(shown),
   ),
 ];
 
 const OUTCOMES: readonly Entry[] = [
-  write("insert into webhook_messages (id, webhook_id", (tables, [id, ...values]) => {
+  write("record a message: insert into webhook_messages (id, webhook_id", (tables, [id, ...values]) => {
     const names = ["webhook_id", "user_key", "realm", "type", "body", "created_at_ms"];
     const row = Object.fromEntries(names.map((name, place) => [name, values[place] ?? null]));
     tables.put("webhook_messages", String(id), { id: id as string, ...row });
     return [];
   }),
-  write("select 1 from webhook_messages where id = any", () => []),
+  write("lock messages: select 1 from webhook_messages where id = any", () => []),
   write(
-    "update webhook_messages m set attempts = m.attempts + 1",
+    "write the outcome of attempts: update webhook_messages m set attempts = m.attempts + 1",
     (tables, [ids, statuses, failures, nexts, lastStatuses, lastErrors, endedAts]) => {
       const [status, failed, next, lastStatus, lastError, endedAt] = [
         ...[statuses, failures, nexts, lastStatuses, lastErrors, endedAts],
@@ -205,20 +206,23 @@ const OUTCOMES: readonly Entry[] = [
       return [];
     },
   ),
-  write("update webhook_messages set next_attempt_at_ms = $2", (tables, [webhookId, now, limit]) => {
-    const waiting = pendingOf(tables, webhookId).filter((row) =>
-      Number(row.failures) > 0 && Number(row.next_attempt_at_ms) > Number(now)
-    ).sort(by("next_attempt_at_ms")).slice(0, Number(limit)).map(({ id }) => id as string);
-    const values = { next_attempt_at_ms: Number(now) };
-    return touched(tables.update("webhook_messages", ({ id }) => waiting.includes(id as string), values));
-  }),
+  write(
+    "retry messages of a webhook: update webhook_messages set next_attempt_at_ms = $2",
+    (tables, [webhookId, now, limit]) => {
+      const waiting = pendingOf(tables, webhookId).filter((row) =>
+        Number(row.failures) > 0 && Number(row.next_attempt_at_ms) > Number(now)
+      ).sort(by("next_attempt_at_ms")).slice(0, Number(limit)).map(({ id }) => id as string);
+      const values = { next_attempt_at_ms: Number(now) };
+      return touched(tables.update("webhook_messages", ({ id }) => waiting.includes(id as string), values));
+    },
+  ),
 ];
 
 type Texts = (string | null)[];
 
 const REMOVALS: readonly Entry[] = [
   write(
-    "delete from webhook_messages where id = any(array( select id from webhook_messages where realm",
+    "remove old messages: delete from webhook_messages where id = any(array( select id from webhook_messages where realm",
     (tables, [realm, status, before, limit]) => {
       const isOld = (row: Fields) =>
         row.realm === realm && row.status === status && Number(row.ended_at_ms) <= Number(before);
@@ -226,7 +230,7 @@ const REMOVALS: readonly Entry[] = [
     },
   ),
   write(
-    "delete from webhook_messages where id = any(array( select m.id from webhooks w",
+    "remove messages of deleted webhooks: delete from webhook_messages where id = any(array( select m.id from webhooks w",
     (tables, [realms, limit]) => {
       const mine = tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number));
       const removed = tables.list("webhooks", (row) => row.removed === true)
@@ -237,7 +241,7 @@ const REMOVALS: readonly Entry[] = [
     },
   ),
   write(
-    "delete from webhook_messages where id = any(array( select id from webhook_messages where user_key",
+    "remove messages of erased users: delete from webhook_messages where id = any(array( select id from webhook_messages where user_key",
     (tables, [keys, limit]) => {
       const isMine = (row: Fields) => numbersOf(keys).includes(row.user_key as number);
       return touched(tables.remove("webhook_messages", isMine, Number(limit)));

@@ -1,4 +1,4 @@
-// Bugs of members, cells and the registry, planted one at a time as those in `bugs.ts` are.
+// Bugs of members, cells and the registry, planted one at a time like those in `bugs.ts`.
 
 import { Budget } from "../../../actors/budget.ts";
 import { Directory } from "../../../actors/directory.ts";
@@ -37,7 +37,7 @@ function letEveryoneIn(): () => void {
   };
 }
 
-/** Loads whoever has a key, in whatever realm, and looks at the realm only then. */
+/** Loads the user of a key in any realm, and checks the realm afterwards. */
 function loadByKeyAlone(): () => void {
   let server: Server | null = null;
   const seen = replace(Server.prototype, "receive", (receive) =>
@@ -61,7 +61,7 @@ function loadByKeyAlone(): () => void {
   };
 }
 
-/** Writes what was replayed once more a while later, as another member would that asks nobody and counts nothing. */
+/** Writes replayed rows a second time later, as a member would that does not check what is written. */
 function replayAgain(): () => void {
   let server: Server | null = null;
   const seen = replace(Server.prototype, "receive", (receive) =>
@@ -86,7 +86,7 @@ function replayAgain(): () => void {
   };
 }
 
-/** Takes a lost channel, or one that cannot be opened, for the end of the process. */
+/** Takes a lost channel, or a failed connect, for the end of the process. */
 function believeTooSoon(): () => void {
   const probe = replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const));
   const lost = replace(Member.prototype, "onLost", (onLost) =>

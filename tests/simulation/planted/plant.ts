@@ -1,4 +1,4 @@
-// How a bug is planted: another method or getter in the place of one of the product, until it is taken back.
+// Plants a bug: replaces a method or getter of the product until the bug is removed.
 
 import type { Troubles } from "../troubles.ts";
 
@@ -9,7 +9,7 @@ export interface PlantedBug {
   readonly members?: number;
   /** What goes wrong in them, where it has to be something rare. */
   readonly troubles?: Troubles;
-  /** Whether some pay by Stripe in them; left out: nobody does. */
+  /** Whether the worlds have Stripe. Default false. */
   readonly stripe?: boolean;
   plant(): () => void;
 }

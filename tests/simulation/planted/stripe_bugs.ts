@@ -1,10 +1,10 @@
-// Bugs of what comes of Stripe's messages, planted one at a time as those in `bugs.ts` are.
+// Bugs in the handling of Stripe's messages, planted one at a time like those in `bugs.ts`.
 
 import type { Fields } from "../../support/memory_store.ts";
 import { SimTables } from "../database/tables.ts";
 import { type PlantedBug, replace } from "./plant.ts";
 
-/** Keeps only some of what messages tell. */
+/** Keeps only a part of each message. */
 function keepOnly(isKept: (tables: SimTables, table: string, row: Fields) => boolean): () => void {
   return replace(SimTables.prototype, "put", (put) =>
     function (this: SimTables, table, key, row) {

@@ -1,4 +1,4 @@
-// Bugs of recording and delivering messages, planted one at a time as those in `bugs.ts` are.
+// Bugs of recording and delivering messages, planted one at a time like those in `bugs.ts`.
 
 import type { Param } from "../../../src/storage/database.ts";
 import { findMessages } from "../../../src/storage/stores/message_store.ts";
@@ -53,7 +53,7 @@ function takeForHeads(choose: (pending: readonly Fields[]) => readonly Fields[])
   };
 }
 
-/** The first of each id's messages, whoever it is an alias of. */
+/** The first message of each id, without regard to aliases. */
 function firstOfEachId(pending: readonly Fields[]): readonly Fields[] {
   return pending.filter(({ user_key: key }, place) =>
     pending.findIndex(({ user_key: other }) => other === key) === place

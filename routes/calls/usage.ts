@@ -1,4 +1,4 @@
-// Usage, the user's view, subscriptions and plans. Section 4 of the decisions.
+// Usage of users, and the plans on offer.
 
 import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
@@ -12,7 +12,7 @@ import { failure, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
-import * as usage from "../contract/usage.ts";
+import * as contract from "../contract/usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { showDuplicates, showSubscription, showUsage } from "./shown_records.ts";
 
@@ -26,7 +26,7 @@ interface UsersWorld extends TurnWorld {
 const endpoint = endpointsOn<UsersWorld>();
 
 export const USERS: readonly Endpoint<UsersWorld>[] = [
-  endpoint(usage.getUsage, (request) => {
+  endpoint(contract.getUsage, (request) => {
     const { world, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
     if (userId === undefined) throw invalidMember("userId", "is required");
@@ -35,12 +35,12 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     return requireSameUser(world.term.directory, caller.realm, endUser, userId)
       .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));
   }),
-  endpoint(usage.getMyUsage, (request) => {
+  endpoint(contract.getMyUsage, (request) => {
     const { userId } = request.endUser as { userId: string };
     const call = { name: "usage", input: { event: request.input.event ?? null } } as const;
     return runTurn(request, { userId }, call, (answer) => showUsage(answer, false));
   }),
-  endpoint(usage.getUser, async ({ world, caller, input }) => {
+  endpoint(contract.getUser, async ({ world, caller, input }) => {
     const call = { realm: caller.realm, name: "user", input: {} } as const;
     const result = await world.term.directory.runById(input.userId, call);
     if (!result.ok) return failure(result.refusal);
@@ -49,13 +49,13 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     const history = await listSubscriptionHistory(world.database, userKey, REQUEST_LIMITS.historyRowsMax);
     return success(showUser(result.answer, history));
   }),
-  endpoint(usage.listPlans, ({ caller }) => success(listPlans(caller.app))),
+  endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
 ];
 
 function showUser(
   answer: UserAnswer,
-  history: DataOf<typeof usage.getUser>["history"],
-): DataOf<typeof usage.getUser> {
+  history: DataOf<typeof contract.getUser>["history"],
+): DataOf<typeof contract.getUser> {
   const { userId, aliases, subscription } = answer;
   const { period, counters, credits } = showUsage(answer, false);
   return {

@@ -43,12 +43,12 @@ Deno.test("refused calls are counted under the canonical user, and those of some
     await runtime.reserve("u", OVER);
     await runtime.reserve("u", 1);
     await runtime.reserve("unknown", 1);
-    assert.deepEqual([runtime.term.refusals.size, stored(store)], [2, []]);
+    assert.deepEqual([runtime.term.refusedCalls.size, stored(store)], [2, []]);
     await merge(runtime, "old", "u");
     await runtime.reserve("old", OVER);
     runtime.advance(3_600_000);
     await runtime.reserve("old", OVER);
-    await runtime.term.refusals.write();
+    await runtime.term.refusedCalls.write();
     assert.deepEqual(stored(store), [
       "u x.make limit_reached g 1",
       "u x.make limit_reached g 2",
@@ -67,7 +67,7 @@ Deno.test("a refusal at a cap is counted, for reserve and track alike, and so is
     await call("u", "canUse", input);
     const reasons = ["ai_budget_exceeded"] as const;
     await term.directory.countRefused(realm, "u", { event: "compose.a", reasons, groupIds: [], at: NOW });
-    await term.refusals.write();
+    await term.refusedCalls.write();
     assert.deepEqual(stored(store), [
       "u compose.a ai_budget_exceeded 1",
       "u x.a workspace_limit_reached 2",
@@ -86,7 +86,7 @@ Deno.test("an answer that is kept under an idempotency key is refused, and count
       });
     await ask();
     await ask();
-    await term.refusals.write();
+    await term.refusedCalls.write();
     assert.deepEqual(stored(store), ["u x.a limit_reached g 1"]);
   }));
 
@@ -95,9 +95,9 @@ Deno.test("whoever waits for a write finds everything that was counted before, a
     const slow = barrier();
     await runtime.reserve("u", OVER);
     store.hooks.refusals = () => slow.wait;
-    const first = runtime.term.refusals.writeBeside();
+    const first = runtime.term.refusedCalls.writeBeside();
     await runtime.reserve("u", OVER);
-    const second = runtime.term.refusals.write();
+    const second = runtime.term.refusedCalls.write();
     await runtime.reserve("u", OVER);
     slow.open();
     await second;
@@ -112,10 +112,10 @@ Deno.test("a write that fails is made again with all that came meanwhile; one wh
       await runtime.reserve("u", OVER);
       throw new Error("A test");
     };
-    await assert.rejects(runtime.term.refusals.write(), /A test/);
+    await assert.rejects(runtime.term.refusedCalls.write(), /A test/);
     store.hooks.refusals = () => false;
-    await runtime.term.refusals.write();
-    await runtime.term.refusals.write();
+    await runtime.term.refusedCalls.write();
+    await runtime.term.refusedCalls.write();
     assert.deepEqual(stored(store), ["u x.make limit_reached g 2"]);
     assert.deepEqual([runtime.counts.refusalRowsWritten, runtime.counts.refusedCallsLost], [0, 2]);
   }));
@@ -125,12 +125,12 @@ Deno.test("a write beside the calls passes a shut door by, and the write before 
     const { term, realm } = runtime;
     await runtime.reserve("u", OVER);
     await term.doors.shut([realm.cell]);
-    await term.refusals.writeBeside();
+    await term.refusedCalls.writeBeside();
     assert.deepEqual(stored(store), []);
     const parts = { realms: new Set([realm.realm]), workspaces: new Set([realm.caps.workspaceId]) };
     await term.flush();
     assert.throws(() => term.drop(parts), /still in memory/);
-    await term.refusals.write([realm.realm]);
+    await term.refusedCalls.write([realm.realm]);
     term.drop(parts);
     assert.deepEqual(stored(store), ["u x.make limit_reached g 1"]);
   }));
@@ -144,15 +144,15 @@ Deno.test("rows in memory are bounded: many are written at once, and past the bo
     const callOf = (event: number): RefusedCall => {
       return { event: `x.${event}`, reasons: ["limit_reached"], groupIds: [], at: NOW };
     };
-    const count = (event: number) => term.refusals.count(realm, "u", callOf(event));
+    const count = (event: number) => term.refusedCalls.count(realm, "u", callOf(event));
     for (let event = 0; event < writeFromRows; event++) count(event);
     // The write takes them as soon as this turn of the loop is over, and then waits.
-    while (term.refusals.size > 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    while (term.refusedCalls.size > 0) await new Promise((resolve) => setTimeout(resolve, 0));
     for (let event = 0; event < rowsMax + 2; event++) count(event);
     count(0);
-    assert.deepEqual([term.refusals.size, runtime.counts.refusedCallsLost], [rowsMax, 2]);
+    assert.deepEqual([term.refusedCalls.size, runtime.counts.refusedCallsLost], [rowsMax, 2]);
     slow.open();
-    await term.refusals.write();
+    await term.refusedCalls.write();
     assert.equal(store.refusals.size, rowsMax);
     assert.equal(store.refusals.get(`1 ${kindOf(rowOf(1, "u", callOf(0)))}`)?.count, 3);
   }));

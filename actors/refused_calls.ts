@@ -13,7 +13,7 @@ import { MayNotAnswer, type RefusalStore } from "./port.ts";
 import { visitAll, type VisitedTerm } from "./visit.ts";
 
 /** What the counts of a term need. */
-export interface RefusalsOptions {
+export interface RefusedCallsOptions {
   readonly term: VisitedTerm;
   readonly store: RefusalStore;
   readonly counts: Pick<RuntimeCounts, "refusalRowsWritten" | "refusedCallsLost">;
@@ -25,8 +25,8 @@ interface RealmRows {
 }
 
 /** What a term has counted and not written yet. */
-export class Refusals {
-  readonly #options: RefusalsOptions;
+export class RefusedCalls {
+  readonly #options: RefusedCallsOptions;
   readonly #byRealm = new Map<number, RealmRows>();
   readonly #timer: ReturnType<typeof setInterval>;
   #size = 0;
@@ -34,7 +34,7 @@ export class Refusals {
   #isWritingBeside = false;
   #isClosed = false;
 
-  constructor(options: RefusalsOptions) {
+  constructor(options: RefusedCallsOptions) {
     this.#options = options;
     this.#timer = setInterval(() => void this.writeBeside(), REFUSAL_LIMITS.writeEveryMs);
   }

@@ -1,0 +1,137 @@
+// Runs the tests: starts `deno test` on modules that are made here, each of which loads several test files into one
+// worker. Loading the service and starting a store take a second of processor time, which such files share.
+//
+// Arguments: `--long` adds the `_long_test.ts` files in place of the others; `--stored` adds the files that can open a
+// store; files or folders below tests/ leave out all others; the rest goes to deno as it is.
+
+import { importGraph, sourceFiles } from "../structure/sources.ts";
+
+/** Files in one worker. With more, the last worker would keep one core busy while the other has no work. */
+const FILES_MAX = 8;
+
+/** Files that take longest: they begin first, each in a worker of its own, so that no core waits for them in the end. */
+const SLOW = [
+  "tests/crash/crash_test.ts",
+  "tests/crash/settings_test.ts",
+  "tests/crash/gateway_kill_test.ts",
+  "tests/simulation/simulation_test.ts",
+  "tests/domain/model_test.ts",
+  "tests/actors/model_test.ts",
+  "tests/readme_test.ts",
+];
+
+/** Folders whose files take least: they fill both cores to the end. */
+const QUICK = ["actors", "channel", "cluster", "domain", "model", "process", "tenant"];
+
+/** What proves the same on any store: programs that use the API, and answers that depend on no row. */
+const STORELESS = [
+  "tests/browser/",
+  "tests/client/",
+  "tests/mcp/",
+  "tests/model/",
+  "tests/operations/",
+  "tests/routes/compose_answers_test.ts",
+  "tests/routes/compose_deadline_test.ts",
+  "tests/routes/cors_test.ts",
+  "tests/routes/home_test.ts",
+];
+
+const isPath = (arg: string) => /^(\.\/)?tests(\/|$)/.test(arg);
+const KINDS = ["--long", "--stored"];
+const kinds = Deno.args.filter((arg) => KINDS.includes(arg));
+const asked = Deno.args.filter(isPath).map((arg) => arg.replace(/^\.\/|\/$/g, ""));
+const options = Deno.args.filter((arg) => !isPath(arg) && !KINDS.includes(arg));
+
+const folderOf = (file: string) => file.split("/")[1] ?? "";
+const isLong = (file: string) => file.endsWith("_long_test.ts");
+
+/** The test files that are asked for. */
+async function chosen(): Promise<string[]> {
+  const stored = kinds.includes("--stored") ? await storedFiles() : null;
+  const files = (await sourceFiles("tests")).filter((file) => /[_./]test\.tsx?$/.test(file));
+  return files.filter((file) =>
+    (asked.length === 0 || asked.some((path) => `${file}/`.startsWith(`${path}/`))) &&
+    (isLong(file) ? kinds.includes("--long") : stored?.has(file) ?? !kinds.includes("--long"))
+  );
+}
+
+/** The files that import what opens a store, directly or not, except those that prove the same on any store. */
+async function storedFiles(): Promise<ReadonlySet<string>> {
+  const graph = await importGraph();
+  const stored = new Set(["tests/support/test_store.ts"]);
+  for (let known = 0; known !== stored.size;) {
+    known = stored.size;
+    for (const [file, imports] of graph) {
+      if (imports.some(({ target }) => stored.has(target))) stored.add(file);
+    }
+  }
+  return new Set([...stored].filter((file) => !STORELESS.some((path) => file.startsWith(path))));
+}
+
+/** The files of each worker, in the order in which they begin. */
+function workersOf(files: readonly string[]): string[][] {
+  const isAlone = (file: string) => isLong(file) || SLOW.includes(file);
+  const workers = [
+    ...files.filter(isLong),
+    ...SLOW.filter((file) => files.includes(file)),
+  ].map((file) => [file]);
+  const folders = Object.entries(Object.groupBy(files.filter((file) => !isAlone(file)), folderOf));
+  folders.sort(([one], [other]) => Number(QUICK.includes(one)) - Number(QUICK.includes(other)));
+  for (const [, members = []] of folders) {
+    const size = Math.ceil(members.length / Math.ceil(members.length / FILES_MAX));
+    for (let at = 0; at < members.length; at += size) workers.push(members.slice(at, at + size));
+  }
+  return workers;
+}
+
+const COLORS = String.raw`(?:\s|\x1b\[[\d;]*m)*`;
+const OF = String.raw`(tests/\S+) (tests/\S+:\d+:\d+) `;
+const PREFIX = new RegExp(String.raw`\.[\w./-]*/worker_\d+\.ts =>(${COLORS})${OF}`);
+const PLACE = new RegExp(String.raw`^${OF}(.*=> )\./tests/support/shared_worker\.ts:\d+:\d+`);
+const ELSE = new RegExp(String.raw`^('?)${OF}`);
+const WORKER = /\.[\w./-]*\/worker_(\d+)\.ts/;
+
+/** What Deno would print if each file had its own worker; of a fault outside tests, the files that it can be of. */
+function asFiles(line: string, workers: readonly string[][]): string {
+  return line.replace(PREFIX, "./$2 =>$1").replace(PLACE, "$3./$2").replace(ELSE, "$1./$2 => ")
+    .replace(WORKER, (path, at) => workers[at]?.join(" or ") ?? path);
+}
+
+async function print(output: ReadableStream<Uint8Array>, workers: readonly string[][]): Promise<void> {
+  const encoder = new TextEncoder();
+  let rest = "";
+  for await (const text of output.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop() ?? "";
+    const printed = lines.map((line) => `${asFiles(line, workers)}\n`).join("");
+    for (let bytes = encoder.encode(printed); bytes.length > 0;) {
+      bytes = bytes.subarray(await Deno.stdout.write(bytes));
+    }
+  }
+}
+
+// An interrupt ends the tests, and then this.
+Deno.addSignalListener("SIGINT", () => {});
+const files = await chosen();
+const unknown = asked.filter((path) => !files.some((file) => `${file}/`.startsWith(`${path}/`)));
+if (files.length === 0 || unknown.length > 0) throw new Error(`No test files to run: ${unknown.join(" ")}`);
+const folder = await Deno.makeTempDir();
+try {
+  const shared = new URL("shared_worker.ts", import.meta.url).href;
+  const workers = workersOf(files);
+  const modules = workers.map((members, at) => {
+    const module = `${folder}/worker_${at}.ts`;
+    const text = `import { shareWorker } from "${shared}";\nawait shareWorker(${JSON.stringify(members)});\n`;
+    Deno.writeTextFileSync(module, text);
+    return module;
+  });
+  const process = new Deno.Command(Deno.execPath(), {
+    args: [...options, ...modules],
+    env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
+    stdout: "piped",
+  }).spawn();
+  await print(process.stdout, workers);
+  Deno.exitCode = (await process.status).code;
+} finally {
+  await Deno.remove(folder, { recursive: true });
+}
