@@ -26,7 +26,7 @@ export type Metadata = Readonly<Record<string, unknown>>;
 
 /** Which events a limit group or a credit balance covers. */
 export interface MatchRule {
-  /** An event name, a prefix followed by one final "*", or "*". */
+  /** An event type, a prefix with a final "*", or "*". */
   readonly event: string;
   /** Values that the call's metadata must have. */
   readonly metadata?: Readonly<Record<string, string>>;
@@ -38,17 +38,17 @@ export interface Period { readonly start: string; readonly end: string | null }
 /** The usage of a limit group in its current window. */
 export interface Counter {
   readonly groupId: string;
-  /** The pattern of the group's first rule. */
+  /** The pattern of the first rule of the group. */
   readonly event: string;
   readonly label: string;
   readonly unit: Unit;
   readonly quota: number;
-  /** What is used and held. */
+  /** Used and held. */
   readonly count: number;
   readonly remaining: number;
-  /** The cost of the events that were counted, without open holds. */
+  /** The cost of the counted events, without open holds. */
   readonly costCents: number;
-  /** The distinct metadata values that the group's rules ask for. */
+  /** The distinct metadata values in the rules of the group. */
   readonly filters: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -83,27 +83,27 @@ export interface SubscriptionRef {
 
 /** Several active subscriptions of one user. */
 export interface DuplicateActiveSubscriptions {
-  /** The one that grants entitlement. */
+  /** The subscription that grants the plan. */
   readonly primary: SubscriptionRef;
   readonly duplicates: readonly SubscriptionRef[];
 }
 
 /** Size of future work. Which member counts depends on each group's unit. */
 export interface HeldSize {
-  /** In count groups. Default 1. */
+  /** Units in limit groups that count. Default 1. */
   readonly count?: number | undefined;
-  /** In tokens groups; also the base of cents from the model's price. */
+  /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
-  /** In cents groups, in place of the model's price of the input. */
+  /** Cents in limit groups in cents, instead of the model's price of the input. */
   readonly inputCostCents?: number | undefined;
-  /** The longest answer: held with inputTokens, and in cents by the model's prices. */
+  /** Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price. */
   readonly maxOutputTokens?: number | undefined;
 }
 
 /**
- * What the model server reported: final tokens, and cents by the model's prices. Cached tokens and cache
- * writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not beside costCents, nor
- * beside other amounts of tokens or cents.
+ * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens and
+ * cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together with
+ * costCents or with other amounts of tokens or cents.
  */
 export interface ModelUsage {
   readonly inputTokens?: number | undefined;
@@ -117,9 +117,9 @@ export interface ModelUsage {
 
 /** Options of a reserve. */
 export interface ReserveOptions extends HeldSize {
-  /** How long the hold lasts; default: the app's reservationTtlSeconds. */
+  /** How long the reservation lasts. Default: the app's reservationTtlSeconds. */
   readonly ttlSeconds?: number | undefined;
-  /** Kept while prompt logging is on and the user has not opted out of it. */
+  /** Stored while prompt logging is on, unless the user opted out of it. */
   readonly prompt?: string | undefined;
 }
 
@@ -133,16 +133,16 @@ export interface ReservedGroup {
   readonly unit: Unit;
   readonly quota: number;
   readonly current: number;
-  /** The effective gate where headroom is configured. */
+  /** The effective limit, where headroom is configured. */
   readonly headroomGate?: number;
 }
 
 /** The answer to a reserve as the service writes it. */
 export interface ReserveReply {
   readonly allowed: boolean;
-  /** false when nothing covers the event, or the user has no subscription. */
+  /** false if no limit group and no credits cover the event, or the user has no subscription. */
   readonly matched: boolean;
-  /** Present when allowed. */
+  /** Present if allowed. */
   readonly reservationId?: string;
   readonly expiresAt?: string;
   readonly reasons?: readonly ReserveReason[];
@@ -169,24 +169,24 @@ export interface Actual {
 
 /** Options of a commit: what the work used. */
 export interface CommitOptions {
-  /** On top of what was held; not for a unit that actual has. */
+  /** Added to the reserved amounts; not for a unit that actual has. */
   readonly extra?: Extra | undefined;
-  /** In place of what was held. */
+  /** Replaces the reserved amounts. */
   readonly actual?: Actual | undefined;
   /**
-   * The event's whole cost, for reports; not with an extra or actual in cents. A cents group counts it
-   * only where the model is priced by the second.
+   * The total cost of the event, for reports; not together with cents in extra or actual. Limit groups in
+   * cents count it only if the model is priced per second.
    */
   readonly costCents?: number | undefined;
   /**
-   * What the model server reported: final tokens, and cents by the model's prices. Cached tokens and
-   * cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not beside
-   * costCents, nor beside other amounts of tokens or cents.
+   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
+   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
+   * with costCents or with other amounts of tokens or cents.
    */
   readonly usage?: ModelUsage | undefined;
   /**
    * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
-   * (usageMetadata) as it came, in place of usage.
+   * (usageMetadata), unchanged, instead of usage.
    */
   readonly providerUsage?: object | null | undefined;
   /** Cut after 32768 bytes of UTF-8. */
@@ -196,9 +196,9 @@ export interface CommitOptions {
 /** What an event cost. */
 export interface Cost {
   readonly cents: number;
-  /** Whether the model has a price row. */
+  /** Whether the model has a price. */
   readonly priced: boolean;
-  /** The id of the price row. */
+  /** The id of the price. */
   readonly model: string | null;
 }
 
@@ -211,7 +211,7 @@ export interface CommittedGroup {
   readonly unit: Unit;
   readonly quota: number;
   readonly current: number;
-  /** This commit took the counter past its quota. */
+  /** Whether this commit took the counter above its quota. */
   readonly overflow: boolean;
 }
 
@@ -219,10 +219,10 @@ export interface CommittedGroup {
 export interface CommitAnswer {
   readonly eventId: string;
   readonly groups: readonly CommittedGroup[];
-  /** The hold had expired and was charged again. */
+  /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
   readonly cost: Cost;
-  /** unpriced_model: a cents group covers the event, and nothing says what it cost. */
+  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
   readonly warnings?: readonly Warning[];
 }
 
@@ -238,23 +238,26 @@ export interface ReleaseOptions {
 
 /** Options of a track. */
 export interface TrackOptions {
-  /** In count groups. Default 1. */
+  /** Units in limit groups that count. Default 1. */
   readonly count?: number | undefined;
-  /** In tokens groups; also the base of cents from the model's price. */
+  /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
-  /** In cents groups, in place of the model's price of the input. */
+  /** Cents in limit groups in cents, instead of the model's price of the input. */
   readonly inputCostCents?: number | undefined;
-  /** The event's cost, for reports. A cents group counts it only where the model is priced by the second. */
+  /**
+   * The cost of the event, for reports. Limit groups in cents count it only if the model is priced per
+   * second.
+   */
   readonly costCents?: number | undefined;
   /**
-   * What the model server reported: final tokens, and cents by the model's prices. Cached tokens and
-   * cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not beside
-   * costCents, nor beside other amounts of tokens or cents.
+   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
+   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
+   * with costCents or with other amounts of tokens or cents.
    */
   readonly usage?: ModelUsage | undefined;
   /**
    * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
-   * (usageMetadata) as it came, in place of usage.
+   * (usageMetadata), unchanged, instead of usage.
    */
   readonly providerUsage?: object | null | undefined;
   /** Cut after 32768 bytes of UTF-8. */
@@ -270,7 +273,7 @@ export interface TrackAnswer {
   readonly matchedGroupIds: readonly string[];
   readonly counters: readonly Counter[];
   readonly cost: Cost;
-  /** unpriced_model: a cents group covers the event, and nothing says what it cost. */
+  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
   readonly warnings?: readonly Warning[];
 }
 
@@ -279,7 +282,7 @@ export type BatchResult =
   | { readonly ok: true; readonly data: TrackAnswer; readonly error?: undefined }
   | {
     readonly ok: false;
-    /** What the event alone would have been refused with. */
+    /** The error of `POST /v1/track` for this event. */
     readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
     readonly data?: undefined;
   };
@@ -312,25 +315,25 @@ export interface ExplainedGroup {
   readonly unit: Unit;
   /** Whether a rule of the group matches the call. */
   readonly covers: boolean;
-  /** event: no rule names the event; metadata: a rule names it and asks for other metadata. */
+  /** event: no rule matches the event; metadata: a rule matches the event, but requires other metadata. */
   readonly why: "matched" | "event" | "metadata";
-  /** With metadata: the keys in which the call differs from the nearest rule. */
+  /** If why is metadata: the keys with other values than the closest rule requires. */
   readonly metadata?: Readonly<Record<string, { readonly wanted: string; readonly given: string | null }>>;
   readonly quota: number;
-  /** The subscription has a quota of its own. */
+  /** Whether the quota comes from the customLimits of the subscription. */
   readonly isCustom: boolean;
-  /** The group's, else the plan's. */
+  /** Of the group, else of the plan. */
   readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
-  /** The effective limit of reserves where headroom is configured. */
+  /** The effective limit of reserves, where headroom is configured. */
   readonly gate: number | null;
   readonly current: number;
-  /** What open reservations hold of current. */
+  /** The part of current that open reservations hold. */
   readonly held: number;
-  /** null, as room and fits, where the group does not cover the call. */
+  /** null, like room and fits, if the group does not cover the call. */
   readonly need: number | null;
-  /** What the group alone can take under its gate, without credits. */
+  /** What remains under the effective limit, without credits. */
   readonly room: number | null;
-  /** Whether the need fits into that room. */
+  /** Whether need fits into room. */
   readonly fits: boolean | null;
 }
 
@@ -344,7 +347,7 @@ export interface ExplainedCredit {
   readonly expiresAt: string | null;
   /** Whether a rule of the balance matches the call. */
   readonly matches: boolean;
-  /** What a reserve would take from it now; 0 where the call is refused. */
+  /** Amount that a reserve would take now; 0 if the call is refused. */
   readonly wouldPay: number;
 }
 
@@ -355,11 +358,11 @@ export interface Explanation {
   readonly reasons: readonly ReserveReason[];
   /** One or two sentences for a support person. */
   readonly text: string;
-  /** The one that the plan in force comes from. */
+  /** The subscription that grants the plan in force. */
   readonly subscription: { readonly subscriptionId: string; readonly planId: string; readonly planName: string } | null;
   /** Every limit group of the plan, in its order. */
   readonly groups: readonly ExplainedGroup[];
-  /** Every balance that can be spent, in the order of use. */
+  /** Every balance with remaining credits, in the order of use. */
   readonly credits: readonly ExplainedCredit[];
 }
 
@@ -369,7 +372,7 @@ export interface Usage {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
-  /** With a secret key only. */
+  /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
 }
 
@@ -396,7 +399,7 @@ export interface Subscription {
   readonly cycleAnchorAt: string | null;
   readonly provider: string | null;
   readonly externalId: string | null;
-  /** Quotas that replace those of the plan, by group id; null where there are none. */
+  /** Quotas that replace those of the plan, by group id; null if there are none. */
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
 }
 
@@ -573,7 +576,7 @@ export interface AliasReport {
   readonly mode: Mode;
   readonly dryRun: boolean;
   readonly alreadyMerged: boolean;
-  /** History is still moving in the background. */
+  /** Whether history is still moving in the background. */
   readonly historyPending: boolean;
   readonly billableOperations: number;
   readonly moved: {
@@ -615,9 +618,9 @@ export type AliasErrorCode = "invalid_request" | "alias_conflict" | "alias_cycle
 /** The result of one pair of many. */
 export type AliasResult =
   | {
-    /** As it was sent. */
+    /** As sent. */
     readonly from: string | null;
-    /** As it was sent. */
+    /** As sent. */
     readonly to: string | null;
     readonly ok: true;
     readonly report: AliasReport;
@@ -625,9 +628,9 @@ export type AliasResult =
     readonly error?: undefined;
   }
   | {
-    /** As it was sent. */
+    /** As sent. */
     readonly from: string | null;
-    /** As it was sent. */
+    /** As sent. */
     readonly to: string | null;
     readonly ok: false;
     readonly error: { readonly code: AliasErrorCode; readonly message: string };
@@ -662,7 +665,7 @@ export interface ComposeUsage {
 export interface Generated {
   readonly status: "generated";
   readonly generationId: string;
-  /** Matches the type's output schema. */
+  /** Matches the output schema of the type. */
   readonly output: Readonly<Record<string, unknown>>;
   readonly usage: ComposeUsage;
 }
@@ -817,14 +820,14 @@ export type ChargedAmount =
 export interface EventDetail extends MeteredEvent {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly matchedGroupIds: readonly string[];
-  /** What was charged: to limit groups, and to the credit balances that paid. */
+  /** Charged amounts: of limit groups, and of the credit balances that paid. */
   readonly amounts: readonly ChargedAmount[];
   readonly prompt: string | null;
   readonly response: string | null;
   readonly errorCode: string | null;
   readonly reservationId: string | null;
   readonly reason: string | null;
-  /** By unit, what neither plan nor credits could take; empty normally. */
+  /** By unit, the amount that neither plan nor credits could cover; usually empty. */
   readonly uncovered: {
     readonly count?: number;
     readonly tokens?: number;
@@ -848,7 +851,7 @@ export interface Refusal {
   readonly reasons: readonly ("limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
     | "no_subscription" | "unpriced_model" | "workspace_limit_reached"
     | "test_quota_exceeded" | "ai_budget_exceeded")[];
-  /** The groups without room for the newest call, in the plan's order. */
+  /** Limit groups without room for the newest call, in the plan's order. */
   readonly groupIds: readonly string[];
   readonly count: number;
   readonly firstAt: string;
@@ -877,7 +880,7 @@ export interface ThresholdMessageData {
   readonly thresholdPercent: number;
   /** The quota in force. */
   readonly quota: number;
-  /** What is used and held. */
+  /** Used and held. */
   readonly current: number;
   readonly period: Period;
 }
@@ -938,7 +941,7 @@ export interface WebhookData {
   readonly "person.erased": {
     readonly appId: string;
     readonly mode: Mode;
-    /** Of the erasure; no id of the person. */
+    /** Id of the deletion job; not an id of the person. */
     readonly jobId: string;
   };
   readonly "ping": { readonly appId: string; readonly mode: Mode };
