@@ -168,13 +168,14 @@ class TypeWriter {
     const members = Object.entries(properties as Record<string, Schema>).map(([name, member]) => {
       const isOptional = !(required as string[]).includes(name);
       const { schema: known, isNullable } = withoutNull(member);
-      const words = (member.description ?? known.description) as string | undefined;
+      const words = [member.description, known.description]
+        .find((text) => text !== undefined && !/ISO 8601/.test(String(text))) as string | undefined;
       // In an optional input null means the same as leaving the member out.
       const means = this.#isInput && isOptional && isNullable ? known : member;
       const type = this.#own[`${this.#current}.${name}`] ?? this.#typeOf(means, `${indent}  `);
       const orLeftOut = this.#isInput && isOptional ? " | undefined" : "";
       const text = broken(type + orLeftOut, `${indent}  `);
-      return `${isTime(known) ? "" : commentOf(words, `${indent}  `)}${indent}  readonly ${name}${
+      return `${commentOf(words, `${indent}  `)}${indent}  readonly ${name}${
         isOptional ? "?" : ""
       }:${text};\n`;
     });
@@ -206,11 +207,6 @@ function keyOf(schema: Schema): string {
   return JSON.stringify(schema, (name, value) => KEPT_OUT.has(name) ? undefined : value);
 }
 const KEPT_OUT = new Set(["description", "default", "examples", "minimum", "maximum", "exclusiveMinimum"]);
-
-/** Whether a schema's words only say how a time is written. */
-function isTime({ format, anyOf, description }: Schema): boolean {
-  return /ISO 8601/.test(String(description)) && (format === "date-time" || anyOf !== undefined);
-}
 
 /** A union that is too long for one line goes on in the next ones. */
 function broken(type: string, indent: string): string {

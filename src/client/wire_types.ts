@@ -33,7 +33,11 @@ export interface MatchRule {
 }
 
 /** The current window of a plan. */
-export interface Period { readonly start: string; readonly end: string | null }
+export interface Period {
+  readonly start: string;
+  /** null for a lifetime period. */
+  readonly end: string | null;
+}
 
 /** The usage of a limit group in its current window. */
 export interface Counter {
@@ -64,9 +68,11 @@ export interface CreditBalance {
   readonly remaining: number;
   readonly initial: number;
   readonly grantedAt: string;
+  /** null: never. */
   readonly expiresAt: string | null;
   readonly status: "active" | "expired" | "depleted" | "revoked";
   readonly matches: readonly MatchRule[];
+  /** Balances with a higher priority are used first. */
   readonly priority: number;
 }
 
@@ -106,12 +112,19 @@ export interface HeldSize {
  * costCents or with other amounts of tokens or cents.
  */
 export interface ModelUsage {
+  /** The whole input, cached tokens and cache writes included. */
   readonly inputTokens?: number | undefined;
+  /** The part of the input read from the cache of the provider. */
   readonly cachedInputTokens?: number | undefined;
+  /** The part of the input written to the cache of the provider. */
   readonly cacheWriteTokens?: number | undefined;
+  /** The whole output, reasoning included. */
   readonly outputTokens?: number | undefined;
+  /** The part of the output spent on reasoning. */
   readonly reasoningTokens?: number | undefined;
+  /** Default: the held seconds; in a track the quantity. */
   readonly seconds?: number | undefined;
+  /** Calls, or images, of a model with a price per call. Default 1. */
   readonly calls?: number | undefined;
 }
 
@@ -369,6 +382,7 @@ export interface Explanation {
 /** The counters and credits of a user. */
 export interface Usage {
   readonly userId: string;
+  /** null without a plan. */
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
@@ -379,13 +393,19 @@ export interface Usage {
 /** A subscription to write. */
 export interface SubscriptionInput {
   readonly userId: string;
+  /** The id or the name of the plan. */
   readonly planId: string;
+  /** Your payment provider, such as stripe. */
   readonly provider?: string | undefined;
+  /** The id of the subscription at the provider. */
   readonly externalId?: string | undefined;
-  /** Quotas by group id. */
+  /** Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan. */
   readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
+  /** Not in the future; counts only at creation. */
   readonly startsAt?: Moment | undefined;
+  /** In the future. Left out: no end. */
   readonly endsAt?: Moment | undefined;
+  /** The start of the windows. Left out: unchanged; null: the anchor of the plan. */
   readonly cycleStart?: Moment | null | undefined;
 }
 
@@ -406,7 +426,9 @@ export interface Subscription {
 /** A subscription to end. */
 export interface CancelInput {
   readonly userId: string;
+  /** Your payment provider, such as stripe. */
   readonly provider?: string | undefined;
+  /** The id of the subscription at the provider. */
   readonly externalId?: string | undefined;
   readonly endsAt?: Moment | undefined;
   /** Cut after 500 characters. */
@@ -441,6 +463,7 @@ export interface User {
   readonly subscription: Subscription | null;
   /** Newest first, at most 50. */
   readonly history: readonly SubscriptionEvent[];
+  /** null without a plan. */
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
@@ -472,10 +495,15 @@ export interface Plan {
 /** Credits to grant. */
 export interface GrantInput {
   readonly userId: string;
+  /** The id or the name of the pack. */
   readonly packId: string;
+  /** Required for a pack without items, otherwise ignored. */
   readonly quantity?: number | undefined;
+  /** Your own reference, such as an order id: a second grant with it returns the balances of the first. */
   readonly externalRef?: string | undefined;
+  /** Default: the expiry of the pack; null: never. */
   readonly expiresAt?: Moment | null | undefined;
+  /** Default purchase. */
   readonly source?: "purchase" | "grant" | "refund" | "manual" | undefined;
   readonly notes?: string | undefined;
 }
@@ -500,6 +528,7 @@ export interface GrantAnswer {
 /** A balance with its new expiry. */
 export interface ExtendInput {
   readonly balanceId: string;
+  /** Not before the current expiry; null: never. */
   readonly expiresAt: Moment | null;
   readonly reason?: string | undefined;
 }
@@ -520,7 +549,9 @@ export interface RevokeAnswer { readonly balanceId: string; readonly remaining: 
 /** Which balances to list. */
 export interface CreditQuery {
   readonly userId: string;
+  /** An event type or pattern: selects balances that cover it. */
   readonly event?: string | undefined;
+  /** Whether to list expired and revoked balances too. */
   readonly includeExpired?: boolean | undefined;
 }
 
@@ -533,7 +564,9 @@ export interface CreditList {
 /** Which ledger entries to list. */
 export interface LedgerQuery {
   readonly userId: string;
+  /** 1 to 500, default 50. */
   readonly limit?: number | undefined;
+  /** nextCursor of the previous page. */
   readonly cursor?: string | undefined;
   readonly balanceId?: string | undefined;
 }
@@ -558,6 +591,7 @@ export interface LedgerEntry {
 export interface LedgerPage {
   /** Newest first. */
   readonly entries: readonly LedgerEntry[];
+  /** null on the last page. */
   readonly nextCursor: string | null;
 }
 
@@ -565,7 +599,12 @@ export interface LedgerPage {
 export interface AliasPair { readonly from: string; readonly to: string }
 
 /** Two ids to merge. */
-export interface AliasInput extends AliasPair { readonly consentGiven?: boolean | undefined; readonly dryRun?: boolean | undefined }
+export interface AliasInput extends AliasPair {
+  /** Whether the person agreed to link analytics; required for ids that start with anon_. */
+  readonly consentGiven?: boolean | undefined;
+  /** Whether to only report the result, and merge nothing. */
+  readonly dryRun?: boolean | undefined;
+}
 
 /** The report of a merge. */
 export interface AliasReport {
@@ -575,10 +614,13 @@ export interface AliasReport {
   readonly to: string;
   readonly mode: Mode;
   readonly dryRun: boolean;
+  /** Whether the pair was merged before; this is then the first report. */
   readonly alreadyMerged: boolean;
   /** Whether history is still moving in the background. */
   readonly historyPending: boolean;
+  /** How much the merge counts towards the monthly cap. */
   readonly billableOperations: number;
+  /** Rows that now belong to the remaining user. */
   readonly moved: {
     readonly events: number;
     readonly eventLogs: number;
@@ -595,11 +637,15 @@ export interface AliasReport {
   readonly conflicts: {
     readonly counters: {
       readonly summed: number;
+      /** Groups with their usage moved to a group of the remaining plan. */
       readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
+      /** Groups without a match in that plan: kept as history, not counted. */
       readonly unpaired: readonly string[];
     };
     readonly subscriptions: DuplicateActiveSubscriptions | null;
+    /** Subscriptions without provider, ended because of a paid one. */
     readonly endedSubscriptions: readonly SubscriptionRef[];
+    /** Grants that both ids had, by their externalRef. */
     readonly credits: readonly {
       readonly externalRef: string;
       readonly survivorId: string;
@@ -683,10 +729,12 @@ export type Properties = Readonly<Record<string, string | number | boolean | nul
 
 /** Something that a person did. */
 export interface CaptureInput {
+  /** Left out: an anonymous event, linked to no person. */
   readonly distinctId?: string | undefined;
   readonly event: string;
   /** A free-form object of at most 16384 bytes as JSON. */
   readonly properties?: Properties | undefined;
+  /** Default: now. At most 24 hours in the future. */
   readonly timestamp?: Moment | undefined;
 }
 
@@ -696,11 +744,13 @@ export interface CaptureAnswer { readonly accepted: true }
 /** What you know about the person behind an id. */
 export interface IdentifyInput {
   readonly distinctId: string;
-  /** A free-form object of at most 16384 bytes as JSON. */
+  /** Overwrite properties of the same name. */
   readonly properties?: Properties | undefined;
-  /** A free-form object of at most 16384 bytes as JSON. */
+  /** Set only properties that the person does not have yet. */
   readonly propertiesOnce?: Properties | undefined;
+  /** The id of an anonymous session of this person. */
   readonly mergeAnonymousId?: string | undefined;
+  /** Whether the person agreed to the merge; required with mergeAnonymousId. */
   readonly consentGiven?: boolean | undefined;
 }
 
@@ -711,6 +761,7 @@ export interface IdentifyAnswer { readonly personId: string; readonly merged: bo
 export interface PersonAliasInput {
   readonly distinctId: string;
   readonly alias: string;
+  /** Whether the person agreed; required for ids that start with anon_. */
   readonly consentGiven?: boolean | undefined;
 }
 
@@ -773,7 +824,9 @@ export interface DeletionStatus {
 export interface EventQuery {
   readonly userId?: string | undefined;
   readonly eventType?: string | undefined;
+  /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
+  /** 0 to 10000, default 0. */
   readonly offset?: number | undefined;
 }
 
@@ -798,6 +851,7 @@ export interface EventPage {
   readonly events: readonly MeteredEvent[];
   readonly limit: number;
   readonly offset: number;
+  /** Whether prompts are logged now; if not, no event shows a log. */
   readonly logPromptsEnabled: boolean;
 }
 
@@ -840,7 +894,9 @@ export interface EventDetail extends MeteredEvent {
 export interface RefusalQuery {
   readonly userId?: string | undefined;
   readonly event?: string | undefined;
+  /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
+  /** 0 to 10000, default 0. */
   readonly offset?: number | undefined;
 }
 
