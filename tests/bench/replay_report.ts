@@ -117,7 +117,7 @@ export function summaryText(summary: ReplaySummary): string {
   return parts.join("\n\n");
 }
 
-/** A table of which the first columns are text and the others numbers. */
+/** A table. Its first columns are text, the others numbers. */
 function tableText(rows: readonly (readonly string[])[], textColumns = 1): string {
   return aligned(rows.map((row) => row.map(safeText)), textColumns).join("\n");
 }

@@ -139,7 +139,7 @@ Deno.test("refusals are counted by reason and are no failure", async () => {
   });
 });
 
-Deno.test("a call whose answer was lost is sent again under its key and counts once", async () => {
+Deno.test("a call with a lost answer is sent again with its key and counts once", async () => {
   await withService(async (service) => {
     const app = await subscribed(service);
     const seen = new Set<string>();
@@ -228,7 +228,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-Deno.test("nothing is sent of a broken trace, with a wrong key, or to nobody", async () => {
+Deno.test("a broken trace, a wrong key and an unreachable service send no call", async () => {
   await withService(async (service) => {
     const app = await subscribed(service);
     const faulty = traceText(rowsOf(50)) + "2023-11-16 18:17:03,1,x\r\n";

@@ -73,7 +73,7 @@ async function subscribe({ client }: Scene): Promise<void> {
   const user = await client.users.get("u");
   assert.equal(user.duplicateActiveSubscriptions?.primary.provider, "stripe");
   assert.deepEqual(user.history.map(({ type }) => type), ["canceled", "created", "created"]);
-  assert.deepEqual((await client.users.get("nobody")).subscription, null);
+  assert.deepEqual((await client.users.get("unknown")).subscription, null);
   assert.equal((await client.plans.list()).length, 4);
 }
 

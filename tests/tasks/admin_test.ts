@@ -126,7 +126,7 @@ Deno.test("the admin token of the data folder is used when no variable names one
   });
 });
 
-Deno.test("the exit status tells refusal, wrong usage and an unreachable service apart", async () => {
+Deno.test("refusal, wrong usage and an unreachable service have different exit statuses", async () => {
   await withService(async (service) => {
     const operator = operatorOf(service);
     const stranger = { ...operator, HOLDFAST_ADMIN_TOKEN: "wrong-token-0123456789" };

@@ -12,7 +12,7 @@ import { openTestStore, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
 
 const NOWHERE = "http://127.0.0.1:9";
-/** The store in memory, on which services of tests run, syncs nothing; the doctor must say so. */
+/** Services of tests run on a store in memory, which does not sync; the doctor must report that. */
 const NOT_SYNCED = testServerUrl() === null ? ["fail database"] : [];
 
 /** Runs the doctor in this process. */
@@ -77,7 +77,7 @@ Deno.test("clocks that differ, users that no sweep settled and books that do not
   });
 });
 
-Deno.test("prices that nobody compared with their source for 90 days are named with their app", async () => {
+Deno.test("prices not compared with their source for 90 days are listed with their app", async () => {
   await withService(async (service) => {
     service.clock.now = Date.now;
     const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
@@ -124,7 +124,7 @@ Deno.test("an endpoint that fails for over an hour is named with its app, and th
   });
 });
 
-Deno.test("a service that does not take the token, or waits as a standby, is told from one that is down", async () => {
+Deno.test("a service that refuses the token, a standby and a service that is down are distinguished", async () => {
   await withService(async (service) => {
     const stranger = { ...operatorOf(service), HOLDFAST_ADMIN_TOKEN: "wrong-token-0123456789" };
     const { code, checks } = await doctor({ ...stranger, HOLDFAST_DATA_DIR: "/none" });

@@ -56,7 +56,7 @@ Deno.test("an import shows the differences, applies them like a catalog, and lea
   });
 });
 
-Deno.test("models that are named are added, and what the file lacks is told without a failure", async () => {
+Deno.test("models of --only are added, and models missing in the file are listed without a failure", async () => {
   await withService(async (service) => {
     const { appId } = await service.newApp({ models: ROWS });
     const only = ["--only", "claude-sonnet-4-5, nowhere", "--only", "whisper-1", "--app", appId];

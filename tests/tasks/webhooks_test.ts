@@ -41,7 +41,7 @@ Deno.test("an operator makes, changes and removes a webhook, and sees its secret
   });
 });
 
-Deno.test("messages are a table of what became of each", async () => {
+Deno.test("messages are a table with the status of each", async () => {
   await withService(async (service) => {
     const app = await service.newApp();
     const path = `/apps/${app.appId}/webhooks`;
@@ -118,7 +118,7 @@ Deno.test("a ping is sent at once, and redelivering sends it again", async () =>
   }
 });
 
-Deno.test("wrong usage of the webhook commands is told before anything is sent", async () => {
+Deno.test("wrong usage of the webhook commands is refused before anything is sent", async () => {
   await withService(async (service) => {
     await service.newApp();
     const rows: readonly (readonly [number, readonly string[], RegExp])[] = [
