@@ -103,9 +103,9 @@ export const aliasCustomers = defineCall({
   tag: "Customers",
   summary: "Make many aliases in one call",
   description:
-    "Each pair is merged on its own: a pair that fails does not stop the others. If the workspace's cap" +
-    " is reached, every remaining pair gets that error code. A pair with not_processed was not reached;" +
-    " send it again.",
+    "Each pair is merged on its own: a pair that fails does not stop the others. If the workspace's cap " +
+    "is reached, every remaining pair gets that error code. A pair with not_processed was not reached; " +
+    "send it again.",
   answer: z.strictObject({
     results: z.array(z.union([
       z.strictObject({

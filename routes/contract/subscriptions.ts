@@ -66,8 +66,8 @@ export const upsertSubscription = defineCall({
   description:
     "Writes the subscription of (userId, provider, externalId), or the user's default subscription " +
     "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
-    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to" +
-    " the plan's anchor.",
+    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to " +
+    "the plan's anchor.",
   answer: subscription,
   errors: ["not_found"],
 });

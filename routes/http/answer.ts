@@ -13,7 +13,7 @@ export type Answer<Data = unknown> =
   | { readonly ok: true; readonly data: Data }
   | { readonly ok: false; readonly error: Refusal };
 
-/** Marks a text with the type of the data in it. No value has it. */
+/** Marks texts and responses with the type of their data. It exists only in types. */
 declare const DATA: unique symbol;
 
 /** An answer as text. */
@@ -38,7 +38,7 @@ export type RawAnswer<Data> = Response & { readonly [DATA]?: Data };
 /** What a handler gives back; a text where a turn kept it as a first answer together with its changes. */
 export type Handled<Data = unknown> = Answer<Data> | AnswerAbout<Data> | WrittenAnswer<Data>;
 
-/** An answer with data. Its type is the one that the handler has to return, so that no member of it is unknown there. */
+/** An answer with data. The handler's return type gives `Data`, so that an unknown member does not compile. */
 export function success<Data>(data: NoInfer<Data>): Answer<Data> {
   return { ok: true, data };
 }

@@ -1,7 +1,7 @@
 // `deno task client:types`: writes the client's wire types from the API's OpenAPI document, so that no type of an input
 // or answer is written twice. A test fails when the file is out of date.
 
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
 import { type Places, writeTypes } from "./type_writer.ts";

@@ -2,7 +2,7 @@
 // the document that a service has at `/api/openapi.json`. Exit status: 0, 2 wrong usage.
 
 import { Option } from "commander";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { toOpenApi30 } from "../../routes/reference/openapi_3_0.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";

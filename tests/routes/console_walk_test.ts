@@ -2,7 +2,7 @@
 // whose every text is markup.
 
 import assert from "node:assert/strict";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { ACTIONS, PAGES } from "../../routes/console/places.ts";
 import { consoleOf, formOf, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
