@@ -1,7 +1,8 @@
 // The audit log: what goes into it and what does not, who reads it, and that nobody rewrites it.
 
 import assert from "node:assert/strict";
-import { ENDPOINTS, SURFACE } from "../../routes/app.ts";
+import { ENDPOINTS } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { AUDIT_VALUES } from "../../routes/http/audit_values.ts";
 import { ApiCaller, endpointsOf } from "../../routes/console/parts/ask.ts";
