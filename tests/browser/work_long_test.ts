@@ -191,7 +191,7 @@ inBrowser(
       if (way === "Why was this refused?") await fill(page, "event", "image.render");
       await fill(page, "count", "20");
       await press(page, "Explain");
-      const why = /Refused by the limit "Images a month" \(count\): 90 of 100 are used/;
+      const why = /Refused by the limit "Images a month": 90 of 100 are used/;
       assert.match(await wordsOf(page), why);
       await press(page, "maria");
     }
