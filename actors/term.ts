@@ -11,7 +11,7 @@ import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, type MergeTerm, mergeUsers } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
-import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { MayNotAnswer, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
 import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
@@ -182,16 +182,5 @@ export class Term {
     this.directory.close();
     this.refusedCalls.close();
     this.#end(fault);
-  }
-
-  /** Ends the term in order: first makes all decisions durable and drains them. */
-  async close(): Promise<void> {
-    try {
-      await this.flush();
-      await this.refusedCalls.write();
-    } finally {
-      this.fail(new Stopping("The service is stopping"));
-      await this.#lease.close();
-    }
   }
 }

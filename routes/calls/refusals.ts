@@ -8,12 +8,12 @@ import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { refusalsAnswer } from "../contract/schemas/answers.ts";
 import { endUserId, eventName, wholeNumber } from "../contract/schemas/fields.ts";
-import { listRefusals } from "../../src/storage/queries/refusals.ts";
+import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import { REFUSAL_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 interface RefusalsWorld {
   readonly term: Pick<Term, "flush"> & { readonly refusedCalls: Pick<RefusedCalls, "write"> };
-  readonly database: Parameters<typeof listRefusals>[0];
+  readonly database: Parameters<typeof listRefusedCalls>[0];
 }
 
 const endpoint = endpointsOn<RefusalsWorld>();
@@ -43,7 +43,7 @@ const list = endpoint({
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
     await Promise.all([world.term.flush(), world.term.refusedCalls.write([realm.realm])]);
-    const refusals = await listRefusals(world.database, {
+    const refusals = await listRefusedCalls(world.database, {
       realm: realm.realm,
       keptFrom: realm.now() - REFUSAL_LIMITS.keptMs,
       userId: input.userId ?? null,

@@ -120,7 +120,7 @@ function copyOfHold(id: string, userKey: number, status: string, settledAt: stri
     per_unit, '[]', created_at_ms, expires_at_ms, ${settledAt}, '[]' from reservations where id = 'rsv_1'`;
 }
 
-const TWICE = 'hold 1 user_1 open hold "rsv_1": it stands in the tables twice';
+const TWICE = 'hold 1 user_1 open hold "rsv_1": it is in the tables twice';
 
 const HOLDS: readonly Fault[] = [
   ["an open hold that is settled too", copyOfHold("rsv_1", 1, "released", `${END}`), [TWICE]],
