@@ -1,28 +1,28 @@
-// Batches of events: one body, many turns. Users are decided side by side, the events of one user in the order in which
-// they stand. What becomes of an event, a refusal too, is its result, and never the status of the call. beyond.md, section
-// 5.
+// Batches of events: one request, many turns. Users are decided side by side, the events of one user in the order of the
+// list. Each event has a result of its own, which may be a refusal; the status of the call doesn't depend on them.
 
-import type { z } from "zod";
 import type { Actor } from "../../actors/actor.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { allDurable, type Batch } from "../../actors/gate.ts";
 import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../../actors/idempotency.ts";
+import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
-import { write, writeHandled, type WrittenAnswer } from "../http/answer.ts";
+import { type Answer, failure, success, write, type WrittenAnswer } from "../http/answer.ts";
 import { type Members, refuseForbiddenText } from "../http/body.ts";
 import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
+import { trackBatch } from "../contract/batch.ts";
+import { track } from "../contract/metering.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput } from "../http/input.ts";
-import { showTrack, track, trackCommand } from "./metering.ts";
+import { showTrack, trackCommand } from "./metering.ts";
 import { countCall, type CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
-import { trackBatchAnswer } from "../contract/schemas/answers.ts";
-import { trackBatchInput, type trackInput } from "../contract/schemas/metering.ts";
-import { handledOf, keepingOf, type TurnWorld } from "../http/turn.ts";
+import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
 
-/** What batches run on. */
+/** What batches need of the running service. */
 export interface BatchWorld extends TurnWorld, CountingWorld {
   readonly term: TurnWorld["term"] & {
     readonly directory: Pick<Directory, "actorOf" | "inMemory">;
@@ -31,10 +31,11 @@ export interface BatchWorld extends TurnWorld, CountingWorld {
 }
 
 type Request = EndpointRequest<BatchWorld, unknown>;
+type Tracked = DataOf<typeof track>;
 
-/** An event that may be decided. */
+/** An event with valid input. */
 interface Event {
-  readonly input: z.infer<typeof trackInput>;
+  readonly input: CheckedOf<typeof track>;
   /** Its place among the calls of its key; null for an event without one. */
   readonly flight: Flight | null;
 }
@@ -46,51 +47,43 @@ interface PlacedEvent extends Event {
 
 /** What the events of a batch share while they are decided. */
 interface Round {
-  /** What must be durable before anybody is told. */
+  /** Batches of changes that must be durable before any answer leaves. */
   readonly awaited: Set<Batch>;
-  /** Users with an event that waits, by actor, or by id where nobody knows the actor yet. */
+  /** Users with an event that waits, by actor, or by id while the actor is unknown. */
   readonly waiting: Set<unknown>;
-  /** Why the keys could not be looked up. */
+  /** Set when the lookup of the keys failed: the error. */
   fault: unknown;
 }
 
 const endpoint = endpointsOn<BatchWorld>();
 
-/** `POST /v1/track/batch`: many events in one call. */
-const trackBatch = endpoint({
-  method: "POST",
-  path: "/v1/track/batch",
-  access: "secret",
-  input: trackBatchInput,
-  isBatch: true,
-  doc: {
-    id: "trackBatch",
-    tag: "Metering",
-    summary: "Count many events in one call",
-    description:
-      "Each event is a body of track, with an idempotencyKey of its own where it may be sent again: alone or " +
-      "in another batch, it then gets its first result. Events are independent of each other; those of one " +
-      "user are counted in the order in which they stand. Each takes one call of the rate limit.",
-    answer: trackBatchAnswer,
-    errors: [],
-  },
-  handle: async (request) => {
+export const BATCHES: readonly Endpoint<BatchWorld>[] = [
+  endpoint(trackBatch, async (request) => {
     const { events } = request.input;
     const results = await trackAll(request, events);
-    // A first answer is kept as a value; otherwise the results' texts are the answer's text.
-    if (request.idempotent !== null) return { ok: true, data: { results: JSON.parse(`[${results}]`) } };
-    return { code: "ok", status: 200, body: `{"ok":true,"data":{"results":[${results}]}}` };
-  },
-});
+    // A first answer is kept as a value. Otherwise the texts of the results make up the text of the answer.
+    return request.idempotent === null ? writtenBatch(results) : success({ results: readResults(results) });
+  }),
+];
 
-export const BATCHES: readonly Endpoint<BatchWorld>[] = [trackBatch];
+type Batched = DataOf<typeof trackBatch>;
+
+function writtenBatch(results: string): WrittenAnswer<Batched> {
+  return { code: "ok", status: 200, body: `{"ok":true,"data":{"${RESULTS}":[${results}]}}` };
+}
+
+const RESULTS: keyof Batched = "results";
+
+function readResults(results: string): Batched["results"] {
+  return JSON.parse(`[${results}]`) as Answer<Tracked>[];
+}
 
 /**
- * Tracks events, each at its place. An event that needs nothing but the memory of its user is decided at once, and its
- * answer is kept as text alone: a promise and an object for each would cost more than the decision. All keys have their
- * places before any of them is looked up, so two batches with the same keys never wait for each other.
+ * Tracks events, each at its place. If the user of an event is in memory, the event is decided at once, and its answer is kept as text
+ * only: a promise for each would cost more than the decision. All keys take their places before any of them is looked up,
+ * so two batches with the same keys never wait for each other.
  *
- * @returns the results as JSON, with commas between them
+ * @returns the results as JSON texts, separated by commas
  */
 async function trackAll(request: Request, events: readonly unknown[]): Promise<string> {
   const { idempotency } = request.world.term;
@@ -118,7 +111,7 @@ async function trackAll(request: Request, events: readonly unknown[]): Promise<s
         later.push(event);
         continue;
       }
-      texts[place] = now;
+      texts[place] = now.body;
     } catch (error) {
       texts[place] = refusedWith(error).body;
     }
@@ -126,42 +119,44 @@ async function trackAll(request: Request, events: readonly unknown[]): Promise<s
   }
   if (later.length > 0) {
     const bodies = await trackLater(request, later);
-    for (const [index, { place }] of later.entries()) texts[place] = (bodies[index] as WrittenAnswer).body;
+    for (const [index, { place }] of later.entries()) {
+      texts[place] = (bodies[index] as WrittenAnswer<Tracked>).body;
+    }
   }
-  // One text outlives the wait, in place of one for each event.
+  // Only one text is held during the wait, not one for each event.
   const text = texts.join(",");
   await allDurable(round.awaited);
   return text;
 }
 
-/** The answer to an event that waits for no load, no turn of others and no other call under its key; else null. */
+/** Returns the answer to an event that can be decided without waiting, else null. */
 function trackNow(
   { world, caller: { realm } }: Request,
   { input, flight }: Event,
   { awaited, waiting, fault }: Round,
-): string | null {
+): WrittenAnswer<Tracked> | null {
   const { directory, idempotency } = world.term;
   const isBehind = flight !== null && flight.before !== null;
   if (flight !== null && !isBehind) {
     if (flight.known === undefined) throw fault;
     const known = idempotency.outcomeNow(flight, awaited);
-    if (known !== null) return knownAnswer(known).body;
+    if (known !== null) return knownAnswer(known);
   }
   const actor = directory.inMemory(realm.realm, input.userId);
   const user = actor ?? input.userId;
   if (actor !== null && !isBehind && !waiting.has(user)) {
     const keeping = flight === null ? null : keepingOf(flight.call, showTrack);
     const outcome = actor.runNow({ realm, ...trackCommand(input), keeping }, awaited);
-    if (outcome !== null) return writeHandled(handledOf(outcome, showTrack)).body;
+    if (outcome !== null) return write(handledOf<TrackAnswer, Tracked>(outcome, showTrack));
   }
   waiting.add(user);
   return null;
 }
 
-/** Tracks events that have to wait for a load, for a turn of others or for a key; answers in the order of the events. */
-async function trackLater(request: Request, events: readonly Event[]): Promise<WrittenAnswer[]> {
+/** Tracks events that wait for a load, another turn or another call with their key; answers are in the order of events. */
+async function trackLater(request: Request, events: readonly Event[]): Promise<WrittenAnswer<Tracked>[]> {
   const userOf = await usersOf(request, new Set(events.map(({ input }) => input.userId)));
-  /** The last event of each user that has begun its turn, or will. */
+  /** By user: resolves when the last event so far has begun its turn. */
   const begun = new Map<unknown, Promise<void>>();
   return await Promise.all(events.map((event) => {
     const user = userOf.get(event.input.userId) ?? event.input.userId;
@@ -172,7 +167,7 @@ async function trackLater(request: Request, events: readonly Event[]): Promise<W
   }));
 }
 
-/** The actor of each id, so that two ids of one user are known as one. A single id needs no look. */
+/** Returns the actor of each id, which shows two ids of one user. A single id needs no lookup. */
 async function usersOf(
   { world, caller }: Request,
   userIds: ReadonlySet<string>,
@@ -190,22 +185,23 @@ async function usersOf(
 }
 
 /**
- * Tracks an event once it is its turn.
+ * Tracks an event after the one before it.
  *
- * @param before the event of the same user that stands before it has begun its turn
- * @param begins called when this one has, or never will
+ * @param before resolves when the previous event of the same user has begun its turn
+ * @param begins called when this event has begun its turn, or failed before
  */
 async function trackOne(
   request: Request,
   { input, flight }: Event,
   before: Promise<void> | undefined,
   begins: () => void,
-): Promise<WrittenAnswer> {
+): Promise<WrittenAnswer<Tracked>> {
   const first = async () => {
     await before;
-    const handled = track.handle({ ...request, input, idempotent: flight?.call ?? null });
+    const call = { ...request, idempotent: flight?.call ?? null };
+    const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrack);
     begins();
-    return writeHandled(await handled);
+    return write(await handled);
   };
   try {
     if (flight === null) return await first();
@@ -218,7 +214,7 @@ async function trackOne(
   }
 }
 
-/** An event whose input fits, with its place under its key; throws the refusal of any other. */
+/** Returns an event with checked input and its place among the calls of its key; throws on invalid input. */
 function checkedEvent({ world, caller }: Request, event: unknown): Event {
   countCall(world, caller);
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
@@ -233,7 +229,7 @@ function checkedEvent({ world, caller }: Request, event: unknown): Event {
   return { input, flight };
 }
 
-/** The key of an event, and the members that make a body of track. */
+/** Splits an event into its key and the members of a `POST /v1/track` body. */
 function keyOf(event: Members): { readonly members: Members; readonly key: unknown } {
   if (event.idempotencyKey === undefined) return { members: event, key: null };
   const { idempotencyKey: key, ...members } = event;
@@ -242,13 +238,13 @@ function keyOf(event: Members): { readonly members: Members; readonly key: unkno
 
 function keyedEvent(realm: number, key: unknown, members: Members): IdempotentCall {
   if (typeof key !== "string" || key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
-    throw invalidMember("idempotencyKey", "must be a text of 1 to 200 characters");
+    throw invalidMember("idempotencyKey", "must be a string of 1 to 200 characters");
   }
   return { realm, key, requestHash: valueHash(track.path, members) };
 }
 
-/** The answer to an event whose key has a first answer; throws the refusal of another event under it. */
-function knownAnswer(known: KnownOutcome): WrittenAnswer {
+/** Returns the first answer of a key; throws if the key was used for another event. */
+function knownAnswer(known: KnownOutcome): WrittenAnswer<Tracked> {
   if (known.kind === "conflict") throw keyConflict();
   return { ...known.answer, code: "ok" };
 }
@@ -257,6 +253,6 @@ function keyConflict(): Refused {
   return new Refused("idempotency_conflict", "The idempotencyKey was used for another event");
 }
 
-function refusedWith(error: unknown): WrittenAnswer {
-  return write({ ok: false, error: refusalOf("", error) });
+function refusedWith(error: unknown): WrittenAnswer<never> {
+  return write(failure(refusalOf("", error)));
 }

@@ -1,37 +1,37 @@
-// The export of a person: a signed link, and the document that it opens. The link is the authorisation, so its token is
-// read as strictly as a key. Specification, "POST /v1/export-person"; section 9 of the decisions.
+// The export of a person: a signed link, and the document that it opens. The link needs no key, so its token is checked as
+// strictly as a key.
 
 import { z } from "zod";
 import type { Mode } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
-import { exportDocument } from "../../src/people/export.ts";
+import { type ExportDocument, exportDocument } from "../../src/people/export.ts";
 import { PEOPLE_LIMITS } from "../../src/process/limits.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Features } from "../../src/process/features.ts";
 import { openToken, signToken } from "../../src/process/secrets/signed_token.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
-import { success } from "../http/answer.ts";
+import { type RawAnswer, success } from "../http/answer.ts";
 import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import { downloadExport, exportPerson } from "../contract/export.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
-import { exportDocumentAnswer, exportPersonAnswer } from "../contract/schemas/answers.ts";
-import { endUserId, timeText } from "../contract/schemas/fields.ts";
+import { endUserId, timeText } from "../contract/fields.ts";
 
-/** What links are made with. */
+/** What links need of the running service. */
 interface LinkWorld {
   readonly clock: Clock;
   readonly features: Pick<Features, "exportSecret" | "publicUrl">;
 }
 
-/** What the document of a link is made of. */
+/** What documents need of the running service. */
 type DocumentWorld =
   & LinkWorld
   & Parameters<typeof exportDocument>[0]
   & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
 
-/** What a token allows: the document of one id, for a while. */
+/** The rights of a token: to download the document of one id until it expires. */
 export interface ExportGrant {
   readonly appId: string;
   readonly mode: Mode;
@@ -39,24 +39,8 @@ export interface ExportGrant {
   readonly expiresAt: Millis;
 }
 
-const DOWNLOAD_PATH = "/v1/export-download";
-
-/** `POST /v1/export-person`: a link to the document of a person. */
-const exportPerson = endpointsOn<LinkWorld>()({
-  method: "POST",
-  path: "/v1/export-person",
-  access: "secret",
-  input: z.object({ distinctId: endUserId }),
-  answersToken: true,
-  doc: {
-    id: "exportPerson",
-    tag: "Privacy",
-    summary: "A link to everything of a person",
-    description: "The link works for 24 hours and needs no key.",
-    answer: exportPersonAnswer,
-    errors: ["not_implemented"],
-  },
-  handle: ({ world, caller, input, url }) => {
+export const EXPORT: readonly Endpoint<LinkWorld>[] = [
+  endpointsOn<LinkWorld>()(exportPerson, ({ world, caller, input, url }) => {
     const { features, clock } = world;
     const secret = requireSecret(features);
     const expiresAt = clock.now() + PEOPLE_LIMITS.exportValidMs;
@@ -64,20 +48,18 @@ const exportPerson = endpointsOn<LinkWorld>()({
     const { distinctId } = input;
     const token = signExport(secret, { appId, mode: caller.realm.mode, distinctId, expiresAt });
     const origin = features.publicUrl ?? originOf(url);
-    const downloadUrl = `${origin}/api${DOWNLOAD_PATH}?token=${token}`;
+    const downloadUrl = `${origin}/api${downloadExport.path}?token=${token}`;
     return success({ downloadUrl, expiresAt: timeText(expiresAt), format: "json" });
-  },
-});
+  }),
+];
 
-export const EXPORT: readonly Endpoint<LinkWorld>[] = [exportPerson];
-
-/** The origin that a request was sent to; an address in full may name one that is none. */
+/** The origin of the address that a request was sent to. */
 function originOf(url: string): string {
-  if (!URL.canParse(url)) throw invalidMember("", "The address names no host");
+  if (!URL.canParse(url)) throw invalidMember("", "The address has no host");
   return new URL(url).origin;
 }
 
-/** The token of a grant. */
+/** Signs a grant as a token. */
 export function signExport(secret: string, grant: ExportGrant): string {
   const { appId, mode, distinctId, expiresAt } = grant;
   return signToken(secret, { appId, mode, distinctId, expiresAt: timeText(expiresAt) });
@@ -90,7 +72,7 @@ const PAYLOAD = z.object({
   expiresAt: z.iso.datetime().transform((text) => Date.parse(text)),
 });
 
-/** The grant of a token that is valid at a real moment, or null. */
+/** Returns the grant of a token that is valid at a real moment, or null. */
 function readExport(secret: string, token: string, nowMs: Millis): ExportGrant | null {
   const opened = openToken(token, [secret]);
   if (opened === null || !opened.isCanonical) return null;
@@ -98,25 +80,9 @@ function readExport(secret: string, token: string, nowMs: Millis): ExportGrant |
   return grant.success && grant.data.expiresAt > nowMs ? grant.data : null;
 }
 
-/** `GET /v1/export-download`: the document, made while it is sent. Every bad token answers the same. */
-const exportDownload = keylessEndpointsOn<DocumentWorld>()({
-  method: "GET",
-  path: DOWNLOAD_PATH,
-  access: "open",
-  input: z.object({ token: z.string().optional() }),
-  misfit: badToken,
-  about: ({ world, input }) => grantOf(world, (input as { token?: string }).token ?? null),
-  isLong: true,
-  mediaType: "application/json",
-  doc: {
-    id: "downloadExport",
-    tag: "Privacy",
-    summary: "The export document of a person",
-    description: "The token of the link is the authorisation. The document is made while it is sent.",
-    answer: exportDocumentAnswer,
-    errors: ["invalid_or_expired_token", "not_implemented"],
-  },
-  handle: async ({ world, input, requestId }) => {
+/** The download of an export. */
+export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
+  keylessEndpointsOn<DocumentWorld>()(downloadExport, async ({ world, input, requestId }) => {
     const { grant, realm } = granted(world, input.token ?? null);
     await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
@@ -132,20 +98,18 @@ const exportDownload = keylessEndpointsOn<DocumentWorld>()({
       ...headersOf(requestId, "application/json; charset=UTF-8"),
       "content-disposition": 'attachment; filename="person-export.json"',
     };
-    return new Response(streamOf(first, pieces), { headers });
-  },
-});
+    const answer: RawAnswer<ExportDocument> = new Response(streamOf(first, pieces), { headers });
+    return answer;
+  }, { misfit: badToken, about: ({ world, input }) => grantOf(world, input.token ?? null) }),
+];
 
-/** The download of an export. */
-export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [exportDownload];
-
-/** The grant of a token, or null. */
+/** Returns the grant of a token, or null. */
 function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGrant | null {
   const secret = requireSecret(features);
   return token === null ? null : readExport(secret, token, clock.now());
 }
 
-/** What a token grants. */
+/** Returns the grant of a token and its realm; throws on an invalid token. */
 function granted(world: DocumentWorld, token: string | null) {
   const { registry } = world;
   const grant = grantOf(world, token);
@@ -163,7 +127,7 @@ function requireSecret({ exportSecret }: Pick<Features, "exportSecret">): string
   throw new Refused("not_implemented", "ANALYTICS_EXPORT_SECRET is not set");
 }
 
-/** Pieces as they are asked for: the next one is made when the reader has taken the last. */
+/** A stream of pieces. A piece is made when the reader has taken the one before it. */
 function streamOf(first: IteratorResult<string>, rest: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let next: Promise<IteratorResult<string>> | null = Promise.resolve(first);

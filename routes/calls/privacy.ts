@@ -1,20 +1,14 @@
-// Opting out and in, and erasure. Specification, "Privacy"; section 9 of the decisions.
+// Consent, and the erasure of a person.
 
-import { z } from "zod";
+import type { Term } from "../../actors/term.ts";
 import { Refused } from "../http/errors.ts";
-import { success } from "../http/answer.ts";
+import { type Handled, keepFirst, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
-import type { Endpoint } from "../http/endpoint_types.ts";
-import type { EndpointDoc } from "../contract/doc.ts";
-import {
-  deletePersonAnswer,
-  deletionStatusAnswer,
-  nothing,
-  optedOutAnswer,
-} from "../contract/schemas/answers.ts";
-import { endUserId, nameOf, timeText, timeTextOrNull } from "../contract/schemas/fields.ts";
+import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
+import * as contract from "../contract/privacy.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
+import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import type { Features } from "../../src/process/features.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { changeConsent, isOptedOut } from "../../src/people/consents.ts";
 import { findErasure, requestErasure } from "../../src/people/erasure.ts";
 
@@ -23,89 +17,39 @@ type PrivacyWorld =
   & Parameters<typeof changeConsent>[0]
   & Parameters<typeof isOptedOut>[0]
   & Parameters<typeof requestErasure>[0]
-  & Parameters<typeof findErasure>[0];
+  & Parameters<typeof findErasure>[0]
+  & { readonly term: Pick<Term, "keepAnswer"> };
 
 const endpoint = endpointsOn<PrivacyWorld>();
 
-const anyScope = z.enum(["analytics", "ai_personalization", "all", "prompt_logging"]);
-const oneScope = z.enum(["analytics", "ai_personalization", "prompt_logging"]);
-
-/** `POST /v1/opt-out` and `POST /v1/opt-in`. */
-function consentEndpoint(path: string, action: "opt_out" | "opt_in", doc: EndpointDoc) {
-  return endpoint({
-    method: "POST",
-    path,
-    access: "secret",
-    input: z.object({ distinctId: endUserId, scope: anyScope.nullish() }),
-    doc,
-    handle: async ({ world, caller, input }) => {
-      const scope = input.scope ?? "all";
-      const coversAnalytics = scope === "analytics" || scope === "all";
-      if (action === "opt_out" && coversAnalytics) requirePrivacySecret(world);
-      const userKey = await changeConsent(world, caller.realm, input.distinctId, action, scope);
-      return { answer: success({}), userKey };
-    },
-  });
+/** Returns the handler of opt-out or of opt-in. */
+function consent(action: "opt_out" | "opt_in") {
+  return async (
+    { world, caller, input, idempotent }: EndpointRequest<PrivacyWorld, CheckedOf<typeof contract.optOut>>,
+  ): Promise<Handled<DataOf<typeof contract.optOut>>> => {
+    const scope = input.scope ?? "all";
+    const coversAnalytics = scope === "analytics" || scope === "all";
+    if (action === "opt_out" && coversAnalytics) requirePrivacySecret(world);
+    const userKey = await changeConsent(world, caller.realm, input.distinctId, action, scope);
+    // Kept here and not by the dispatch, so that it is erased with the user.
+    return idempotent === null ? success({}) : await keepFirst(world.term, idempotent, success({}), userKey);
+  };
 }
 
-/** `GET /v1/opted-out`: whether a person has opted out of one scope. */
-const optedOut = endpoint({
-  method: "GET",
-  path: "/v1/opted-out",
-  access: "secret",
-  input: z.object({ distinctId: endUserId, scope: oneScope.optional() }),
-  doc: {
-    id: "isOptedOut",
-    tag: "Privacy",
-    summary: "Whether a person has opted out of one scope",
-    description: "The default scope is analytics.",
-    answer: optedOutAnswer,
-    errors: [],
-  },
-  handle: async ({ world, caller, input }) => {
+export const PRIVACY: readonly Endpoint<PrivacyWorld>[] = [
+  endpoint(contract.optOut, consent("opt_out")),
+  endpoint(contract.optIn, consent("opt_in")),
+  endpoint(contract.isOptedOut, async ({ world, caller, input }) => {
     const { distinctId, scope = "analytics" } = input;
     return success({ optedOut: await isOptedOut(world, caller.realm.realm, distinctId, scope) });
-  },
-});
-
-/** `POST /v1/delete-person`: erase everything of a person. */
-const deletePerson = endpoint({
-  method: "POST",
-  path: "/v1/delete-person",
-  access: "secret",
-  input: z.object({ distinctId: endUserId }),
-  doc: {
-    id: "deletePerson",
-    tag: "Privacy",
-    summary: "Erase everything of a person",
-    description:
-      "Covers every id and alias. The person is hidden at once and erased soon after; a second request " +
-      "while a job is open answers that job.",
-    answer: deletePersonAnswer,
-    errors: ["not_implemented"],
-  },
-  handle: async ({ world, caller, input }) => {
+  }),
+  endpoint(contract.deletePerson, async ({ world, caller, input }) => {
     requirePrivacySecret(world);
     return success({ jobId: await requestErasure(world, caller.realm, input.distinctId) });
-  },
-});
-
-/** `GET /v1/deletion-status`: how far an erasure is. */
-const deletionStatus = endpoint({
-  method: "GET",
-  path: "/v1/deletion-status",
-  access: "secret",
-  input: z.object({ jobId: nameOf(REQUEST_LIMITS.idLengthMax) }),
-  doc: {
-    id: "getDeletionStatus",
-    tag: "Privacy",
-    summary: "How far an erasure is",
-    answer: deletionStatusAnswer,
-    errors: ["not_found"],
-  },
-  handle: async ({ world, caller, input }) => {
+  }),
+  endpoint(contract.getDeletionStatus, async ({ world, caller, input }) => {
     const job = await findErasure(world, caller.realm.realm, input.jobId);
-    if (job === null) throw new Refused("not_found", "No erasure has this jobId");
+    if (job === null) throw new Refused("not_found", "Deletion job not found");
     return success({
       status: job.status,
       requestedAt: timeText(job.requested_at_ms),
@@ -113,29 +57,7 @@ const deletionStatus = endpoint({
       completedAt: timeTextOrNull(job.completed_at_ms),
       errorMessage: job.error_message,
     });
-  },
-});
-
-export const PRIVACY: readonly Endpoint<PrivacyWorld>[] = [
-  consentEndpoint("/v1/opt-out", "opt_out", {
-    id: "optOut",
-    tag: "Privacy",
-    summary: "Opt a person out",
-    description: "The default scope, all, is analytics and ai_personalization. Metering goes on. Idempotent.",
-    answer: nothing,
-    errors: ["not_implemented"],
   }),
-  consentEndpoint("/v1/opt-in", "opt_in", {
-    id: "optIn",
-    tag: "Privacy",
-    summary: "Opt a person in again",
-    description: "Changes nothing for a person who never opted out.",
-    answer: nothing,
-    errors: [],
-  }),
-  optedOut,
-  deletePerson,
-  deletionStatus,
 ];
 
 interface FeatureWorld {

@@ -1,6 +1,5 @@
-// Stripe: the address that it sends its messages to, and the admin API of the secret that signs them. beyond.md, section 7.
+// Stripe: its messages, and the secret that signs them.
 
-import { z } from "zod";
 import type { Mode } from "../../actors/port.ts";
 import { readMessage } from "../../src/domain/stripe/message.ts";
 import { type Done, receive, type StripeWorld } from "../../src/integrations/stripe/receive.ts";
@@ -13,14 +12,14 @@ import {
   type StripeAdminWorld,
   type StripeStatus,
 } from "../../src/integrations/stripe/settings.ts";
-import { aboutApp, appOf, appPath } from "./admin.ts";
-import { success } from "../http/answer.ts";
+import { appOf } from "./admin.ts";
+import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { DataOf } from "../contract/definition.ts";
+import * as contract from "../contract/stripe.ts";
 import { Refused } from "../http/errors.ts";
-import { nothing } from "../contract/schemas/answers.ts";
-import { timeText, timeTextOrNull } from "../contract/schemas/fields.ts";
-import { mode, receivedAnswer, stripeAnswer, stripeSecret } from "../contract/schemas/stripe.ts";
+import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
 type World = StripeWorld & StripeAdminWorld & {
   readonly registry: Registry;
@@ -29,111 +28,44 @@ type World = StripeWorld & StripeAdminWorld & {
 
 const endpoint = keylessEndpointsOn<World>();
 
-/** `POST /stripe/{appId}/{mode}`: a message of Stripe. */
-const message = endpoint({
-  method: "POST",
-  access: "open",
-  path: "/v1/stripe/:appId/:mode",
-  input: z.object({ ...appPath, mode: z.string(), payload: z.string(), signature: z.string() }),
-  signedBody: { text: "payload", signature: "signature", header: "Stripe-Signature" },
-  misfit: strange,
-  about: aboutApp,
-  doc: {
-    id: "receiveStripeMessage",
-    tag: "Stripe",
-    summary: "Take a message of Stripe",
-    description:
-      "The address of an endpoint in Stripe. The header Stripe-Signature lets a message in, and there is no " +
-      "key. The answer tells what was done, or why nothing was; any message twice changes nothing. A 503 asks " +
-      "Stripe to send it again.",
-    answer: receivedAnswer,
-    errors: ["invalid_key", "payload_too_large"],
-  },
-  handle: async ({ world, input: { appId, mode, payload, signature } }) => {
-    const app = world.registry.apps.get(appId);
-    const connection = app?.stripe.get(mode as Mode);
-    if (app === undefined || connection === undefined) throw strange();
-    const event = await eventOf(payload, signature, connection.webhookSecret, world.clock.now());
-    if (event === null) throw strange();
-    const read = readMessage(event);
-    if (read === null) return success({ handled: false, reason: "the message is no event" });
-    const received = await receive(world, app.realms[connection.mode], read);
-    return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);
-  },
-});
-
-/** One refusal for an unknown app, a mode without a secret and a bad signature: a stranger learns nothing of either. */
+/** One refusal for an unknown app, a mode without a secret and a bad signature, so that a stranger learns nothing. */
 function strange(): Refused {
-  return new Refused("invalid_key", "The signature is not of this address, or is too old");
+  return new Refused("invalid_key", "Invalid or expired Stripe signature");
 }
 
 function showDone(done: Done) {
   return "endsAt" in done ? { ...done, endsAt: timeTextOrNull(done.endsAt) } : done;
 }
 
-const set = endpoint({
-  method: "PUT",
-  access: "admin",
-  path: "/admin/v1/apps/:appId/stripe",
-  input: z.object({ ...appPath, mode, webhookSecret: stripeSecret }),
-  about: aboutApp,
-  doc: {
-    id: "setStripe",
-    tag: "Stripe",
-    summary: "Set the secret of Stripe's messages",
-    description:
-      "The signing secret of the endpoint that was made in Stripe for this mode. It is never shown again, and " +
-      "another one replaces it at once.",
-    answer: stripeAnswer,
-    errors: ["not_found"],
-  },
-  handle: async ({ world, input }) => {
+/** Stripe's messages, and the secrets that sign them. */
+export const STRIPE: readonly KeylessEndpoint<World>[] = [
+  endpoint(contract.receiveStripeMessage, async ({ world, input: { appId, mode, payload, signature } }) => {
+    const app = world.registry.apps.get(appId);
+    const connection = app?.stripe.get(mode as Mode);
+    if (app === undefined || connection === undefined) throw strange();
+    const event = await eventOf(payload, signature, connection.webhookSecret, world.clock.now());
+    if (event === null) throw strange();
+    const read = readMessage(event);
+    if (read === null) return success({ handled: false, reason: "the message is not an event" });
+    const received = await receive(world, app.realms[connection.mode], read);
+    return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);
+  }, { misfit: strange }),
+  endpoint(contract.setStripe, async ({ world, input }) => {
     const app = appOf(world, input.appId);
     await setStripeSecret(world, app, input.mode, input.webhookSecret);
     return success(await show(world, app));
-  },
-});
-
-const get = endpoint({
-  method: "GET",
-  access: "admin",
-  path: "/admin/v1/apps/:appId/stripe",
-  input: z.object(appPath),
-  about: aboutApp,
-  doc: {
-    id: "getStripe",
-    tag: "Stripe",
-    summary: "Whether Stripe is set up for an app, and what came last",
-    answer: stripeAnswer,
-    errors: ["not_found"],
-  },
-  handle: async ({ world, input }) => success(await show(world, appOf(world, input.appId))),
-});
-
-const remove = endpoint({
-  method: "DELETE",
-  access: "admin",
-  path: "/admin/v1/apps/:appId/stripe",
-  input: z.object({ ...appPath, mode }),
-  about: aboutApp,
-  doc: {
-    id: "deleteStripe",
-    tag: "Stripe",
-    summary: "Take no more messages of Stripe",
-    description: "What they did stays. Messages of this mode are refused from then on.",
-    answer: nothing,
-    errors: ["not_found"],
-  },
-  handle: async ({ world, input }) => {
+  }),
+  endpoint(
+    contract.getStripe,
+    async ({ world, input }) => success(await show(world, appOf(world, input.appId))),
+  ),
+  endpoint(contract.deleteStripe, async ({ world, input }) => {
     const removed = await removeStripeSecret(world, appOf(world, input.appId), input.mode);
-    return removed.ok ? success({}) : { ok: false, error: removed.refusal };
-  },
-});
+    return removed.ok ? success({}) : failure(removed.refusal);
+  }),
+];
 
-/** Stripe's messages and their secrets. */
-export const STRIPE: readonly KeylessEndpoint<World>[] = [message, set, get, remove];
-
-async function show({ database }: World, app: App) {
+async function show({ database }: World, app: App): Promise<DataOf<typeof contract.getStripe>> {
   const { live, test } = await readStripeStatus(database, app);
   return { live: showMode(app, "live", live), test: showMode(app, "test", test) };
 }

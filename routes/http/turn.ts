@@ -1,4 +1,4 @@
-// From an endpoint to a user's actor and back. The answer is shaped apart from the turn: with an idempotency key after
+// Runs a command of an endpoint on a user's actor, and makes the answer. The answer is shaped apart from the turn: with an idempotency key after
 // the decision and before anything is applied, without one after the changes are durable. So a fault in shaping fails
 // that one call and never the actor.
 
@@ -14,7 +14,7 @@ import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
 import { answerOf, type Handled, isKept, write } from "./answer.ts";
 import type { EndpointRequest } from "./endpoint_types.ts";
 
-/** What turns run on. */
+/** Where turns run. */
 export interface TurnWorld {
   readonly term: { readonly directory: Pick<Directory, "runById" | "runByKey"> };
 }
@@ -26,15 +26,15 @@ export type Target =
   | { readonly balanceId: string };
 
 /** Puts a command to a user; `show` makes the data of the answer. */
-export function runTurn<Name extends CommandName>(
+export function runTurn<Name extends CommandName, Data>(
   { world, caller, idempotent }: EndpointRequest<TurnWorld, unknown>,
   target: Target,
   { name, input, isCapped, needs, aiCents }: Pick<
     Call<Name>,
     "name" | "input" | "isCapped" | "needs" | "aiCents"
   >,
-  show: (answer: Commands[Name]["answer"]) => unknown,
-): Promise<Handled> {
+  show: (answer: Commands[Name]["answer"]) => NoInfer<Data>,
+): Promise<Handled<Data>> {
   const keeping = idempotent === null ? null : keepingOf(idempotent, show);
   const { directory } = world.term;
   const { realm } = caller;
@@ -50,7 +50,10 @@ export function keepingOf<Of>(call: IdempotentCall, show: (answer: Of) => unknow
 }
 
 /** What a handler gives back for the outcome of a turn. */
-export function handledOf<Of>(outcome: TurnResult<Of>, show: (answer: Of) => unknown): Handled {
+export function handledOf<Of, Data>(
+  outcome: TurnResult<Of>,
+  show: (answer: Of) => NoInfer<Data>,
+): Handled<Data> {
   if (outcome.kept === undefined) return answerOf(outcome, show);
   return { ...outcome.kept, code: codeOf(outcome) };
 }
@@ -59,7 +62,7 @@ function codeOf(result: Result<unknown>): AnswerCode {
   return result.ok ? "ok" : result.refusal.code;
 }
 
-/** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
+/** Runs a command on the owner of a reservation or balance, which its id names; refuses ids of other realms as unknown. */
 async function runOnOwned<Name extends CommandName>(
   directory: TurnWorld["term"]["directory"],
   target: Exclude<Target, { readonly userId: string }>,

@@ -1,9 +1,9 @@
-// The tool server over streamable HTTP. Without sessions: each call has a server of its own and one JSON answer.
+// The tool server over streamable HTTP, without sessions: each request has a server of its own and one JSON answer.
 
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { makeToolServer, type Tool, type ToolCaller } from "./tool_server.ts";
 
-/** Answers one POST of an agent. */
+/** Answers a POST of an agent. */
 export async function answerPost(
   request: Request,
   tools: readonly Tool[],

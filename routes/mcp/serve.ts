@@ -1,22 +1,25 @@
-// The tool server over HTTP: `POST /mcp` with a secret key. A tool's call is a call of its endpoint with the same key,
-// within this process. Section 11 of the decisions.
+// The tool server over HTTP: `POST /mcp` with a secret key. A call of a tool runs the endpoint of its call in this process,
+// with the same key.
 
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
-import { authenticate, authorize } from "../http/auth.ts";
-import { callEndpoint, type Source } from "../http/endpoint.ts";
+import { authenticate, authorize, type Source } from "../http/auth.ts";
+import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
-import type { KeyedWorld } from "../http/run_anywhere.ts";
-import type { FeedWorld } from "../calls/events.ts";
+import { callEndpoint } from "../http/handle.ts";
+import type { KeyedDefinition } from "../contract/definition.ts";
+import { EVENTS, type FeedWorld } from "../calls/events.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
-import { type Observed, RouteWatch } from "../http/request_metrics.ts";
+import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-/** Where the tool server is. */
+/** The path of the tool server. */
 export const TOOL_SERVER_PATH = "/mcp";
 
-type ToolSource = Source<KeyedWorld & FeedWorld> & Observed;
+const ENDPOINTS = new Map(EVENTS.map((endpoint) => [endpoint.id, endpoint]));
+
+type ToolSource = Source<DispatchWorld & FeedWorld> & MetricsSource;
 
 /** The route of the tool server. */
 export function toolRoutes(source: ToolSource): Hono {
@@ -31,15 +34,16 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     const { world, caller } = authenticate(request, source);
     authorize(request, "secret", caller, world.clock.now());
     const id = requestId(request);
-    const call = async (endpoint: Endpoint<FeedWorld>, members: ToolMembers) => {
-      const watch = new RouteWatch(source, endpoint.method, `/api${endpoint.path}`);
-      return await callEndpoint(request, endpoint, members, source, watch) as ToolOutcome;
+    const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
+      const endpoint = ENDPOINTS.get(id) as Endpoint<FeedWorld>;
+      const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`);
+      return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
     const { answerPost } = await import("./http.ts");
     const response = await answerPost(
       request,
       TOOLS,
-      (name, input) => callTool(call, name, input),
+      (name, input) => callTool(make, name, input),
       REQUEST_LIMITS.bodyBytesMax,
     );
     const type = response.headers.get("content-type");

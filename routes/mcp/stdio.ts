@@ -1,5 +1,5 @@
-// The tool server over the standard streams of this process. Each message is one line, so nothing else may write to
-// standard output.
+// The tool server over the standard streams of this process. Each message is one line of standard output, so no other code
+// may write there.
 
 import process from "node:process";
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";

@@ -1,12 +1,12 @@
-// A server of tools, whatever the transport. Tools come with JSON Schemas made from those of their endpoints. The SDK's
-// own registration of tools would want these schemas a second time, in another form.
+// The tool server, independent of the transport. Tools have JSON Schemas; the registration of the SDK would require the
+// schemas again in another form, so the handlers are set directly.
 
 import { type CallToolResult, ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
 
 /** A JSON Schema of an object. */
 export type ObjectSchema = { readonly type: "object"; readonly [member: string]: unknown };
 
-/** A tool as agents see it. No tool changes anything. */
+/** A tool as agents see it. Every tool only reads. */
 export interface Tool {
   readonly name: string;
   readonly title: string;
@@ -23,7 +23,7 @@ export type ToolOutcome =
 /** Calls a tool by its name. */
 export type ToolCaller = (name: string, input: Readonly<Record<string, unknown>>) => Promise<ToolOutcome>;
 
-/** Makes a server of these tools, for one connection or one HTTP call. */
+/** Makes a server of tools, for one connection or one HTTP request. */
 export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server {
   const server = new Server({ name: "holdfast", version: "1" }, { capabilities: { tools: {} } });
   server.setRequestHandler("tools/list", () => ({
@@ -32,14 +32,14 @@ export function makeToolServer(tools: readonly Tool[], call: ToolCaller): Server
   server.setRequestHandler("tools/call", async ({ params }) => {
     const { name, arguments: input = {} } = params;
     if (!tools.some((tool) => tool.name === name)) {
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `No tool is called "${name}"`);
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
     }
     return resultOf(await call(name, input));
   });
   return server;
 }
 
-/** Data goes out twice: as JSON text, which every agent reads, and as structured content, for programs. */
+/** Returns data twice: as JSON text for every agent, and as structured content for programs. */
 function resultOf(outcome: ToolOutcome): CallToolResult {
   if (!outcome.ok) return { isError: true, content: [{ type: "text", text: JSON.stringify(outcome.error) }] };
   const { data } = outcome;

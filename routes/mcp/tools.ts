@@ -1,43 +1,30 @@
-// The tools of agents: endpoints of the API by another door. A tool's description and schemas are those of its
-// endpoint, and its call is a call of the endpoint, so both always answer the same. Section 11 of the decisions.
+// The tools of agents. Each is a call of the API: name, description and schemas come from the call's definition, and a
+// call of the tool makes that call, so both always answer the same.
 
-import type { z } from "zod";
 import { invalidField } from "../../src/domain/values/refusal.ts";
 import { answered, refused, type Result } from "../../src/domain/state/result.ts";
-import { EVENTS, type FeedWorld } from "../calls/events.ts";
-import type { Endpoint } from "../http/endpoint_types.ts";
+import type { KeyedDefinition } from "../contract/definition.ts";
+import { getEvent, listEvents } from "../contract/events.ts";
 import { type JsonSchema, jsonSchemaOf } from "../reference/json_schema.ts";
 import type { ObjectSchema, Tool, ToolOutcome } from "./tool_server.ts";
 
-/** What is behind a tool. */
-interface Behind {
-  readonly endpoint: Endpoint<FeedWorld>;
-  readonly members: Readonly<Record<string, JsonSchema>>;
-}
-
-/** The endpoints that agents may call, by the names of their tools. */
-const TOOL_NAMES: Readonly<Record<string, string>> = { listEvents: "list_events", getEvent: "get_event" };
-
-const behind = new Map<string, Behind>();
+/** The calls that agents may make, by the names of their tools. */
+const TOOL_CALLS: Readonly<Record<string, KeyedDefinition>> = {
+  list_events: listEvents,
+  get_event: getEvent,
+};
 
 /** Every tool. */
-export const TOOLS: readonly Tool[] = EVENTS.flatMap((endpoint) => {
-  const name = TOOL_NAMES[endpoint.doc.id];
-  return name === undefined ? [] : [toolOf(name, endpoint)];
-});
-
-function toolOf(name: string, endpoint: Endpoint<FeedWorld>): Tool {
-  const { input, doc } = endpoint;
-  const inputSchema = jsonSchemaOf(input) as ObjectSchema;
-  behind.set(name, { endpoint, members: inputSchema.properties as Record<string, JsonSchema> });
+export const TOOLS: readonly Tool[] = Object.entries(TOOL_CALLS).map(([name, call]) => {
+  const { input, answer, summary, description } = call;
   return {
     name,
-    title: doc.summary,
-    description: doc.description === undefined ? `${doc.summary}.` : `${doc.summary}. ${doc.description}`,
-    inputSchema,
-    outputSchema: jsonSchemaOf(doc.answer as z.ZodType) as ObjectSchema,
+    title: summary,
+    description: description === undefined ? `${summary}.` : `${summary}. ${description}`,
+    inputSchema: jsonSchemaOf(input) as ObjectSchema,
+    outputSchema: jsonSchemaOf(answer) as ObjectSchema,
   };
-}
+});
 
 /** Members of path and query, as a request has them. */
 export type ToolMembers = Readonly<Record<string, string>>;
@@ -45,30 +32,32 @@ export type ToolMembers = Readonly<Record<string, string>>;
 /**
  * Calls a tool.
  *
- * @param call calls an endpoint with the caller's key
+ * @param make makes a call of the API with the caller's key
  */
 export async function callTool(
-  call: (endpoint: Endpoint<FeedWorld>, members: ToolMembers) => Promise<ToolOutcome>,
+  make: (call: KeyedDefinition, members: ToolMembers) => Promise<ToolOutcome>,
   name: string,
   input: Readonly<Record<string, unknown>>,
 ): Promise<ToolOutcome> {
-  const tool = behind.get(name) as Behind;
-  const members = membersOf(tool, input);
-  return members.ok ? await call(tool.endpoint, members.answer) : { ok: false, error: members.refusal };
+  const call = TOOL_CALLS[name] as KeyedDefinition;
+  const { inputSchema } = TOOLS.find((tool) => tool.name === name) as Tool;
+  const members = membersOf(call, inputSchema.properties as Record<string, JsonSchema>, input);
+  return members.ok ? await make(call, members.answer) : { ok: false, error: members.refusal };
 }
 
-/** The members of a call; one of the wrong type, or the lack of one that is needed, is refused. */
+/** Reads the members of a tool's input; refuses a member of the wrong type, and a missing member of the path. */
 function membersOf(
-  { endpoint, members }: Behind,
+  { path }: KeyedDefinition,
+  schemas: Readonly<Record<string, JsonSchema>>,
   input: Readonly<Record<string, unknown>>,
 ): Result<ToolMembers> {
   const found: Record<string, string> = {};
-  for (const [member, { type }] of Object.entries(members)) {
+  for (const [member, { type }] of Object.entries(schemas)) {
     const value = input[member] ?? undefined;
-    if (value === undefined && !endpoint.path.includes(`:${member}`)) continue;
+    if (value === undefined && !path.includes(`:${member}`)) continue;
     const isText = typeof value === "string" && value !== "" && value.isWellFormed();
     if (type === "integer" ? typeof value !== "number" : !isText) {
-      return refused(invalidField(member, `must be a ${type === "integer" ? "number" : "text"}`));
+      return refused(invalidField(member, `must be ${type === "integer" ? "an integer" : "a string"}`));
     }
     found[member] = String(value);
   }
@@ -76,7 +65,7 @@ function membersOf(
 }
 
 /** The path of a call under `/api`, with its query. */
-export function pathOf({ path }: Endpoint<FeedWorld>, members: ToolMembers): string {
+export function pathOf({ path }: KeyedDefinition, members: ToolMembers): string {
   const query = new URLSearchParams();
   let filled = path;
   for (const [member, value] of Object.entries(members)) {

@@ -1,40 +1,40 @@
-// The parts of the API reference that its endpoints share: the texts at its head, key classes as security schemes,
-// parameters and headers of every call, and the shape of errors.
+// The parts of the OpenAPI document that its calls share: introduction, security schemes, common parameters and headers,
+// and the shape of errors.
 
 import { REFUSAL_CODES } from "../../src/domain/values/refusal.ts";
-import type { Access } from "../http/auth.ts";
+import type { Access } from "../contract/definition.ts";
 import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
 import type { JsonSchema } from "./json_schema.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const DESCRIPTION =
-  `Metering and entitlements for products that resell AI: reserve quota before work, settle it afterwards.
+  `Metering and entitlements for products that resell AI: reserve quota before the work, settle it afterwards.
 
 **Answers.** Every JSON answer is \`{ "ok": true, "data": ... }\` with status 200, or
-\`{ "ok": false, "error": { "code", "message", "details"? } }\` with the status of its code. Reserve's
-\`limit_reached\` is data, not an error. Members may be added to answers; unknown members of calls are ignored.
-\`null\` for an optional member is the same as leaving it out, except where a member says otherwise.
+\`{ "ok": false, "error": { "code", "message", "details"? } }\` with the status of its code. A reserve that meets a
+limit is not an error: its answer has \`allowed: false\`. New members may be added to answers; unknown members of
+requests are ignored. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
 
-**Keys.** \`sk_live_\` and \`sk_test_\` are secret and stay in your backend; \`pk_live_\` and \`pk_test_\` are public.
-With a public key, usage and credits need \`X-End-User-Token\`. Live and test mode share the catalog and nothing else.
+**Keys.** \`sk_live_\` and \`sk_test_\` keys are secret: use them only on your server. \`pk_live_\` and \`pk_test_\` keys are
+public. With a public key, usage and credits require \`X-End-User-Token\`. Live and test mode share only the catalog.
 
-**Retries.** Send \`Idempotency-Key\` with a POST or DELETE under \`/api/v1\`, and a retry within 24 hours gets the
-first answer again, with \`Idempotent-Replayed: true\`.
+**Retries.** Send \`Idempotency-Key\` with a POST or DELETE under \`/api/v1\`. A retry with the same key within 24 hours
+gets the first answer again, with \`Idempotent-Replayed: true\`.
 
-**Amounts** keep six decimal places, exactly. **Times** are ISO 8601 in UTC.
+**Amounts** have six exact decimal places. **Times** are ISO 8601 in UTC.
 
 **Errors**
 
-| code | status | when |
+| code | status | meaning |
 | --- | --- | --- |
 ${REFUSAL_CODES.map((code) => `| \`${code}\` | ${STATUS[code]} | ${MEANING[code]} |`).join("\n")}
 
-**Agents** read the feed through the Model Context Protocol at \`POST /mcp\`, with a secret key.
+An unknown path is \`not_found\`, a known path with another method \`method_not_allowed\`.
 
-A path that nothing answers at is \`not_found\`, a known path with another method \`method_not_allowed\`.`;
+**Agents** read the event feed through the Model Context Protocol at \`POST /mcp\`, with a secret key.`;
 
-/** What the document says of itself. */
+/** The `info` of the document. */
 export const INFO: JsonSchema = {
   title: "Holdfast",
   version: "1",
@@ -43,7 +43,7 @@ export const INFO: JsonSchema = {
   license: { name: "Apache-2.0", identifier: "Apache-2.0" },
 };
 
-/** Who may call, as security schemes: the key classes and the admin token. */
+/** Security schemes: the classes of API keys, and the admin token. */
 export const SECURITY_SCHEMES = {
   secretKey: { type: "http", scheme: "bearer", description: "A secret key: sk_live_... or sk_test_..." },
   testSecretKey: { type: "http", scheme: "bearer", description: "A secret key of test mode: sk_test_..." },
@@ -52,15 +52,15 @@ export const SECURITY_SCHEMES = {
     type: "apiKey",
     in: "header",
     name: "X-End-User-Token",
-    description: 'base64url(JSON {"userId","exp"}) "." base64url(HMAC-SHA-256 of the first part) under the ' +
-      "app's identity secret; exp in Unix seconds",
+    description: 'base64url(JSON {"userId","exp"}) "." base64url(HMAC-SHA-256 of the first part), with the ' +
+      "app's identity secret; exp is in Unix seconds",
   },
   adminToken: { type: "http", scheme: "bearer", description: "HOLDFAST_ADMIN_TOKEN" },
 } as const;
 
 type Requirement = { readonly [Scheme in keyof typeof SECURITY_SCHEMES]?: readonly string[] };
 
-/** The alternatives of who may call, by access. */
+/** Security requirements by access: alternatives of schemes. */
 export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requirement[]>> = {
   secret: [{ secretKey: [] }],
   credit_write: [{ secretKey: [] }],
@@ -73,32 +73,32 @@ export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requi
   open: [],
 };
 
-/** Header parameters that many endpoints take. */
+/** Header parameters that several calls take. */
 export const PARAMETERS = {
   IdempotencyKey: {
     name: "Idempotency-Key",
     in: "header",
     required: false,
-    description: "A retry with the same key, path and body gets the first answer again, for 24 hours",
+    description: "A retry with the same key, path and body within 24 hours gets the first answer again",
     schema: { type: "string", minLength: 1, maxLength: REQUEST_LIMITS.idempotencyKeyLengthMax },
   },
   RequestId: {
     name: "X-Request-Id",
     in: "header",
     required: false,
-    description: "Your name for this call; answered again, and in the logs",
+    description: "Your id for this request; it is returned, and is in the logs",
     schema: { type: "string", pattern: "^[A-Za-z0-9._-]{1,100}$" },
   },
 } as const;
 
 /** Headers of answers. */
 export const HEADERS = {
-  RequestId: { description: "The call's name in the logs", schema: { type: "string" } },
+  RequestId: { description: "The id of the request in the logs", schema: { type: "string" } },
   IdempotentReplayed: {
-    description: "The first answer to this Idempotency-Key, again",
+    description: "Present if this is the first answer to the Idempotency-Key, again",
     schema: { type: "string", const: "true" },
   },
-  RetryAfter: { description: "Whole seconds", schema: { type: "integer", minimum: 1 } },
+  RetryAfter: { description: "Seconds, an integer", schema: { type: "integer", minimum: 1 } },
 } as const;
 
 /** The envelope of every error. */
@@ -110,8 +110,8 @@ export const ERROR: JsonSchema = {
       type: "object",
       properties: {
         code: { type: "string", enum: REFUSAL_CODES },
-        message: { type: "string", description: "What was wrong and which member, in words" },
-        details: { description: "More about it, where the code has some" },
+        message: { type: "string", description: "What is wrong, with the name of the member" },
+        details: { description: "More about the error, for some codes" },
       },
       required: ["code", "message"],
     },

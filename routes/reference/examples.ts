@@ -1,10 +1,10 @@
-// Examples of the reference: calls and answers as a service gave them on its example catalog. A test makes them anew
-// and compares; `deno task examples` writes them.
+// Examples of the reference: requests and answers, recorded from a service with the example catalog. A test records them
+// again and compares; `deno task examples` writes them.
 
 import recorded from "./examples.json" with { type: "json" };
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 
-/** A call as it was sent, and what was answered. */
+/** A request and its answer. */
 export interface Example {
   /** Members of the path and of the query. */
   readonly parameters?: Readonly<Record<string, string>>;
@@ -12,13 +12,13 @@ export interface Example {
   readonly answer: unknown;
 }
 
-/** What was recorded of an endpoint: a success, and refusals by their code. */
+/** Recorded examples of a call: a success, and refusals by their codes. */
 export interface Recorded {
   readonly success?: Example;
   readonly refusals?: Readonly<Partial<Record<RefusalCode, unknown>>>;
 }
 
-/** The examples of an endpoint. */
+/** Returns the examples of a call. */
 export function examplesOf(operationId: string): Recorded {
   return (recorded as Readonly<Record<string, Recorded>>)[operationId] ?? {};
 }

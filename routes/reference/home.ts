@@ -1,10 +1,9 @@
-// `GET /`: what this process is and where to go from here, as a small page for people and as JSON for programs. It
-// needs no key, loads nothing from another host and runs no script.
+// `GET /`: the start page, as HTML for people and as JSON for programs. It needs no key, loads nothing and runs no script.
 
 import { createHash } from "node:crypto";
 import { Hono } from "hono";
 import { success, write } from "../http/answer.ts";
-import { HOME } from "./pages.ts";
+import { HOME, type HomeAnswer } from "./pages.ts";
 import { headersOf, requestId, respond } from "../http/respond.ts";
 
 const STYLE = `
@@ -32,12 +31,12 @@ const PAGE = `<!doctype html>
     .join("\n      ")
 }
     </dl>
-    <p>The README of this release says how to make an app, put a catalog in force and send the first call.</p>
+    <p>The README of this release shows how to create an app, apply a catalog and send the first call.</p>
   </body>
 </html>
 `;
 
-/** Nothing is loaded; the style is the one above. */
+/** Allows the style above, and nothing else. */
 const POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
@@ -50,8 +49,9 @@ const POLICY = [
 /** The route of the first page. */
 export function homeRoutes(): Hono {
   const app = new Hono();
-  const links = Object.fromEntries(Object.entries(HOME.links).map(([name, { path }]) => [name, path]));
-  const answer = write(success({ name: "Holdfast", summary: HOME.summary, links }));
+  const { reference, document, health } = HOME.links;
+  const links = { reference: reference.path, document: document.path, health: health.path };
+  const answer = write(success<HomeAnswer>({ name: "Holdfast", summary: HOME.summary, links }));
   app.get("/", ({ req }) => {
     const response = prefersPage(req.header("accept") ?? "")
       ? new Response(PAGE, {
@@ -68,13 +68,13 @@ export function homeRoutes(): Hono {
   return app;
 }
 
-/** Whether a page is asked for by name, and no less than JSON: browsers do so, programs take anything. */
+/** Whether the client names HTML and prefers it to JSON, or wants both alike. Browsers name it; programs accept anything. */
 function prefersPage(accept: string): boolean {
   return qualityOf(accept, "text/html") > 0 &&
     qualityOf(accept, "text/html") >= qualityOf(accept, "application/json");
 }
 
-/** How much a media type is wanted that is listed by its name; 0 where it is not. */
+/** The quality of a media type that is listed by its name; 0 if it is not listed. */
 function qualityOf(accept: string, type: string): number {
   for (const part of accept.toLowerCase().split(",")) {
     const [name, ...parameters] = part.split(";").map((text) => text.trim());

@@ -1,16 +1,15 @@
-// Schemas of the wire as JSON Schema (2020-12, the dialect of OpenAPI 3.1). Records with an id become components
-// that others refer to.
+// Zod schemas as JSON Schema (2020-12, the dialect of OpenAPI 3.1). Records with an id become components.
 
 import { z } from "zod";
-import { SHOWN_AS } from "../contract/schemas/fields.ts";
+import { SHOWN_AS } from "../contract/fields.ts";
 
 export type JsonSchema = Record<string, unknown>;
 
-/** Turns schemas into JSON Schema and gathers the records that they refer to. */
+/** Writes schemas as JSON Schema, and collects the records that they refer to. */
 export class SchemaWriter {
   readonly components: Record<string, JsonSchema> = {};
 
-  /** A schema as a caller sees it: what may be sent, or what is answered. */
+  /** Writes the schema of an input or an answer, as a caller sees it. */
   write(schema: z.ZodType): JsonSchema {
     const { $defs, ...written } = convert(schema);
     for (const [name, record] of Object.entries($defs)) this.components[name] = withRefs(record, refToRecord);
@@ -18,8 +17,8 @@ export class SchemaWriter {
   }
 
   /**
-   * Makes an object with members a record of this name, and answers the reference to it: generators of clients name
-   * their classes by it. Any other schema is answered as it is.
+   * Makes an object with members a component of this name, and returns a reference to it: generated clients name their
+   * classes by it. Any other schema is returned unchanged.
    */
   named(name: string, schema: JsonSchema): JsonSchema {
     if (Object.keys((schema.properties ?? {}) as JsonSchema).length === 0) return schema;
@@ -29,7 +28,7 @@ export class SchemaWriter {
   }
 }
 
-/** A name of ours as records are named: "reserve" is Reserve, "user.merged" is UserMerged. */
+/** Converts a name to that of a record: "reserve" to Reserve, "user.merged" to UserMerged. */
 export function recordName(name: string): string {
   return name.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -38,7 +37,7 @@ function refToRecord(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** A schema that stands alone: the records that it refers to are written out in it. */
+/** Writes a schema without references: its records are inlined. */
 export function jsonSchemaOf(schema: z.ZodType): JsonSchema {
   const { $defs, ...written } = convert(schema);
   const inlined = (name: string): JsonSchema => withRefs($defs[name] as JsonSchema, inlined);
@@ -62,17 +61,17 @@ function show(zodSchema: z.core.$ZodType, jsonSchema: JsonSchema): void {
     Object.assign(jsonSchema, shown, description === undefined ? {} : { description });
     return;
   }
-  // Unknown members are ignored, and members may be added to answers: no object is closed.
+  // Unknown members of inputs are ignored, and members may be added to answers.
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-  // A time has its format. The pattern beside it says the same, and generators of clients stumble over it.
+  // The format of a time suffices. Some client generators fail on the pattern.
   if (jsonSchema.format === "date-time" || jsonSchema.format === "date") delete jsonSchema.pattern;
-  // A record of texts needs no schema of its names, and a whole number no bound where JSON loses precision.
+  // The names of a record need no schema, and an integer needs no bound at the precision of JSON.
   delete jsonSchema.propertyNames;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
 }
 
-/** A schema with each reference to a record in place of which something else is to stand. */
+/** Replaces each reference to a record. */
 function withRefs({ id: _, ...schema }: JsonSchema, refTo: (name: string) => JsonSchema): JsonSchema {
   const replaced = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(replaced);
@@ -87,7 +86,7 @@ function withRefs({ id: _, ...schema }: JsonSchema, refTo: (name: string) => Jso
   return replaced(schema) as JsonSchema;
 }
 
-/** A schema without null: what a query string can hold. */
+/** Removes null, which a query string cannot contain. */
 export function withoutNull({ anyOf, type, ...rest }: JsonSchema): JsonSchema {
   if (Array.isArray(type)) return { ...rest, type: type.find((name) => name !== "null") };
   if (!Array.isArray(anyOf)) return type === undefined ? rest : { ...rest, type };

@@ -1,36 +1,36 @@
-// The messages that webhooks are sent, as the `webhooks` of an OpenAPI document: each type with its body, the headers
-// that come with it, and what its receiver's answer means.
+// The messages of webhook endpoints, as the `webhooks` of the OpenAPI document: body, headers, and the meaning of the
+// receiver's answer.
 
 import { MESSAGE_TYPES } from "../../src/domain/state/message.ts";
-import { messageBody, MESSAGES } from "../contract/schemas/webhooks.ts";
+import { messageBody, MESSAGES } from "../contract/webhook_messages.ts";
 import { type JsonSchema, recordName, type SchemaWriter } from "./json_schema.ts";
 
 const HEADERS: readonly (readonly [name: string, description: string])[] = [
-  ["webhook-id", "The message's id, the same at every attempt: drop what you have handled before"],
+  ["webhook-id", "The id of the message, the same at every attempt: ignore a message that you have handled"],
   ["webhook-timestamp", "Unix seconds of this attempt"],
   [
     "webhook-signature",
-    "One or more signatures with a space between them, each `v1,` and the base64 HMAC-SHA-256 of " +
-    "`id.timestamp.body` under the bytes of the secret behind `whsec_`",
+    "One or more signatures separated by spaces, each `v1,` and the base64 HMAC-SHA-256 of " +
+    "`id.timestamp.body` with the bytes of the secret after `whsec_`",
   ],
 ];
 
 const RESPONSES = {
   "2XX": { description: "Within 15 seconds: the message is delivered" },
-  410: { description: "Sends nothing more: the webhook is disabled" },
+  410: { description: "Disables the endpoint: it receives no more messages" },
   default: {
     description:
-      "Anything else, a redirect too: attempted again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, and " +
-      "then given up. Later messages of the same user wait for it.",
+      "Any other answer, also a redirect: attempted again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h; " +
+      "then the message has failed. Later messages of the same user wait for it.",
   },
 };
 
-/** An item for each type of message. */
+/** The `webhooks` object: an item for each message type. */
 export function messageItems(writer: SchemaWriter): Record<string, JsonSchema> {
   return Object.fromEntries(MESSAGE_TYPES.map((type) => [type, {
     post: {
       tags: ["Webhooks"],
-      // What a page lists them by.
+      // Pages list the items by their summaries.
       summary: type,
       description: MESSAGES[type].meaning,
       parameters: HEADERS.map(([name, description]) => ({

@@ -1,31 +1,29 @@
-// The API as an OpenAPI 3.1 document, made from the records that routing, access and validation go by. Nothing of an
-// endpoint is written twice: a schema that changes changes the document.
+// The API as an OpenAPI 3.1 document, generated from the definitions of its calls.
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import { OPTION_MEMBERS } from "../http/body.ts";
 import { STATUS } from "../http/errors.ts";
-import type { Definition, Method } from "../contract/definition.ts";
-import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { CallDefinition, CallDoc, Method } from "../contract/definition.ts";
 import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
-import { type EndpointDoc, TAGS } from "../contract/doc.ts";
+import { TAGS } from "../contract/tags.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
 import { messageItems } from "./messages.ts";
 import { type JsonSchema, recordName, SchemaWriter, withoutNull } from "./json_schema.ts";
 import type { ForeignCall, Page } from "./pages.ts";
 
-/** Everything that the document is made of. */
+/** The input of the document. */
 export interface Surface {
-  readonly endpoints: readonly (Endpoint<never> | KeylessEndpoint<never>)[];
+  readonly calls: readonly CallDefinition[];
   readonly pages: readonly Page[];
 }
 
-/** An endpoint or a page, as the document shows it. */
+/** A call or a page, as the document shows it. */
 interface Shown {
   readonly method: Method;
   readonly path: string;
-  readonly doc: EndpointDoc;
+  readonly doc: CallDoc;
   readonly errors: readonly RefusalCode[];
   readonly security: readonly unknown[];
   /** Members of path and query. */
@@ -34,17 +32,17 @@ interface Shown {
   readonly isKeyed: boolean;
   /** The media type of an answer without envelope; null with one. */
   readonly rawType: string | null;
-  /** The header that signs the body; left out for a body that nobody signs. */
+  /** The header with the signature of the body; left out for unsigned bodies. */
   readonly signature?: string;
-  /** Left out for what is our own. */
+  /** Set for a call of another API. */
   readonly foreign?: ForeignCall;
 }
 
 /** The OpenAPI document of the whole API. */
-export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
+export function makeDocument({ calls, pages }: Surface): JsonSchema {
   const writer = new SchemaWriter();
   const shown = [
-    ...endpoints.map((endpoint) => showEndpoint(writer, endpoint)),
+    ...calls.map((call) => showCall(writer, call)),
     ...pages.map((page) => showPage(writer, page)),
   ];
   const paths: Record<string, Record<string, unknown>> = {};
@@ -67,28 +65,28 @@ export function makeDocument({ endpoints, pages }: Surface): JsonSchema {
   };
 }
 
-function showEndpoint(writer: SchemaWriter, endpoint: Endpoint<never> | KeylessEndpoint<never>): Shown {
-  const { method, path, access, doc } = endpoint;
+function showCall(writer: SchemaWriter, call: CallDefinition): Shown {
+  const { method, path, access } = call;
   const isKeyless = access === "admin" || access === "open";
   return {
     method,
     path: `/api${path}`,
-    doc,
-    errors: errorsOf(endpoint),
+    doc: call,
+    errors: errorsOf(call),
     security: SECURITY[access],
-    ...placesOf(writer, endpoint),
+    ...placesOf(writer, call),
     isKeyed: !isKeyless && method !== "GET",
-    rawType: "mediaType" in endpoint ? endpoint.mediaType ?? null : null,
-    ...endpoint.signedBody === undefined ? {} : { signature: endpoint.signedBody.header },
+    rawType: call.mediaType ?? null,
+    ...call.signedBody === undefined ? {} : { signature: call.signedBody.header },
   };
 }
 
-/** Where the members of an endpoint's input go: into path and query, or into the body. */
-function placesOf(writer: SchemaWriter, endpoint: Definition): Pick<Shown, "parameters" | "body"> {
-  const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = endpoint;
+/** Splits the members of an input into path and query, and body. */
+function placesOf(writer: SchemaWriter, call: CallDefinition): Pick<Shown, "parameters" | "body"> {
+  const { method, path, input, inQuery = [], wholeBody, signedBody, hasOptions, hasNoBody } = call;
   if (input === null) return { parameters: {}, body: null };
   const members = writer.write(input);
-  // A body of DELETE holds the members of the query; clients often cannot send one.
+  // The body of a DELETE has the members of the query; many clients cannot send it.
   if (method === "GET" || method === "DELETE" || hasNoBody === true) {
     return { parameters: members, body: null };
   }
@@ -106,7 +104,7 @@ const SIGNED: JsonSchema = {
   additionalProperties: true,
 };
 
-/** A schema of an object with some of its members. */
+/** The schema of an object, with some of its members. */
 function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSchema {
   const { properties = {}, required = [], ...rest } = schema as {
     properties?: Record<string, JsonSchema>;
@@ -120,13 +118,13 @@ function only(schema: JsonSchema, isWanted: (name: string) => boolean): JsonSche
   };
 }
 
-/** The members that may also stand in a nested `options` object. */
+/** Adds the nested `options` object, with the members that it may contain. */
 function withOptions(members: JsonSchema): JsonSchema {
   const properties = members.properties as Record<string, JsonSchema>;
   const nested = Object.entries(properties).filter(([name]) => OPTION_MEMBERS.has(name));
   const options = {
     type: "object",
-    description: "The same members may stand here instead, not in both places",
+    description: "The same members may be sent here instead, but not in both places",
     properties: Object.fromEntries(nested),
   };
   return { ...members, properties: { ...properties, options } };
@@ -187,7 +185,7 @@ function parametersOf({ path, doc, parameters, isKeyed, signature, foreign }: Sh
       required: isPath || required.includes(name),
       ...description === undefined ? {} : { description },
       schema,
-      // The address has the digits of a number.
+      // Recorded parameters are strings.
       ...shown === undefined ? {} : { example: schema.type === "integer" ? Number(shown) : shown },
     };
   });
@@ -237,7 +235,7 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Sho
   };
 }
 
-/** One response for each status, with the codes that it may carry. */
+/** One response for each status, with its error codes. */
 function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Record<string, JsonSchema> {
   const recorded = examplesOf(doc.id).refusals ?? {};
   const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));

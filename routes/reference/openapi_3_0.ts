@@ -1,11 +1,11 @@
-// The document in the words of OpenAPI 3.0, for tools that read no 3.1. JSON Schema of 2020-12 becomes what 3.0 had
-// before it. Where 3.0 has no words for something the form says less, never something else.
+// Converts the document to OpenAPI 3.0, for tools that do not read 3.1. Where 3.0 cannot express something, the result
+// says less, never something else.
 
 import type { JsonSchema } from "./json_schema.ts";
 
 const VERSION = "3.0.3";
 
-/** A document of 3.1 in the form of 3.0. Webhooks are left out, which 3.0 does not know. */
+/** Converts a document of 3.1 to 3.0. Webhooks are left out: 3.0 does not have them. */
 export function toOpenApi30(document: JsonSchema): JsonSchema {
   const { openapi: _, webhooks: _webhooks, info, components, ...rest } = document;
   const { summary: _summary, license, ...told } = info as JsonSchema;
@@ -19,7 +19,7 @@ export function toOpenApi30(document: JsonSchema): JsonSchema {
   };
 }
 
-/** A part of a document outside of schemas, with the schemas in it converted. Examples are data and stay. */
+/** Converts the schemas inside a part of the document. Examples are data and stay. */
 function converted(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(converted);
   if (typeof part !== "object" || part === null) return part;
@@ -37,9 +37,9 @@ function eachSchema(schemas: unknown): JsonSchema {
   );
 }
 
-/** One schema and those inside it. */
+/** Converts a schema and the schemas inside it. */
 function schemaOf30(schema: JsonSchema): JsonSchema {
-  // 3.0 ignores what stands beside a reference.
+  // 3.0 ignores members next to a reference.
   if (schema.$ref !== undefined) return { $ref: schema.$ref };
   const { type, anyOf, oneOf, const: value, enum: enumeration, description, ...rest } = schema;
   const { examples, exclusiveMinimum, properties, items, additionalProperties, ...others } = rest;
@@ -62,8 +62,8 @@ function schemaOf30(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * A description with the values that a text has. As a list they would be checked by the clients, which then refuse what
- * a later version adds to them.
+ * Adds the possible values of a string to its description. As an enum, generated clients would check them and refuse values
+ * that a later version adds.
  */
 function description30(descriptions: readonly unknown[], values: unknown): JsonSchema {
   const told = descriptions.filter(isText);
@@ -75,29 +75,29 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-/** 3.0 has one type for a schema and no type for null. */
+/** Converts types: 3.0 allows one type for a schema, and has no type for null. */
 function typeOf30(type: unknown): JsonSchema {
   if (type === undefined) return {};
   const types = Array.isArray(type) ? type : [type];
   const others = types.filter((name) => name !== "null");
-  // Nothing but null, or values of several kinds: any value.
+  // Only null, or values of several types: any value.
   if (others.length !== 1) return {};
   return { type: others[0], ...others.length < types.length ? { nullable: true } : {} };
 }
 
-/** Parts of a union, of which one may be null; nothing for no parts. */
+/** Converts a union; null among its parts becomes `nullable`. */
 function unionOf30(parts: readonly JsonSchema[]): JsonSchema {
   if (parts.length === 0) return {};
   const others = parts.filter(({ type }) => type !== "null");
   const isNullable = others.length < parts.length ? { nullable: true } : {};
-  // A time, or a date: any time is taken.
+  // A union of time and date becomes a time.
   if (others.every(({ type, format }) => type === "string" && format !== undefined)) {
     return { ...schemaOf30(others[0] as JsonSchema), ...isNullable };
   }
-  // Generators of that age name a class for a union and do not write it. Any value is a dictionary to them.
+  // Generators for 3.0 name a class for a union without writing it. Without a schema they use a dictionary.
   if (others.length > 1) return {};
   const [only] = others as [JsonSchema];
-  // A null beside a reference has to stand around it.
+  // 3.0 ignores `nullable` next to a reference, so it goes around it.
   return only.$ref === undefined
     ? { ...schemaOf30(only), ...isNullable }
     : { allOf: [schemaOf30(only)], ...isNullable };

@@ -1,16 +1,15 @@
-// What the reference says of what has no envelope of ours: the pages of the process itself, which need no key, and the
-// calls of another API.
+// Pages of the process, and calls in the shape of another API, as the reference shows them.
 
 import { z } from "zod";
-import type { EndpointDoc } from "../contract/doc.ts";
+import type { CallDoc } from "../contract/definition.ts";
 
-/** A page as the reference shows it. */
+/** A page of the process. */
 export interface Page {
   readonly path: string;
   /** null: JSON in the envelope. */
   readonly mediaType: string | null;
-  readonly doc: EndpointDoc;
-  /** What makes it a call of another API; left out for a page. */
+  readonly doc: CallDoc;
+  /** Set for a call of another API. */
   readonly foreign?: ForeignCall;
 }
 
@@ -19,7 +18,7 @@ export interface ForeignCall {
   readonly method: "GET" | "POST";
   /** Null for a call without a body. */
   readonly body: z.ZodType | null;
-  /** Headers that it takes, and those of its answer, by name. */
+  /** Headers of the request, and of the answer, by name. */
   readonly headers: Readonly<Record<string, ForeignHeader>>;
   readonly answerHeaders: Readonly<Record<string, string>>;
   /** The schema of its errors. */
@@ -30,19 +29,28 @@ interface ForeignHeader {
   readonly description: string;
 }
 
-/** Where the document and the reference page are. */
+/** The paths of the document and of the reference page. */
 export const REFERENCE_PATHS = { document: "/api/openapi.json", page: "/docs" } as const;
 
-/** What the first page says. */
+/** The texts of the start page. */
 export const HOME = {
   summary:
     "Metering and entitlements for products that resell AI: reserve quota before the work, settle it afterwards.",
   links: {
-    reference: { path: REFERENCE_PATHS.page, text: "The reference of the API, to read" },
-    document: { path: REFERENCE_PATHS.document, text: "The same as an OpenAPI document" },
-    health: { path: "/healthz", text: "Whether this process lives" },
+    reference: { path: REFERENCE_PATHS.page, text: "The API reference" },
+    document: { path: REFERENCE_PATHS.document, text: "The OpenAPI document" },
+    health: { path: "/healthz", text: "Whether this process is alive" },
   },
 } as const;
+
+const homeAnswer = z.strictObject({
+  name: z.literal("Holdfast"),
+  summary: z.string(),
+  links: z.strictObject({ reference: z.string(), document: z.string(), health: z.string() }),
+});
+
+/** The JSON of the start page. */
+export type HomeAnswer = z.infer<typeof homeAnswer>;
 
 /** Every page that needs no key. */
 export const PAGES: readonly Page[] = [
@@ -52,13 +60,9 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getHome",
       tag: "Service",
-      summary: "What this process is, and where to go from here",
-      description: "With Accept: text/html, as browsers send it, a page.",
-      answer: z.strictObject({
-        name: z.literal("Holdfast"),
-        summary: z.string(),
-        links: z.strictObject({ reference: z.string(), document: z.string(), health: z.string() }),
-      }),
+      summary: "Get the start page",
+      description: "JSON, or a page with Accept: text/html, as browsers send it.",
+      answer: homeAnswer,
       errors: [],
     },
   },
@@ -68,7 +72,7 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getHealth",
       tag: "Service",
-      summary: "Whether the process lives",
+      summary: "Check that the process is alive",
       answer: z.strictObject({ status: z.literal("alive") }),
       errors: [],
     },
@@ -79,10 +83,10 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getReadiness",
       tag: "Service",
-      summary: "Whether the process serves calls",
+      summary: "Check that the process serves calls",
       description:
-        "A process that starts, hands its workspaces over, stops, waits for one of another version, or " +
-        "cannot reach the owners of some workspaces is not ready. details.status says which, and the message why.",
+        "A process is not ready while it starts, hands its workspaces over, stops, waits for a process of another " +
+        "version, or cannot reach the owners of some workspaces. details.status is its state, the message the reason.",
       answer: z.strictObject({ status: z.literal("serving") }),
       errors: ["unavailable"],
     },
@@ -93,7 +97,7 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getMetrics",
       tag: "Service",
-      summary: "Gauges and counts of the process, as Prometheus text",
+      summary: "Get the metrics of the process, as Prometheus text",
       answer: z.string(),
       errors: [],
     },
@@ -104,7 +108,7 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getOpenapi",
       tag: "Service",
-      summary: "This document",
+      summary: "Get this document",
       answer: z.record(z.string(), z.unknown()),
       errors: [],
     },
@@ -115,7 +119,7 @@ export const PAGES: readonly Page[] = [
     doc: {
       id: "getReference",
       tag: "Service",
-      summary: "This reference, to read",
+      summary: "Get this reference as a page",
       answer: z.string(),
       errors: [],
     },

@@ -1,5 +1,5 @@
-// The document at `/api/openapi.json` and the reference page at `/docs`. Both need no key and no running store. The page
-// is Scalar, served from the program itself: its policy lets the browser fetch nothing from another host.
+// The document at `/api/openapi.json` and the reference page at `/docs`. Both need no key and no store. The page is Scalar,
+// served by this process: its policy keeps the browser from loading anything from another host.
 
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
@@ -7,17 +7,17 @@ import { headersOf, requestId } from "../http/respond.ts";
 import { makeDocument, type Surface } from "./openapi.ts";
 import { REFERENCE_PATHS } from "./pages.ts";
 
-/** The version of Scalar that stands beside this file; see the README here. */
+/** The version of Scalar in `scalar.js.gz`; the README here says how to replace it. */
 const SCALAR_VERSION = "1.72.1";
 
 const { document: DOCUMENT_PATH, page: PAGE_PATH } = REFERENCE_PATHS;
-/** Where the page loads Scalar from. */
+/** The path of Scalar. */
 export const SCALAR_PATH = `${PAGE_PATH}/scalar-${SCALAR_VERSION}.js`;
 const START_PATH = `${PAGE_PATH}/start.js`;
 
 /**
- * Scalar breaks words of a table wherever a narrow column ends, so that error codes cannot be read or searched for. A
- * column is as wide as its longest word here; a word breaks only where it would not fit on the page.
+ * Scalar breaks words in narrow columns, which makes error codes hard to read and to find. With this style a column is as
+ * wide as its longest word, and a word breaks only if it does not fit on the page.
  */
 const STYLE = "body .scalar-app .markdown, body .scalar-app .markdown :is(td, th, code) " +
   "{ word-break: normal; overflow-wrap: break-word }";
@@ -39,7 +39,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** Everything in Scalar that would call another host is off; the policy below holds whatever it does. */
+/** Turns everything off that would call another host. The policy below enforces it. */
 const CONFIGURATION = {
   url: DOCUMENT_PATH,
   withDefaultFonts: false,
@@ -51,14 +51,14 @@ const CONFIGURATION = {
   mcp: { disabled: true },
 };
 
-/** Calls from the console, and the calls that it shows to copy, go to where the page came from. */
+/** Test requests, and the examples to copy, go to the host of the page. */
 const START = `Scalar.createApiReference("#reference", {
   ...${JSON.stringify(CONFIGURATION)},
   servers: [{ url: location.origin }],
 });
 `;
 
-/** Scripts and calls go to this host alone; Scalar sets styles and its icons are data. */
+/** Scripts and calls are limited to this host. Scalar sets inline styles, and its icons are data URLs. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -97,7 +97,7 @@ export function referenceRoutes(surface: Surface): Hono {
   return app;
 }
 
-/** Something to be served, with its tag: the same bytes always have the same one. */
+/** Content with its entity tag: the same bytes always have the same tag. */
 interface Tagged {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
@@ -110,7 +110,7 @@ function tagged(content: string | Uint8Array<ArrayBuffer>): Tagged {
   return { bytes, etag, isGzip: typeof content !== "string" };
 }
 
-/** Scalar as gzip. It is loaded with the first visit, so that a process nobody visits does not hold it. */
+/** Scalar as gzip. It is loaded at the first visit, to save memory before. */
 async function readScalar(): Promise<Tagged> {
   const { default: bytes } = await import("./scalar.js.gz", { with: { type: "bytes" } });
   return tagged(bytes);
@@ -132,7 +132,7 @@ function answer({ req }: Context, { bytes, etag, isGzip }: Tagged, type: string,
   return new Response(plain, { headers: { ...headers, etag: `W/${etag}` } });
 }
 
-/** Whether a caller has the bytes already; proxies that compress may have made the tag weak. */
+/** Whether the caller has the bytes already. Compressing proxies may have made the tag weak. */
 function matches(presented: string | undefined, etag: string): boolean {
   const tags = (presented ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return tags.includes(etag) || tags.includes("*");

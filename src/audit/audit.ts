@@ -35,7 +35,7 @@ export interface Deed extends Actor {
   /** The operation id of the API reference, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 

@@ -32,6 +32,21 @@ export interface ExportQuery {
   readonly logs: LogView;
 }
 
+/** The document that the pieces make up. */
+export interface ExportDocument {
+  readonly format: "json";
+  readonly exportedAt: string;
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly distinctId: string;
+  readonly person: ReturnType<typeof showPerson> | null;
+  readonly events: {
+    readonly analytics: readonly ReturnType<typeof showAnalyticsEvent>[];
+    readonly metering: readonly ReturnType<typeof showListed>[];
+  };
+  readonly consentLog: readonly ReturnType<typeof showConsent>[];
+}
+
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
 const BOUNDS = { pageRows: PAGE_ROWS, heldRows: HELD_ROWS };
 
@@ -46,15 +61,15 @@ export async function* exportDocument(
   const { realm } = query.realm;
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsOfPerson(database, realm, distinctId);
-  const head = JSON.stringify({
+  const head: Omit<ExportDocument, "events" | "consentLog"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
     mode,
     distinctId,
     person: person === null ? null : showPerson(person, ids),
-  });
-  yield `${head.slice(0, -1)},"events":{"analytics":[`;
+  };
+  yield `${JSON.stringify(head).slice(0, -1)},"events":{"analytics":[`;
   if (person !== null) yield* listed(analyticsEvents(database, person.id), showAnalyticsEvent);
   yield `],"metering":[`;
   yield* listed(meteringEvents(database, realm, ids), (record) => showListed(record, query.logs));

@@ -102,7 +102,7 @@ async function change(
   webhookId: string,
   next: (webhook: Webhook) => Webhook,
 ): Promise<Result<Webhook>> {
-  const unknown = refused(refusal("not_found", "No such webhook"));
+  const unknown = refused(refusal("not_found", "Webhook not found"));
   if (!app.webhooks.has(webhookId)) return unknown;
   return await changes.change(app.cell, () => {
     const webhook = app.webhooks.get(webhookId);

@@ -149,8 +149,8 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     /users overdue 1000 or more,/,
   ],
   [{ backlog: { ...backlog, lateErasures: 1 } as never }, true, "warn backlog", /erasures open 1$/],
-  [{ backlog: null }, false, "warn backlog", /not looked at/],
-  [{ drift: null }, false, "warn drift", /not looked at/],
+  [{ backlog: null }, false, "warn backlog", /skipped: migrations pending/],
+  [{ drift: null }, false, "warn drift", /skipped: migrations pending/],
   [{ drift: { fault: "no time" } }, true, "warn drift", /could not be proved: no time/],
   [
     { drift: { summary: { ...SUMMARY, drifts: 2, isWhole: false }, first: "user 2: counter" } },
@@ -158,10 +158,10 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     "fail drift",
     /2 in a sample: users 3,.*first user 2: counter/,
   ],
-  [{ oldPrices: null }, false, "warn prices", /not looked at/],
+  [{ oldPrices: null }, false, "warn prices", /skipped: migrations pending/],
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
-  [{ webhooks: null }, false, "warn webhooks", /not looked at/],
+  [{ webhooks: null }, false, "warn webhooks", /skipped: migrations pending/],
   [
     { webhooks: { enabled: 2, failing: [FAILING, { ...FAILING, isDisabled: true }], oldestMs: null } },
     true,

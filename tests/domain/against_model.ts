@@ -4,7 +4,7 @@
 
 import { deepEqual, equal } from "node:assert/strict";
 import { showReport } from "../../routes/calls/customers.ts";
-import { showBalance } from "../../routes/calls/wire.ts";
+import { showBalance } from "../../routes/calls/shown_records.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { Context } from "../../src/domain/state/context.ts";
 import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";

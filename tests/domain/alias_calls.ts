@@ -5,7 +5,7 @@ import type { StoredMerge } from "../../actors/port.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { showReport } from "../../routes/calls/customers.ts";
 import { STATUS } from "../../routes/http/errors.ts";
-import { showDuplicates } from "../../routes/calls/wire.ts";
+import { showDuplicates } from "../../routes/calls/shown_records.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import type { Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
 

@@ -3,7 +3,7 @@
 import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
 import { ownerOf } from "../../src/domain/values/ids.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
-import { showBalance } from "../../routes/calls/wire.ts";
+import { showBalance } from "../../routes/calls/shown_records.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import { SHOW, showEntry } from "./wire_answer.ts";
 import { grantOf, textOrNull, userOf } from "./wire_input.ts";

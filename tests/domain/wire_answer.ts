@@ -1,9 +1,9 @@
 // Answers of the domain as the wire has them, where the routes keep their way of showing them to themselves.
 
 import { STATUS } from "../../routes/http/errors.ts";
-import { showExplain } from "../../routes/calls/explain.ts";
-import { timeText, timeTextOrNull } from "../../routes/contract/schemas/fields.ts";
-import { showBalance, showCounter, showSubscription, showUsage } from "../../routes/calls/wire.ts";
+import { showExplain } from "../../routes/calls/shown_explanation.ts";
+import { timeText, timeTextOrNull } from "../../routes/contract/fields.ts";
+import { showBalance, showCounter, showSubscription, showUsage } from "../../routes/calls/shown_records.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { LedgerEntry } from "../../src/domain/state/credit.ts";

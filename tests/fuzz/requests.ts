@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
+import { SERVICE } from "../../routes/calls/service.ts";
 import { STRIPE } from "../../routes/calls/stripe.ts";
 import { WEBHOOKS } from "../../routes/calls/webhooks.ts";
 import { catalogSchema } from "../../src/tenant/catalog/schema.ts";
@@ -40,7 +41,7 @@ function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = [...ADMIN_ENDPOINTS, ...WEBHOOKS, ...STRIPE]
+  const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE]
     .find((each) => each.method === method && `/api${each.path}` === path);
   return admin?.hasNoBody === true ? null : admin?.input ?? null;
 }

@@ -51,7 +51,7 @@ Deno.test("over HTTP the tools answer what the REST calls answer, for the key's 
     await assertTools(client);
     await assertSameAsRest(client, app);
     await assertRefusals(client);
-    await assert.rejects(client.callTool({ name: "delete_event", arguments: {} }), /No tool is called/);
+    await assert.rejects(client.callTool({ name: "delete_event", arguments: {} }), /Unknown tool/);
   });
   const other = await service.newApp();
   for (const key of [app.secretTest, other.secretLive]) {
@@ -118,7 +118,7 @@ async function connectStdio(variables: Record<string, string>): Promise<Client> 
   return client;
 }
 
-Deno.test("over stdio the tools answer what the REST calls answer, and say so when the service is gone", async () => {
+Deno.test("over stdio the tools answer what the REST calls answer, and an error when the service is gone", async () => {
   const { url, close } = serve((request) => service.http.fetch(request));
   const app = await appWithEvents(service);
   const client = await connectStdio({ PORT: new URL(url).port, HOLDFAST_KEY: app.secretLive });
@@ -143,6 +143,6 @@ Deno.test("without a secret key the program ends with one line and status 2", as
   const { shell, out, err } = testShell({ HOLDFAST_KEY: "pk_live_public" });
   assert.equal(await runMcp([], shell), 2);
   assert.equal(out(), "");
-  assert.match(err(), /^--key: is no secret key .*$/);
+  assert.match(err(), /^--key: is not a secret key .*$/);
   assert.doesNotMatch(err(), /pk_live_public/);
 });

@@ -2,7 +2,7 @@
 // whose every text is markup.
 
 import assert from "node:assert/strict";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { ACTIONS, PAGES } from "../../routes/console/places.ts";
 import { consoleOf, formOf, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
@@ -217,7 +217,7 @@ async function digest(): Promise<string> {
 }
 
 /** Acts whose calls are on their way into the API. */
-const AWAITED = SURFACE.endpoints.some(({ doc }) => doc.id === "pingWebhook") ? [] : ["ping", "redeliver"];
+const AWAITED = SURFACE.calls.some(({ id }) => id === "pingWebhook") ? [] : ["ping", "redeliver"];
 
 for (const { path } of PAGES) {
   if (AWAITED.some((end) => path.endsWith(`/${end}`))) continue;

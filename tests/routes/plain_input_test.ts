@@ -2,18 +2,7 @@
 // all that it would refuse or change is left to it.
 
 import assert from "node:assert/strict";
-import {
-  canUseInput,
-  commitInput,
-  plainCanUse,
-  plainCommit,
-  plainRelease,
-  plainReserve,
-  plainTrack,
-  releaseInput,
-  reserveInput,
-  trackInput,
-} from "../../routes/contract/schemas/metering.ts";
+import { canUse, commit, release, reserve, track } from "../../routes/contract/metering.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 type Members = Record<string, unknown>;
@@ -73,16 +62,16 @@ const OF_SETTLEMENT: typeof OF_CALL = {
 
 const CASES = {
   track: {
-    read: plainTrack,
-    schema: trackInput,
+    read: track.plain,
+    schema: track.input,
     of: OF_CALL,
     plain: [{ ...CALL, costCents: 2.5 }, { ...CALL, costCents: REQUEST_LIMITS.amountMax }],
     left: [{ ...CALL, costCents: NaN }],
     changed: [{ ...CALL, usage: { inputTokens: 5 } }, { ...CALL, maxOutputTokens: 1 }],
   },
   reserve: {
-    read: plainReserve,
-    schema: reserveInput,
+    read: reserve.plain,
+    schema: reserve.input,
     of: OF_CALL,
     plain: [
       { ...CALL, maxOutputTokens: 1, ttlSeconds: REQUEST_LIMITS.ttlSecondsMin },
@@ -97,24 +86,24 @@ const CASES = {
     changed: [{ ...CALL, ttlSeconds: null }, { ...CALL, costCents: 1 }],
   },
   canUse: {
-    read: plainCanUse,
-    schema: canUseInput,
+    read: canUse.plain,
+    schema: canUse.input,
     of: OF_CALL,
     plain: [{ ...CALL, maxOutputTokens: 1 }],
     left: [{ ...CALL, maxOutputTokens: -1 }],
     changed: [{ ...CALL, ttlSeconds: 60 }],
   },
   commit: {
-    read: plainCommit,
-    schema: commitInput,
+    read: commit.plain,
+    schema: commit.input,
     of: OF_SETTLEMENT,
     plain: [{ ...SETTLED, costCents: 0 }],
     left: [{ ...SETTLED, costCents: -1 }],
     changed: [{ ...SETTLED, costCents: null }, { ...SETTLED, actual: { count: 1 } }],
   },
   release: {
-    read: plainRelease,
-    schema: releaseInput,
+    read: release.plain,
+    schema: release.input,
     of: OF_SETTLEMENT,
     plain: [],
     left: [],

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { STATUS } from "../../routes/http/errors.ts";
 import { errorsOf } from "../../routes/reference/errors.ts";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
@@ -23,14 +23,14 @@ export interface Documented {
   readonly isForeign: boolean;
 }
 
-const { endpoints, pages } = SURFACE;
+const { calls, pages } = SURFACE;
 
 /** Every operation of the reference. */
 export const DOCUMENTED: readonly Documented[] = [
-  ...endpoints.map((endpoint) => ({
-    ...common(endpoint.method, `/api${endpoint.path}`, endpoint.doc),
-    errors: errorsOf(endpoint),
-    isRaw: "mediaType" in endpoint,
+  ...calls.map((call) => ({
+    ...common(call.method, `/api${call.path}`, call),
+    errors: errorsOf(call),
+    isRaw: call.mediaType !== undefined,
   })),
   ...pages.map(({ path, doc, mediaType, foreign }) => ({
     ...common(foreign?.method ?? "GET", path, doc),

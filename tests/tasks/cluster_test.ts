@@ -89,7 +89,7 @@ Deno.test({
   ignore: !isServer,
   fn: async () => {
     const one = await startTestService();
-    assert.equal(await one.service.leave(), false, "nobody is there to take over");
+    assert.equal(await one.service.leave(), false, "there is no other process to take over");
     assert.equal((await send(one.http, "GET", "/readyz", undefined, {})).status, 200);
     const app = await one.newApp();
     const other = await join(one, 1);

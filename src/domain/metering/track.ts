@@ -36,7 +36,7 @@ export interface TrackInput {
 
 export interface TrackAnswer {
   readonly eventId: string;
-  readonly matchStatus: MatchStatus;
+  readonly matchStatus: Exclude<MatchStatus, "blocked" | "released">;
   /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
   readonly cost: Cost;
@@ -120,7 +120,7 @@ function limitsText(blocking: readonly GroupReading[], needs: Amounts): string {
   return `Limit ${texts.join(", limit ")}`;
 }
 
-function statusOf({ matched, groups, reasons }: Assessment): MatchStatus {
+function statusOf({ matched, groups, reasons }: Assessment): Exclude<MatchStatus, "released"> {
   if (groups.length > 0) return reasons.length === 0 ? "matched" : "blocked";
   if (matched) return "matched_credits_only";
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";

@@ -76,7 +76,7 @@ export function fail(name: string, found: string, advice: string): Check {
 }
 
 function unread(name: string): Check {
-  return warn(name, "not looked at: the tables are not all there", "Apply the migrations first");
+  return warn(name, "skipped: migrations pending", "Apply the migrations first");
 }
 
 /** Which optional features are on. Whoever stores people must be able to erase them, so a missing secret is a warning. */
@@ -111,7 +111,7 @@ function checkDatabase(facts: DatabaseFacts): Check {
     );
   }
   if (roundTripMs > DOCTOR_LIMITS.roundTripWarnMs) {
-    return warn(name, found, "Every answer waits for one: bring the process nearer to its database");
+    return warn(name, found, "Each request waits for a round trip: bring the process nearer to its database");
   }
   return checkCheckpoints(name, found, facts);
 }

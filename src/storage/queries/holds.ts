@@ -30,7 +30,7 @@ function showHold(row: Reservation) {
   return {
     reservationId: row.id,
     event: row.event,
-    metadata: row.metadata === null ? null : JSON.parse(row.metadata) as unknown,
+    metadata: row.metadata === null ? null : JSON.parse(row.metadata) as Record<string, unknown>,
     amounts: chargedAmounts(row).map((each) => ({ ...each, amount: numberOf(each.amount) })),
     createdAt: new Date(row.createdAt).toISOString(),
     expiresAt: new Date(row.expiresAt).toISOString(),

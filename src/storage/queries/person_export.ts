@@ -1,5 +1,6 @@
 // The content of the export document of a person, in pages of rows, newest first.
 
+import type { ConsentScope } from "../../domain/state/user.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Database } from "../database.ts";
 import { type EventRecord, PREVIEWS, selectFrom } from "./feed.ts";
@@ -18,7 +19,7 @@ export interface AnalyticsRecord extends Place {
 
 export interface ConsentRecord extends Place {
   readonly action: "opt_out" | "opt_in";
-  readonly scope: string;
+  readonly scope: ConsentScope;
 }
 
 /** Lists a person and all people merged into it. */

@@ -1,6 +1,7 @@
 // Refused calls, counted by user, event, reasons and hour. Callers first wait for the drain, and for a write of the counts
 // in memory.
 
+import type { RefusalRow } from "../../domain/state/refused_call.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import type { Database, Param } from "../database.ts";
 import { readOfUser } from "./user_keys.ts";
@@ -107,7 +108,7 @@ function showRefusal(record: RefusalRecord) {
   return {
     userId: record.end_user_id,
     event: record.event,
-    reasons: JSON.parse(record.reasons) as string[],
+    reasons: JSON.parse(record.reasons) as RefusalRow["reasons"],
     groupIds: JSON.parse(record.group_ids) as string[],
     count: record.count,
     firstAt: new Date(record.first_at_ms).toISOString(),

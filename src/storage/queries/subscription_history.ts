@@ -1,12 +1,13 @@
 // The history of a user's subscriptions, newest first.
 
+import type { SubscriptionEventType } from "../../domain/state/subscription.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
 import { newestOf, readOfUser } from "./user_keys.ts";
 import type { Database } from "../database.ts";
 
 interface HistoryRecord {
   id: string;
-  type: string;
+  type: SubscriptionEventType;
   subscription_id: string;
   plan_id: string;
   previous_plan_id: string | null;

@@ -15,7 +15,7 @@ export interface BegunRow {
   /** The write by its name in the API reference, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 
@@ -101,7 +101,7 @@ interface StoredRow {
   readonly via: "console" | "api";
   readonly what: string;
   readonly app_id: string | null;
-  readonly mode: string | null;
+  readonly mode: "live" | "test" | null;
   readonly user_id: string | null;
   readonly before: string | null;
   readonly after: string | null;

@@ -3,7 +3,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import Ajv04 from "npm:ajv-draft-04@1.0.0";
 import formats from "npm:ajv-formats@3.0.1";
-import { SURFACE } from "../../../routes/app.ts";
+import { SURFACE } from "../../../routes/surface.ts";
 import recorded from "../../../routes/reference/examples.json" with { type: "json" };
 import type { Recorded } from "../../../routes/reference/examples.ts";
 import { makeDocument } from "../../../routes/reference/openapi.ts";
@@ -40,12 +40,12 @@ export function bodyMembers(path: string): Record<string, any> {
   return document.components.schemas[schema.$ref.split("/").at(-1)].properties;
 }
 
-/** The validator of the schema at a place of the document, of JSON or of whatever else stands there. */
+/** The validator of the schema at a place of the document, whatever its media type. */
 export function validatorAt(...place: string[]): ValidateFunction {
   return compileAt(ajv, document, place);
 }
 
-/** The same for a document in the form of OpenAPI 3.0, whose schemas are those of an older draft. */
+/** The same for OpenAPI 3.0, which has schemas of an older draft. */
 export function validatorsOf30(form: unknown): (...place: string[]) => ValidateFunction {
   // deno-lint-ignore no-explicit-any -- the package's types name no callable default
   const ajv = new (Ajv04 as any)({ strict: false, allErrors: true });

@@ -6,7 +6,8 @@ import type { ValidateFunction } from "ajv/dist/2020.js";
 import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
 import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/state/message.ts";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/values/refusal.ts";
-import { makeApp, SURFACE } from "../../../routes/app.ts";
+import { makeApp } from "../../../routes/app.ts";
+import { SURFACE } from "../../../routes/surface.ts";
 import { STATUS } from "../../../routes/http/errors.ts";
 import { toOpenApi30 } from "../../../routes/reference/openapi_3_0.ts";
 import { TOOL_SERVER_PATH } from "../../../routes/mcp/serve.ts";
@@ -75,7 +76,7 @@ Deno.test("every operation has a name of its own, every error code and every key
   // The record of errors lists every code; what counts are the answers and their own records.
   const { Error: _, ...records } = document.components.schemas;
   const text = JSON.stringify([all.map(({ operation }) => operation.responses), records]);
-  // A path of an operation answers the operation; another method of it is none.
+  // Another method of a path is not an operation, so its error is on no operation.
   const codes = REFUSAL_CODES.filter((code) => code !== "method_not_allowed");
   assert.deepEqual(codes.filter((code) => !text.includes(`"${code}"`)), []);
   const used = new Set(all.flatMap(({ operation }) => operation.security.flatMap(Object.keys)));
@@ -228,20 +229,20 @@ const BEYOND_SCHEMAS = new Set([
   "now",
 ]);
 
-Deno.test("a member that is told as a slip is no member of the document", () => {
-  for (const { slips, doc, path } of SURFACE.endpoints) {
+Deno.test("a member that is refused as a slip is not in the document", () => {
+  for (const { slips, id, path } of SURFACE.calls) {
     if (slips === undefined) continue;
     const members = bodyMembers(`/api${path}`);
     const shown = [...Object.keys(members), ...Object.keys(members.options.properties)];
-    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], doc.id);
+    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], id);
   }
 });
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;
-  for (const { doc, path, input, access, signedBody } of SURFACE.endpoints) {
+  for (const { id, path, input, access, signedBody } of SURFACE.calls) {
     if (input === null || access === "admin" || signedBody !== undefined) continue;
-    const body = examples[doc.id]?.success?.body as Record<string, unknown> | undefined;
+    const body = examples[id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
     const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
     for (const name of Object.keys(bodyMembers(`/api${path}`))) {
@@ -250,7 +251,7 @@ Deno.test("the document takes and refuses the bodies that the service takes and 
         const changed: Record<string, unknown> = { ...body, [name]: value };
         if (value === undefined) delete changed[name];
         const takes: boolean = input.safeParse(changed).success;
-        assert.equal(validate(changed), takes, `${doc.id} with ${name}: ${JSON.stringify(value)}`);
+        assert.equal(validate(changed), takes, `${id} with ${name}: ${JSON.stringify(value)}`);
         compared += 1;
       }
     }

@@ -1,4 +1,4 @@
-// The document and the reference page as they are served: no key, no store, nothing from another host.
+// How the document and the reference page are served: no key, no store, nothing from another host.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -1,0 +1,116 @@
+// The service itself, for its operators: health, processes, sweeps, the audit log and daily usage.
+
+import { type AuditEntry, readAudit } from "../../src/audit/audit.ts";
+import { ID_PREFIX } from "../../src/domain/values/ids.ts";
+import { examine, examineCluster } from "../../src/operations/doctor/examine.ts";
+import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
+import { runSweep, sweepAll } from "../../src/operations/sweeps/sweeps.ts";
+import { AUDIT_LIMITS } from "../../src/process/limits.ts";
+import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+import type { DataOf } from "../contract/definition.ts";
+import { timeText } from "../contract/fields.ts";
+import * as contract from "../contract/service.ts";
+import { success } from "../http/answer.ts";
+import { keylessEndpointsOn } from "../http/endpoint.ts";
+import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import { invalidMember } from "../http/errors.ts";
+import { appOf } from "./admin.ts";
+
+type World =
+  & Parameters<typeof sweepAll>[0]
+  & Parameters<typeof examine>[0]
+  & Parameters<typeof readAudit>[0]
+  & AddingWorld
+  & {
+    readonly database: Parameters<typeof listDailyUse>[0];
+    readonly registry: Pick<Registry, "apps">;
+  };
+
+const endpoint = keylessEndpointsOn<World>();
+
+const CURSOR = new RegExp(`^${ID_PREFIX.audit}[0-9a-v]{20}$`);
+
+/** Health, processes, sweeps, the audit log and daily usage. */
+export const SERVICE: readonly KeylessEndpoint<World>[] = [
+  endpoint(contract.examine, async ({ world }) => success(await examine(world))),
+  endpoint(
+    contract.showCluster,
+    async ({ world }) => success(showCluster(world, await examineCluster(world))),
+  ),
+  endpoint(contract.sweep, async ({ world }) => success(await sweepAll(world)), { gather: sumOf }),
+  endpoint(
+    contract.moveHistory,
+    async ({ world }) => success({ historyRows: await runSweep(world, "history") }),
+    { gather: sumOf },
+  ),
+  endpoint(contract.listAudit, async ({ world, input }) => {
+    const { appId = null, userId = null, limit = AUDIT_LIMITS.pageDefault, cursor = null } = input;
+    if (cursor !== null && !CURSOR.test(cursor)) {
+      throw invalidMember("cursor", "invalid cursor");
+    }
+    const { entries, next } = await readAudit(world, { appId, userId, before: cursor, limit });
+    return success({ entries: entries.map(showEntry), nextCursor: next });
+  }),
+  endpoint(contract.listDailyUse, async ({ world, input }) => {
+    const { appId, mode, from, to, by, userId } = input;
+    const realm = appOf(world, appId).realms[mode];
+    const now = realm.now();
+    await addSomeUp(world, realm);
+    const query = { realm: realm.realm, from, to, by, userId: userId ?? null };
+    const [days, unadded] = await Promise.all([
+      listDailyUse(world.database, query),
+      firstUnadded(world.database, realm.realm),
+    ]);
+    return success({
+      by,
+      from: contract.dayText(from),
+      to: contract.dayText(to),
+      countedUntil: timeText(Math.min(unadded ?? now, now)),
+      days: days.map(({ day, ...use }) => ({ day: contract.dayText(day), ...use })),
+    });
+  }),
+];
+
+/** Adds up the counts of all members by name. */
+function sumOf<Counts extends Readonly<Record<string, number>>>(answers: readonly Counts[]): Counts {
+  const sum: Record<string, number> = {};
+  for (const counts of answers) {
+    for (const [name, count] of Object.entries(counts)) sum[name] = (sum[name] ?? 0) + count;
+  }
+  return sum as Counts;
+}
+
+function showCluster(
+  { member }: World,
+  facts: Awaited<ReturnType<typeof examineCluster>>,
+): DataOf<typeof contract.showCluster> {
+  const { registryVersion, members, free, troubles } = facts;
+  return {
+    member: member.term,
+    registryVersion,
+    members: members.map(({ term, address, share, cells, hasEnded, ...row }) => ({
+      term,
+      address,
+      share,
+      cells,
+      registryVersion: row.registryVersion,
+      livedSeconds: secondsOf(row.livedMs),
+      silentSeconds: secondsOf(row.silentMs),
+      hasEnded,
+      isReached: member.reaches(term),
+    })),
+    cellsWithoutOwner: free,
+    troubles: troubles.map(({ found, advice }) => ({ found, advice })),
+  };
+}
+
+/** Milliseconds as seconds with three decimal places. */
+function secondsOf(ms: number): number {
+  return Math.max(0, Math.round(ms)) / 1000;
+}
+
+function showEntry(entry: AuditEntry) {
+  const { id, at, who, via, what, appId, mode, userId, before, after } = entry;
+  return { auditId: id, at: timeText(at), who, via, what, appId, mode, userId, before, after };
+}

@@ -1,0 +1,78 @@
+// An explanation as JSON.
+
+import { numberOf } from "../../src/domain/values/amount.ts";
+import type {
+  ExplainAnswer,
+  ExplainedBalance,
+  ExplainedGroup,
+  Meeting,
+} from "../../src/domain/metering/explanation.ts";
+import type { Headroom } from "../../src/domain/catalog/plan.ts";
+import type { DataOf } from "../contract/definition.ts";
+import type { explain } from "../contract/metering.ts";
+import { timeTextOrNull } from "../contract/fields.ts";
+
+type Explained = DataOf<typeof explain>;
+
+/** The data of the answer to `POST /v1/explain`. */
+export function showExplain(answer: ExplainAnswer): Explained {
+  const { allowed, matched, reasons, text, subscription, ...seen } = answer;
+  return {
+    allowed,
+    matched,
+    reasons,
+    text,
+    subscription: subscription === null ? null : {
+      subscriptionId: subscription.row.id,
+      planId: subscription.row.planId,
+      planName: subscription.planName,
+    },
+    groups: seen.groups.map(showGroup),
+    credits: seen.credits.map(showBalance),
+  };
+}
+
+function showGroup(
+  { group, quota, counter, gate, isCustom, held, meeting, fit }: ExplainedGroup,
+): Explained["groups"][number] {
+  return {
+    groupId: group.id,
+    label: group.label,
+    unit: group.unit,
+    covers: fit !== null,
+    ...showMeeting(meeting),
+    quota: numberOf(quota),
+    isCustom,
+    headroom: showHeadroom(group.headroom),
+    gate: gate === null ? null : numberOf(gate),
+    current: numberOf(counter.count),
+    held: numberOf(held),
+    need: fit === null ? null : numberOf(fit.need),
+    room: fit === null ? null : numberOf(fit.room),
+    fits: fit === null ? null : fit.fits,
+  };
+}
+
+function showMeeting(meeting: Meeting) {
+  const { why } = meeting;
+  return why === "metadata" ? { why, metadata: Object.fromEntries(meeting.metadata) } : { why };
+}
+
+function showHeadroom(headroom: Headroom | null) {
+  return headroom === null ? null : { mode: headroom.mode, value: numberOf(headroom.value) };
+}
+
+function showBalance(
+  { row, packName, matches, wouldPay }: ExplainedBalance,
+): Explained["credits"][number] {
+  return {
+    balanceId: row.id,
+    packId: row.packId,
+    packName,
+    unit: row.unit,
+    remaining: numberOf(row.remaining),
+    expiresAt: timeTextOrNull(row.expiresAt),
+    matches,
+    wouldPay: numberOf(wouldPay),
+  };
+}

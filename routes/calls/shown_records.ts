@@ -1,0 +1,133 @@
+// Records of the domain as JSON, where several calls answer them.
+
+import { larger, numberOf } from "../../src/domain/values/amount.ts";
+import type { ShownBalance } from "../../src/domain/credits/balances.ts";
+import { statusOf } from "../../src/domain/state/credit.ts";
+import type { CounterReading } from "../../src/domain/state/counter.ts";
+import type { Millis, Window } from "../../src/domain/values/period.ts";
+import type { LimitGroup } from "../../src/domain/catalog/plan.ts";
+import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
+import type { Subscription } from "../../src/domain/state/subscription.ts";
+import type { UsageAnswer } from "../../src/domain/usage.ts";
+import type { DataOf, Shown } from "../contract/definition.ts";
+import { timeText, timeTextOrNull } from "../contract/fields.ts";
+import type * as records from "../contract/records.ts";
+import type { getUsage } from "../contract/usage.ts";
+
+/** A counter of a limit group. */
+export function showCounter({ group, quota, counter }: CounterReading): Shown<typeof records.counter> {
+  return {
+    groupId: group.id,
+    event: group.matches[0]?.event ?? "",
+    label: group.label,
+    unit: group.unit,
+    quota: numberOf(quota),
+    count: numberOf(counter.count),
+    remaining: numberOf(larger(quota - counter.count, 0n)),
+    costCents: numberOf(counter.costCents),
+    filters: filtersOf(group),
+  };
+}
+
+/** Usage of a user; duplicate subscriptions only for callers with a secret key. */
+export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<typeof getUsage> {
+  return {
+    userId: answer.userId,
+    period: showWindow(answer.period),
+    counters: answer.counters.map(showCounter),
+    credits: answer.credits.balances.map((balance) => showBalance(balance, answer.credits.now)),
+    ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
+  };
+}
+
+/** A credit balance with its status at a moment. */
+export function showBalance({ row, packName }: ShownBalance, now: Millis): Shown<typeof records.balance> {
+  return {
+    balanceId: row.id,
+    packId: row.packId,
+    packName,
+    packItemId: row.packItemId,
+    kind: row.kind,
+    unit: row.unit,
+    remaining: numberOf(row.remaining),
+    initial: numberOf(row.initial),
+    grantedAt: timeText(row.grantedAt),
+    expiresAt: timeTextOrNull(row.expiresAt),
+    status: statusOf(row, now),
+    matches: row.matches,
+    priority: row.priority,
+  };
+}
+
+/** A window as a period, or null without a plan. */
+export function showWindow(window: Window | null): Shown<typeof records.period> | null {
+  return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
+}
+
+/** A subscription record. */
+export function showSubscription(userId: string, row: Subscription): Shown<typeof records.subscription> {
+  return {
+    subscriptionId: row.id,
+    userId,
+    planId: row.planId,
+    startedAt: timeText(row.startedAt),
+    endsAt: timeTextOrNull(row.endsAt),
+    cycleAnchorAt: timeTextOrNull(row.cycleAnchorAt),
+    provider: row.provider,
+    externalId: row.externalId,
+    customLimits: showCustomLimits(row.customLimits),
+  };
+}
+
+/** Quotas that replace those of the plan, by group id; null where there are none. */
+function showCustomLimits(limits: Subscription["customLimits"]) {
+  const entries = Object.entries(limits);
+  if (entries.length === 0) return null;
+  return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
+}
+
+/** Several active subscriptions of one user; null where there are none. */
+export function showDuplicates(duplicates: Duplicates | null): Shown<typeof records.duplicates> | null {
+  if (duplicates === null) return null;
+  return {
+    primary: showSubRef(duplicates.primary),
+    duplicates: duplicates.duplicates.map(showSubRef),
+  };
+}
+
+/** A subscription as reports show it. */
+export function showSubRef({ row, planName }: NamedSubscription): Shown<typeof records.subRef> {
+  return {
+    subscriptionId: row.id,
+    planId: row.planId,
+    planName,
+    provider: row.provider,
+    externalId: row.externalId,
+    startedAt: timeText(row.startedAt),
+    endsAt: timeTextOrNull(row.endsAt),
+  };
+}
+
+type Filters = Readonly<Record<string, readonly string[]>>;
+
+/** Groups never change, so the values of their rules are collected once. */
+const filtersByGroup = new WeakMap<LimitGroup, Filters>();
+
+/** The distinct metadata values in the rules of a group, by metadata key. */
+function filtersOf(group: LimitGroup): Filters {
+  const known = filtersByGroup.get(group);
+  if (known !== undefined) return known;
+  const filters = findFilters(group);
+  filtersByGroup.set(group, filters);
+  return filters;
+}
+
+function findFilters(group: LimitGroup): Filters {
+  const filters = new Map<string, Set<string>>();
+  for (const { metadata } of group.matches) {
+    for (const [name, value] of Object.entries(metadata ?? {})) {
+      filters.set(name, (filters.get(name) ?? new Set()).add(value));
+    }
+  }
+  return Object.fromEntries([...filters].map(([name, values]) => [name, [...values]]));
+}

@@ -1,0 +1,71 @@
+// Usage of users, and the plans on offer.
+
+import type { Directory } from "../../actors/directory.ts";
+import type { Term } from "../../actors/term.ts";
+import type { UserAnswer } from "../../src/domain/usage.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { listPlans } from "../../src/tenant/plans.ts";
+import { listSubscriptionHistory } from "../../src/storage/queries/subscription_history.ts";
+import { requireSameUser } from "../http/auth.ts";
+import { invalidMember } from "../http/errors.ts";
+import { failure, success } from "../http/answer.ts";
+import { endpointsOn } from "../http/endpoint.ts";
+import type { Endpoint } from "../http/endpoint_types.ts";
+import type { DataOf } from "../contract/definition.ts";
+import * as contract from "../contract/usage.ts";
+import { runTurn, type TurnWorld } from "../http/turn.ts";
+import { showDuplicates, showSubscription, showUsage } from "./shown_records.ts";
+
+interface UsersWorld extends TurnWorld {
+  readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
+    readonly directory: Pick<Directory, "isSameUser">;
+  };
+  readonly database: Parameters<typeof listSubscriptionHistory>[0];
+}
+
+const endpoint = endpointsOn<UsersWorld>();
+
+export const USERS: readonly Endpoint<UsersWorld>[] = [
+  endpoint(contract.getUsage, (request) => {
+    const { world, caller, input, endUser } = request;
+    const userId = input.userId ?? endUser?.userId;
+    if (userId === undefined) throw invalidMember("userId", "is required");
+    const call = { name: "usage", input: { event: input.event ?? null } } as const;
+    if (endUser === null) return runTurn(request, { userId }, call, (answer) => showUsage(answer, true));
+    return requireSameUser(world.term.directory, caller.realm, endUser, userId)
+      .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));
+  }),
+  endpoint(contract.getMyUsage, (request) => {
+    const { userId } = request.endUser as { userId: string };
+    const call = { name: "usage", input: { event: request.input.event ?? null } } as const;
+    return runTurn(request, { userId }, call, (answer) => showUsage(answer, false));
+  }),
+  endpoint(contract.getUser, async ({ world, caller, input }) => {
+    const call = { realm: caller.realm, name: "user", input: {} } as const;
+    const result = await world.term.directory.runById(input.userId, call);
+    if (!result.ok) return failure(result.refusal);
+    await world.term.flush();
+    const { userKey } = result.answer;
+    const history = await listSubscriptionHistory(world.database, userKey, REQUEST_LIMITS.historyRowsMax);
+    return success(showUser(result.answer, history));
+  }),
+  endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
+];
+
+function showUser(
+  answer: UserAnswer,
+  history: DataOf<typeof contract.getUser>["history"],
+): DataOf<typeof contract.getUser> {
+  const { userId, aliases, subscription } = answer;
+  const { period, counters, credits } = showUsage(answer, false);
+  return {
+    userId,
+    aliases: aliases.map(({ id }) => id),
+    subscription: subscription === null ? null : showSubscription(userId, subscription),
+    history,
+    period,
+    counters,
+    credits,
+    duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+  };
+}

@@ -1,0 +1,91 @@
+// Users of an app, for its operators: a list, open holds, and lookup of any id.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { appPath, endUserId, mode, nameOf, textOf, wholeNumber } from "./fields.ts";
+import { amounts, time } from "./records.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+const inMode = { ...appPath, mode };
+
+/** `GET /admin/v1/apps/{appId}/users` */
+export const listUsers = defineCall({
+  id: "listUsers",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/users",
+  access: "admin",
+  about: "appId",
+  input: z.object({
+    ...inMode,
+    startsWith: textOf(REQUEST_LIMITS.idLengthMax).optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
+    cursor: z.string().optional(),
+  }),
+  tag: "Administration",
+  summary: "List the users of an app",
+  description: "startsWith is a prefix of the ids, case-sensitive. Aliases are listed too. cursor is the " +
+    "nextCursor of the previous page.",
+  answer: z.strictObject({
+    users: z.array(z.strictObject({
+      userId: z.string(),
+      aliasOf: z.string().nullable().describe("The canonical id behind an alias; null if the id is no alias"),
+      deletionPending: z.boolean().describe("Whether a deletion was requested and is not complete"),
+    })).describe("Sorted by id, in the order of code points"),
+    nextCursor: z.string().nullable(),
+  }),
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/users/{userId}/holds` */
+export const listHolds = defineCall({
+  id: "listHolds",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/users/:userId/holds",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...inMode, userId: endUserId }),
+  tag: "Administration",
+  summary: "List a user's open holds",
+  description: "userId may be an alias. Expired holds are settled first, so every hold in the list is open.",
+  answer: z.strictObject({
+    holds: z.array(z.strictObject({
+      reservationId: z.string(),
+      event: z.string(),
+      metadata: z.record(z.string(), z.unknown()).nullable(),
+      amounts: amounts.describe("Held amounts of limit groups and credit balances"),
+      createdAt: time,
+      expiresAt: time,
+    })).describe("Newest first, at most 200"),
+    hasMore: z.boolean(),
+  }),
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/lookup` */
+export const lookUpId = defineCall({
+  id: "lookUpId",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/lookup",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...inMode, id: nameOf(REQUEST_LIMITS.idLengthMax) }),
+  tag: "Administration",
+  summary: "Look up an id",
+  description:
+    "Finds events, reservations, balances, subscriptions and merges by their ids. Any other text is " +
+    "looked up as the externalRef of a grant and as the externalId of a subscription. Only exact " +
+    "matches.",
+  answer: z.strictObject({
+    found: z.array(z.strictObject({
+      kind: z.enum(["event", "reservation", "balance", "subscription", "merge"]),
+      id: z.string(),
+      userId: z.string().describe("The canonical id of the user it belongs to"),
+      alias: z.string().nullable().describe("For a merge: the id that became an alias; else null"),
+      status: z.enum(["held", "committed", "released", "expired"]).nullable()
+        .describe("For a reservation: its status; else null"),
+    })).describe(
+      "Empty for an unknown id; several for a reference that is used several times, at most 20",
+    ),
+  }),
+  errors: ["not_found"],
+});

@@ -1,0 +1,122 @@
+// Every call of the API by its id, in the order of the reference.
+
+import {
+  applyCatalog,
+  changeWorkspace,
+  createApp,
+  createKey,
+  createWorkspace,
+  getApp,
+  getCatalog,
+  listApps,
+  listKeys,
+  listWorkspaces,
+  revokeKey,
+  rotateIdentitySecret,
+} from "./admin.ts";
+import { listHolds, listUsers, lookUpId } from "./admin_users.ts";
+import { trackBatch } from "./batch.ts";
+import { compose } from "./compose.ts";
+import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
+import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
+import { callsById } from "./definition.ts";
+import { getEvent, listEvents } from "./events.ts";
+import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
+import { examine, listAudit, listDailyUse, moveHistory, showCluster, sweep } from "./service.ts";
+import { aliasPerson, capture, identify } from "./people.ts";
+import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
+import { downloadExport, exportPerson } from "./export.ts";
+import { listRefusals } from "./refused_calls.ts";
+import { deleteStripe, getStripe, receiveStripeMessage, setStripe } from "./stripe.ts";
+import { cancelSubscription, upsertSubscription } from "./subscriptions.ts";
+import { getTestClock, moveTestClock } from "./test_clock.ts";
+import { getMyUsage, getUsage, getUser, listPlans } from "./usage.ts";
+import { streamUsage } from "./usage_stream.ts";
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  listMessages,
+  listWebhooks,
+  pingWebhook,
+  redeliverMessage,
+  rotateWebhookSecret,
+} from "./webhooks.ts";
+
+/** Every call of the API by its id. */
+export const CONTRACT = callsById({
+  reserve,
+  commit,
+  release,
+  track,
+  canUse,
+  explain,
+  trackBatch,
+  getUsage,
+  getMyUsage,
+  getUser,
+  listPlans,
+  streamUsage,
+  upsertSubscription,
+  cancelSubscription,
+  grantCredits,
+  extendCredits,
+  revokeCredits,
+  listCredits,
+  listLedger,
+  aliasCustomer,
+  aliasCustomers,
+  getCustomer,
+  compose,
+  capture,
+  identify,
+  aliasPerson,
+  optOut,
+  optIn,
+  isOptedOut,
+  deletePerson,
+  getDeletionStatus,
+  exportPerson,
+  listEvents,
+  getEvent,
+  listRefusals,
+  getTestClock,
+  moveTestClock,
+  downloadExport,
+  listWorkspaces,
+  createWorkspace,
+  changeWorkspace,
+  listApps,
+  createApp,
+  getApp,
+  rotateIdentitySecret,
+  listKeys,
+  createKey,
+  revokeKey,
+  getCatalog,
+  applyCatalog,
+  examine,
+  showCluster,
+  sweep,
+  moveHistory,
+  listUsers,
+  listHolds,
+  lookUpId,
+  listWebhooks,
+  createWebhook,
+  changeWebhook,
+  deleteWebhook,
+  rotateWebhookSecret,
+  pingWebhook,
+  listMessages,
+  redeliverMessage,
+  receiveStripeMessage,
+  setStripe,
+  getStripe,
+  deleteStripe,
+  listAudit,
+  listDailyUse,
+});
+
+/** The id of a call. */
+export type CallId = keyof typeof CONTRACT;

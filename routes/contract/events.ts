@@ -1,0 +1,52 @@
+// The event feed.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventName, nameOf, wholeNumber } from "./fields.ts";
+import { event, eventDetail } from "./records.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** `GET /v1/events` */
+export const listEvents = defineCall({
+  id: "listEvents",
+  method: "GET",
+  path: "/v1/events",
+  access: "secret",
+  input: z.object({
+    userId: endUserId.optional(),
+    eventType: eventName.optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+  }),
+  tag: "Events",
+  summary: "List events",
+  description:
+    "Newest first, without users who opted out of ai_personalization or have a pending deletion. Items " +
+    "can shift between pages when new events arrive. While prompt logging is off, hasLog is false and " +
+    "promptPreview is null.",
+  answer: z.strictObject({
+    events: z.array(event).describe("Newest first"),
+    limit: z.int(),
+    offset: z.int(),
+    logPromptsEnabled: z.boolean().describe("Whether prompts are logged now; if not, no event shows a log"),
+  }),
+  errors: [],
+});
+
+/** `GET /v1/events/{eventId}` */
+export const getEvent = defineCall({
+  id: "getEvent",
+  method: "GET",
+  path: "/v1/events/:eventId",
+  access: "secret",
+  input: z.object({ eventId: nameOf(REQUEST_LIMITS.idLengthMax) }),
+  tag: "Events",
+  summary: "Get an event",
+  description:
+    "With its metadata and the charged amounts, and with prompt and response while prompt logging is " +
+    "on.",
+  answer: eventDetail,
+  errors: ["not_found"],
+});

@@ -1,0 +1,328 @@
+// Metering: reserve quota and settle it, track finished work, and check what would be allowed.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { amount, anyId, cutAt, isAmount, isAnyId, isPositiveAmount, loggedText } from "./fields.ts";
+import {
+  actual,
+  addFaults,
+  conflictsOf,
+  correctionFaults,
+  extra,
+  reportsUsage,
+  usageConflicts,
+} from "./member_conflicts.ts";
+import { maxOutputTokens, meteredCall, OF_CALL, PLAIN_CALL, plainOf } from "./metered_members.ts";
+import { providerUsage, usage } from "./model_usage.ts";
+import { counter, nothing, reasons, time, unit } from "./records.ts";
+import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+const COUNTED_COST = "Limit groups in cents count it only if the model is priced per second";
+
+const HOLD_SLIPS = {
+  outputTokens: "maxOutputTokens for the maximum output",
+  tokens: "inputTokens, and maxOutputTokens for the maximum output",
+  cost: "inputCostCents",
+};
+const COMMIT_SLIPS = {
+  outputTokens: "usage.outputTokens, or extra.outputTokens",
+  tokens: "usage, or actual.tokens",
+  cost: "costCents",
+};
+const TRACK_SLIPS = {
+  outputTokens: "usage.outputTokens",
+  tokens: "inputTokens, or usage",
+  cost: "costCents",
+};
+
+const reserveInput = z.object({
+  ...meteredCall,
+  maxOutputTokens,
+  ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
+    .describe("How long the reservation lasts. Default: the app's reservationTtlSeconds"),
+  prompt: loggedText.nullish().describe(
+    "Stored while prompt logging is on, unless the user opted out of it",
+  ),
+});
+
+/** `POST /v1/reserve`: reserve quota before the work. */
+export const reserve = defineCall({
+  id: "reserve",
+  method: "POST",
+  path: "/v1/reserve",
+  access: "secret",
+  input: reserveInput,
+  plain: plainOf<typeof reserveInput>(OF_CALL, {
+    ...PLAIN_CALL,
+    maxOutputTokens: isPositiveAmount,
+    ttlSeconds: isTtl,
+  }),
+  slips: HOLD_SLIPS,
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Reserve quota before the work",
+  description:
+    "Reserves what the call will use in every limit group that covers the event; credits pay for what " +
+    "the plan has no room for. maxOutputTokens reserves the maximum output too, in tokens and in cents. " +
+    "If a limit is reached, the status is still 200: allowed is false, and nothing is reserved. A " +
+    "reservation expires after ttlSeconds.",
+  answer: z.strictObject({
+    allowed: z.boolean(),
+    matched: z.boolean().describe(
+      "false if no limit group and no credits cover the event, or the user has no subscription",
+    ),
+    reservationId: z.string().optional().describe("Present if allowed"),
+    expiresAt: time.optional(),
+    reasons: reasons.optional(),
+    groups: z.array(z.strictObject({
+      groupId: z.string(),
+      unit,
+      quota: z.number(),
+      current: z.number(),
+      headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
+    })).optional(),
+  }),
+  errors: ["workspace_limit_reached", "test_quota_exceeded"],
+});
+
+function isTtl(value: unknown): boolean {
+  return typeof value === "number" && value >= REQUEST_LIMITS.ttlSecondsMin &&
+    value <= REQUEST_LIMITS.ttlSecondsMax;
+}
+
+/** The id of a reservation. An unknown id is `not_found`, whatever its form. */
+const reservationId = anyId(REQUEST_LIMITS.idLengthMax);
+
+function isReservationId(value: unknown): boolean {
+  return isAnyId(value, REQUEST_LIMITS.idLengthMax);
+}
+
+const PLAIN_SETTLEMENT = { reservationId: isReservationId };
+const OF_SETTLEMENT = ["reservationId"];
+
+/** The cost of an event, and whether the model has a price. */
+const cost = z.strictObject({
+  cents: z.number(),
+  priced: z.boolean().describe("Whether the model has a price"),
+  model: z.string().nullable().describe("The id of the price"),
+});
+
+const warnings = z.array(z.enum(["unpriced_model"])).optional()
+  .describe("unpriced_model: a limit group in cents covers the event, but the call has no price");
+
+const commitInput = z.object({
+  reservationId,
+  extra: extra.nullish().describe("Added to the reserved amounts; not for a unit that actual has"),
+  actual: actual.nullish().describe("Replaces the reserved amounts"),
+  costCents: amount.nullish().describe(
+    `The total cost of the event, for reports; not together with cents in extra or actual. ${COUNTED_COST}`,
+  ),
+  usage: usage.nullish(),
+  providerUsage: providerUsage.nullish(),
+  response: loggedText.nullish(),
+}).superRefine((input, context) => {
+  addFaults(context, correctionFaults(input));
+  if (reportsUsage(input)) addFaults(context, usageConflicts(input));
+});
+
+/** `POST /v1/commit`: settle a reservation with the work done. */
+export const commit = defineCall({
+  id: "commit",
+  method: "POST",
+  path: "/v1/commit",
+  access: "secret",
+  input: commitInput,
+  plain: plainOf<typeof commitInput>(OF_SETTLEMENT, { ...PLAIN_SETTLEMENT, costCents: isAmount }),
+  slips: COMMIT_SLIPS,
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Commit a reservation",
+  description:
+    "Settles the reservation with the work done, and records the event. usage, or the model server's " +
+    "own usage object as providerUsage, sets the final tokens and cents, at the prices of the time of " +
+    "the reserve. Otherwise extra adds to the reserved amounts and actual replaces them, unit by unit; " +
+    "without either, the reserved amounts are charged. A commit above the reserved amounts succeeds, " +
+    "because the work is done. A commit of an expired reservation charges it again.",
+  answer: z.strictObject({
+    eventId: z.string(),
+    groups: z.array(z.strictObject({
+      groupId: z.string(),
+      unit,
+      quota: z.number(),
+      current: z.number(),
+      overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
+    })),
+    recharged: z.boolean().describe("Whether the reservation had expired and was charged again"),
+    cost,
+    warnings,
+  }),
+  errors: ["not_found", "reservation_not_pending"],
+});
+
+const releaseInput = z.object({
+  reservationId,
+  reason: cutAt(REASON_LENGTH_MAX).nullish(),
+  errorCode: cutAt(ERROR_CODE_LENGTH_MAX).nullish(),
+  response: loggedText.nullish(),
+});
+
+/** `POST /v1/release`: return the quota of a reservation. */
+export const release = defineCall({
+  id: "release",
+  method: "POST",
+  path: "/v1/release",
+  access: "secret",
+  input: releaseInput,
+  plain: plainOf<typeof releaseInput>(OF_SETTLEMENT, PLAIN_SETTLEMENT),
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Release a reservation",
+  description:
+    "Returns quota and credits, and counts nothing. reason, errorCode and response are stored with the " +
+    "event.",
+  answer: nothing,
+  errors: ["not_found", "reservation_not_pending"],
+});
+
+const trackInput = z.object({
+  ...meteredCall,
+  costCents: amount.nullish().describe("The cost of the event, for reports. " + COUNTED_COST),
+  usage: usage.nullish(),
+  providerUsage: providerUsage.nullish(),
+  prompt: loggedText.nullish(),
+  response: loggedText.nullish(),
+}).superRefine((input, context) => {
+  if (!reportsUsage(input)) return;
+  addFaults(context, conflictsOf(input, input, ["inputTokens", "inputCostCents", "costCents"]));
+});
+
+/** `POST /v1/track`: count work that needs no reservation. */
+export const track = defineCall({
+  id: "track",
+  method: "POST",
+  path: "/v1/track",
+  access: "secret",
+  input: trackInput,
+  plain: plainOf<typeof trackInput>(OF_CALL, { ...PLAIN_CALL, costCents: isAmount }),
+  slips: TRACK_SLIPS,
+  hasOptions: true,
+  mayBeInBatch: true,
+  tag: "Metering",
+  summary: "Track work without a reservation",
+  description:
+    "Counts finished work: the same decision as reserve and commit in one call. usage, or the model " +
+    "server's own usage object as providerUsage, says what was used, at the prices of the catalog. If a " +
+    "limit is reached, nothing is counted and a blocked event is recorded: details.eventId is its id, " +
+    "and details.groups are the limit groups without room, with quota and current.",
+  answer: z.strictObject({
+    eventId: z.string(),
+    matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
+    matchedGroupIds: z.array(z.string()),
+    counters: z.array(counter),
+    cost,
+    warnings,
+  }),
+  errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
+});
+
+const canUseInput = z.object({ ...meteredCall, maxOutputTokens });
+const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, {
+  ...PLAIN_CALL,
+  maxOutputTokens: isPositiveAmount,
+});
+
+/** `POST /v1/can-use`: check what reserve would answer now. */
+export const canUse = defineCall({
+  id: "canUse",
+  method: "POST",
+  path: "/v1/can-use",
+  access: "secret",
+  input: canUseInput,
+  plain: plainCanUse,
+  slips: HOLD_SLIPS,
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Check whether a call is allowed",
+  description: "Answers what reserve would answer now, except for the workspace's cap. Reserves and counts " +
+    "nothing, and is free.",
+  answer: z.strictObject({
+    allowed: z.boolean(),
+    matched: z.boolean(),
+    reasons,
+    details: z.array(z.strictObject({
+      groupId: z.string(),
+      current: z.number(),
+      quota: z.number(),
+      resetsAt: time.nullable(),
+      creditAvailable: z.number(),
+      creditPacks: z.array(z.strictObject({
+        packId: z.string(),
+        packName: z.string(),
+        available: z.number(),
+      })),
+    })),
+  }),
+  errors: [],
+});
+
+/** A limit group of the plan in force as an explanation shows it. */
+const explainedGroup = z.strictObject({
+  groupId: z.string(),
+  label: z.string(),
+  unit,
+  covers: z.boolean().describe("Whether a rule of the group matches the call"),
+  why: z.enum(["matched", "event", "metadata"])
+    .describe(
+      "event: no rule matches the event; metadata: a rule matches the event, but requires other metadata",
+    ),
+  metadata: z.record(z.string(), z.strictObject({ wanted: z.string(), given: z.string().nullable() }))
+    .optional().describe("If why is metadata: the keys with other values than the closest rule requires"),
+  quota: z.number(),
+  isCustom: z.boolean().describe("Whether the quota comes from the customLimits of the subscription"),
+  headroom: z.strictObject({ mode: z.enum(["percent", "multiplier"]), value: z.number() }).nullable()
+    .describe("Of the group, else of the plan"),
+  gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),
+  current: z.number(),
+  held: z.number().describe("The part of current that open reservations hold"),
+  need: z.number().nullable().describe("null, like room and fits, if the group does not cover the call"),
+  room: z.number().nullable().describe("What remains under the effective limit, without credits"),
+  fits: z.boolean().nullable().describe("Whether need fits into room"),
+});
+
+/** `POST /v1/explain`: the answer of can-use, and why. */
+export const explain = defineCall({
+  id: "explain",
+  method: "POST",
+  path: "/v1/explain",
+  access: "secret",
+  input: canUseInput,
+  plain: plainCanUse,
+  slips: HOLD_SLIPS,
+  hasOptions: true,
+  tag: "Metering",
+  summary: "Explain why a call is allowed or refused",
+  description:
+    "The answer of can-use, with every limit group of the plan, every balance with remaining credits, " +
+    "and a text for support. Reserves and counts nothing, and is free.",
+  answer: z.strictObject({
+    allowed: z.boolean(),
+    matched: z.boolean(),
+    reasons,
+    text: z.string().describe("One or two sentences for a support person"),
+    subscription: z.strictObject({ subscriptionId: z.string(), planId: z.string(), planName: z.string() })
+      .nullable().describe("The subscription that grants the plan in force"),
+    groups: z.array(explainedGroup).describe("Every limit group of the plan, in its order"),
+    credits: z.array(z.strictObject({
+      balanceId: z.string(),
+      packId: z.string(),
+      packName: z.string(),
+      unit,
+      remaining: z.number(),
+      expiresAt: time.nullable(),
+      matches: z.boolean().describe("Whether a rule of the balance matches the call"),
+      wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
+    })).describe("Every balance with remaining credits, in the order of use"),
+  }),
+  errors: [],
+});

@@ -1,0 +1,168 @@
+// Schemas of records that several answers contain. They are strict, so that the tests find any member that the API
+// reference lacks.
+
+import { z } from "zod";
+import { SHOWN_AS } from "./fields.ts";
+
+/** A time in answers: ISO 8601 in UTC, with milliseconds. */
+export const time = z.iso.datetime({ precision: 3 }).register(SHOWN_AS, {
+  type: "string",
+  format: "date-time",
+  description: "ISO 8601 in UTC, with milliseconds",
+});
+
+/** The answer of a call without data. */
+export const nothing = z.strictObject({});
+
+/** Why a call is not allowed. */
+export const REASONS = [
+  "limit_reached",
+  "reservation_headroom_exceeded",
+  "unmatched_event",
+  "no_subscription",
+  "unpriced_model",
+] as const;
+
+export const reasons = z.array(z.enum(REASONS));
+
+/** The unit of a limit group or a balance. */
+export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
+
+const rule = z.strictObject({
+  event: z.string().describe('An event type, a prefix with a final "*", or "*"'),
+  metadata: z.record(z.string(), z.string()).optional()
+    .describe("Values that the call's metadata must have"),
+}).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
+
+/** A counter of a limit group in the running window. */
+export const counter = z.strictObject({
+  groupId: z.string(),
+  event: z.string().describe("The pattern of the first rule of the group"),
+  label: z.string(),
+  unit,
+  quota: z.number(),
+  count: z.number().describe("Used and held"),
+  remaining: z.number().min(0),
+  costCents: z.number().describe("The cost of the counted events, without open holds"),
+  filters: z.record(z.string(), z.array(z.string()))
+    .describe("The distinct metadata values in the rules of the group"),
+}).meta({ id: "Counter" });
+
+/** A credit balance. */
+export const balance = z.strictObject({
+  balanceId: z.string(),
+  packId: z.string(),
+  packName: z.string(),
+  packItemId: z.string().nullable().describe("null for a pack without items"),
+  kind: z.enum(["per_type", "generic"]),
+  unit,
+  remaining: z.number(),
+  initial: z.number(),
+  grantedAt: time,
+  expiresAt: time.nullable().describe("null: never"),
+  status: z.enum(["active", "expired", "depleted", "revoked"]),
+  matches: z.array(rule),
+  priority: z.number().describe("Balances with a higher priority are used first"),
+}).meta({ id: "CreditBalance" });
+
+/** The running window of a plan. */
+export const period = z.strictObject({
+  start: time,
+  end: time.nullable().describe("null for a lifetime period"),
+})
+  .meta({ id: "Period" });
+
+/** A subscription. */
+export const subscription = z.strictObject({
+  subscriptionId: z.string(),
+  userId: z.string(),
+  planId: z.string(),
+  startedAt: time,
+  endsAt: time.nullable(),
+  cycleAnchorAt: time.nullable(),
+  provider: z.string().nullable(),
+  externalId: z.string().nullable(),
+  customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
+    .describe("Quotas that replace those of the plan, by group id; null if there are none"),
+}).meta({ id: "Subscription" });
+
+/** A subscription as reports show it. */
+export const subRef = z.strictObject({
+  subscriptionId: z.string(),
+  planId: z.string(),
+  planName: z.string(),
+  provider: z.string().nullable(),
+  externalId: z.string().nullable(),
+  startedAt: time,
+  endsAt: time.nullable(),
+}).meta({ id: "SubscriptionReference" });
+
+/** Several active subscriptions of one user. */
+export const duplicates = z.strictObject({
+  primary: subRef.describe("The subscription that grants the plan"),
+  duplicates: z.array(subRef),
+}).meta({ id: "DuplicateActiveSubscriptions" });
+
+/** How an event was counted. */
+export const matchStatus = z.enum([
+  "matched",
+  "matched_credits_only",
+  "unmatched",
+  "blocked",
+  "no_subscription",
+  "released",
+]).meta({ id: "MatchStatus" });
+
+const listedEvent = {
+  id: z.string(),
+  endUserId: z.string(),
+  eventType: z.string(),
+  quantity: z.number(),
+  costCents: z.number(),
+  matchStatus,
+  createdAt: time,
+  hasLog: z.boolean(),
+  promptPreview: z.string().nullable().describe("The first 200 characters of the prompt"),
+};
+
+/** An event as the feed lists it. */
+export const event = z.strictObject(listedEvent).meta({ id: "Event" });
+
+/** Amounts of limit groups and of credit balances. */
+export const amounts = z.array(z.union([
+  z.strictObject({ groupId: z.string(), unit, amount: z.number() }).meta({ id: "GroupAmount" }),
+  z.strictObject({ balanceId: z.string(), unit, amount: z.number() }).meta({ id: "BalanceAmount" }),
+]));
+
+/** An event with its details. */
+export const eventDetail = z.strictObject({
+  ...listedEvent,
+  metadata: z.record(z.string(), z.unknown()).nullable(),
+  matchedGroupIds: z.array(z.string()),
+  amounts: amounts.describe("Charged amounts: of limit groups, and of the credit balances that paid"),
+  prompt: z.string().nullable(),
+  response: z.string().nullable(),
+  errorCode: z.string().nullable(),
+  reservationId: z.string().nullable(),
+  reason: z.string().nullable(),
+  uncovered: z.strictObject({ count: z.number(), tokens: z.number(), seconds: z.number(), cents: z.number() })
+    .partial().describe("By unit, the amount that neither plan nor credits could cover; usually empty"),
+}).meta({ id: "EventDetail" });
+
+/** A plan on offer. */
+export const plan = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  period: z.strictObject({
+    type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
+    anchor: z.enum(["subscription_start", "calendar"]),
+  }),
+  limits: z.array(z.strictObject({
+    id: z.string(),
+    label: z.string(),
+    unit,
+    quota: z.number(),
+    event: z.string().describe("The pattern of the first rule"),
+    matches: z.array(rule),
+  })),
+}).meta({ id: "Plan" });

@@ -1,0 +1,46 @@
+// Calls that were refused at a limit.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventName, wholeNumber } from "./fields.ts";
+import { REASONS, time } from "./records.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** `GET /v1/refusals` */
+export const listRefusals = defineCall({
+  id: "listRefusals",
+  method: "GET",
+  path: "/v1/refusals",
+  access: "secret",
+  input: z.object({
+    userId: endUserId.optional(),
+    event: eventName.optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+  }),
+  tag: "Events",
+  summary: "List refused calls",
+  description:
+    "Reserves, tracks and composes that were refused at a limit. Calls of one user with the same event " +
+    "and reasons within one hour (UTC) are one row with a count. Kept for 90 days. Without users who " +
+    "have a pending deletion.",
+  answer: z.strictObject({
+    refusals: z.array(z.strictObject({
+      userId: z.string(),
+      event: z.string(),
+      reasons: z.array(
+        z.enum([...REASONS, "workspace_limit_reached", "test_quota_exceeded", "ai_budget_exceeded"]),
+      ),
+      groupIds: z.array(z.string())
+        .describe("Limit groups without room for the newest call, in the plan's order"),
+      count: z.int().min(1),
+      firstAt: time,
+      lastAt: time,
+    })).describe("Newest first by lastAt"),
+    limit: z.int(),
+    offset: z.int(),
+  }),
+  errors: [],
+});

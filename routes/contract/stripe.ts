@@ -1,0 +1,126 @@
+// Stripe: the address that it sends its messages to, and the secret that signs them.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { appPath, mode, SHOWN_AS } from "./fields.ts";
+import { nothing, time } from "./records.ts";
+import { STRIPE_LIMITS } from "../../src/process/limits.ts";
+
+/** The signing secret of an endpoint in Stripe. */
+const stripeSecret = z.string().refine(
+  (text) =>
+    /^whsec_[\x21-\x7e]+$/.test(text) && text.length >= STRIPE_LIMITS.secretLengthMin && text.length <= 200,
+  `must be the signing secret of an endpoint: whsec_ and more, ${STRIPE_LIMITS.secretLengthMin} to 200 characters`,
+).register(SHOWN_AS, {
+  type: "string",
+  pattern: "^whsec_",
+  minLength: STRIPE_LIMITS.secretLengthMin,
+  maxLength: 200,
+});
+
+const ofMode = z.strictObject({
+  isSet: z.boolean().describe("Whether messages of this mode are accepted."),
+  setAt: time.nullable(),
+  path: z.string().describe("The path for Stripe's messages, below the address of this service."),
+  lastMessage: z.strictObject({
+    eventId: z.string(),
+    type: z.string(),
+    at: time,
+    handled: z.boolean(),
+    reason: z.string().nullable().describe("Why it changed nothing; null if it did something."),
+  }).nullable().describe("The last message with a valid signature since the secret was set."),
+});
+
+/** The Stripe settings of an app, by mode. */
+const stripeAnswer = z.strictObject({ live: ofMode, test: ofMode });
+
+const subscriptionDone = z.strictObject({
+  did: z.enum(["subscription_written", "subscription_ended"]),
+  userId: z.string(),
+  subscriptionId: z.string(),
+  planId: z.string(),
+  endsAt: time.nullable(),
+});
+const creditsDone = z.strictObject({
+  did: z.enum(["credits_granted", "credits_revoked"]),
+  userId: z.string(),
+  externalRef: z.string(),
+  balanceIds: z.array(z.string()),
+});
+
+/** The result of a message. */
+const receivedAnswer = z.union([
+  z.strictObject({
+    handled: z.literal(true),
+    done: z.array(z.union([subscriptionDone, creditsDone])),
+    warnings: z.array(z.string()),
+  }),
+  z.strictObject({ handled: z.literal(false), reason: z.string() }),
+]);
+
+/** `POST /v1/stripe/{appId}/{mode}` */
+export const receiveStripeMessage = defineCall({
+  id: "receiveStripeMessage",
+  method: "POST",
+  path: "/v1/stripe/:appId/:mode",
+  access: "open",
+  about: "appId",
+  input: z.object({ ...appPath, mode: z.string(), payload: z.string(), signature: z.string() }),
+  signedBody: { text: "payload", signature: "signature", header: "Stripe-Signature" },
+  tag: "Stripe",
+  summary: "Receive a Stripe message",
+  description: "Use this URL for a webhook endpoint in Stripe. The header Stripe-Signature authenticates a " +
+    "message; no key is needed. The answer has what was done, or why the message was ignored. Receiving " +
+    "a message twice changes nothing. A 503 asks Stripe to send it again.",
+  answer: receivedAnswer,
+  errors: ["invalid_key", "payload_too_large"],
+});
+
+/** `PUT /admin/v1/apps/{appId}/stripe` */
+export const setStripe = defineCall({
+  id: "setStripe",
+  method: "PUT",
+  path: "/admin/v1/apps/:appId/stripe",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...appPath, mode, webhookSecret: stripeSecret }),
+  tag: "Stripe",
+  summary: "Set the Stripe signing secret",
+  description:
+    "The signing secret of the endpoint that you created in Stripe for this mode. It is never shown " +
+    "again, and a new secret replaces it at once.",
+  answer: stripeAnswer,
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/stripe` */
+export const getStripe = defineCall({
+  id: "getStripe",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/stripe",
+  access: "admin",
+  about: "appId",
+  input: z.object(appPath),
+  tag: "Stripe",
+  summary: "Get the Stripe settings of an app",
+  description: "With the last message of each mode.",
+  answer: stripeAnswer,
+  errors: ["not_found"],
+});
+
+/** `DELETE /admin/v1/apps/{appId}/stripe` */
+export const deleteStripe = defineCall({
+  id: "deleteStripe",
+  method: "DELETE",
+  path: "/admin/v1/apps/:appId/stripe",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...appPath, mode }),
+  tag: "Stripe",
+  summary: "Disconnect Stripe",
+  description:
+    "Messages of this mode are refused from then on. Subscriptions and credits from earlier messages " +
+    "stay.",
+  answer: nothing,
+  errors: ["not_found"],
+});

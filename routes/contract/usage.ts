@@ -1,0 +1,92 @@
+// Usage of users, and the plans on offer.
+
+import { z } from "zod";
+import { defineCall } from "./definition.ts";
+import { endUserId, eventPattern } from "./fields.ts";
+import { balance, counter, duplicates, period, plan, subscription, time } from "./records.ts";
+
+const usageMembers = {
+  userId: z.string(),
+  period: period.nullable().describe("null without a plan"),
+  counters: z.array(counter),
+  credits: z.array(balance),
+};
+
+/** `GET /v1/usage`: the counters of the primary plan. */
+export const getUsage = defineCall({
+  id: "getUsage",
+  method: "GET",
+  path: "/v1/usage",
+  access: "end_user",
+  input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
+  tag: "Usage",
+  summary: "Get a user's usage",
+  description:
+    "The counters of the running window: of every limit group of the user's plan, or of those that " +
+    "cover event. With a public key, userId may be left out: it is the user of the token.",
+  answer: z.strictObject({
+    ...usageMembers,
+    duplicateActiveSubscriptions: duplicates.nullable().optional().describe("Only with a secret key"),
+  }),
+  errors: [],
+});
+
+/** `GET /v1/usage/me`: the counters of the token's user, never with duplicates. */
+export const getMyUsage = defineCall({
+  id: "getMyUsage",
+  method: "GET",
+  path: "/v1/usage/me",
+  access: "token",
+  input: z.object({ event: eventPattern.optional() }),
+  tag: "Usage",
+  summary: "Get the usage of the token's user",
+  description: "Like getUsage, for the user of X-End-User-Token.",
+  answer: z.strictObject(usageMembers),
+  errors: [],
+});
+
+/** `GET /v1/users/{userId}`: everything about a user; unknown users answer with empty values. */
+export const getUser = defineCall({
+  id: "getUser",
+  method: "GET",
+  path: "/v1/users/:userId",
+  access: "secret",
+  input: z.object({ userId: endUserId }),
+  tag: "Usage",
+  summary: "Get a user",
+  description:
+    "Subscription with its history, counters, credits and aliases. An unknown user has empty values.",
+  answer: z.strictObject({
+    userId: z.string().describe("The canonical id"),
+    aliases: z.array(z.string()),
+    subscription: subscription.nullable(),
+    history: z.array(z.strictObject({
+      id: z.string(),
+      type: z.enum(["created", "plan_changed", "canceled", "reactivated", "ended", "merged", "promoted"]),
+      subscriptionId: z.string(),
+      planId: z.string(),
+      previousPlanId: z.string().nullable(),
+      reason: z.string().nullable(),
+      at: time,
+    })).describe("Newest first, at most 50"),
+    period: period.nullable().describe("null without a plan"),
+    counters: z.array(counter),
+    credits: z.array(balance),
+    duplicateActiveSubscriptions: duplicates.nullable(),
+  }),
+  errors: [],
+});
+
+/** `GET /v1/plans`: the plans on offer, oldest first. */
+export const listPlans = defineCall({
+  id: "listPlans",
+  method: "GET",
+  path: "/v1/plans",
+  access: "any",
+  input: z.object({}),
+  tag: "Usage",
+  summary: "List the plans on offer",
+  description: "Oldest first. Live and test mode share them.",
+  answer: z.array(plan),
+  errors: [],
+});

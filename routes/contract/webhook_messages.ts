@@ -1,0 +1,99 @@
+// The messages that webhook endpoints receive, by their types.
+
+import { z } from "zod";
+import type { MessageType } from "../../src/domain/state/message.ts";
+import { mode } from "./fields.ts";
+import { period, time, unit } from "./records.ts";
+
+const ofApp = { appId: z.string(), mode };
+const ofUser = { ...ofApp, userId: z.string() };
+
+const threshold = z.strictObject({
+  ...ofUser,
+  groupId: z.string(),
+  label: z.string(),
+  unit,
+  thresholdPercent: z.number(),
+  quota: z.number().describe("The quota in force"),
+  current: z.number().describe("Used and held"),
+  period,
+}).meta({ id: "ThresholdData" });
+
+const credits = z.strictObject({
+  ...ofUser,
+  balanceId: z.string(),
+  packId: z.string(),
+  packItemId: z.string().nullable().describe("null for a pack without items"),
+  remaining: z.number(),
+  externalRef: z.string().nullable(),
+}).meta({ id: "CreditsData" });
+
+const subscription = z.strictObject({
+  ...ofUser,
+  subscriptionId: z.string(),
+  planId: z.string(),
+  previousPlanId: z.string().nullable(),
+  reason: z.string().nullable(),
+}).meta({ id: "SubscriptionData" });
+
+const merged = z.strictObject({ ...ofApp, from: z.string(), to: z.string(), mergeId: z.string() })
+  .meta({ id: "MergedData" });
+const expired = z.strictObject({ ...ofUser, reservationId: z.string(), event: z.string() })
+  .meta({ id: "ReservationExpiredData" });
+const erased = z.strictObject({
+  ...ofApp,
+  jobId: z.string().describe("Id of the deletion job; not an id of the person"),
+})
+  .meta({ id: "PersonErasedData" });
+const ping = z.strictObject(ofApp).meta({ id: "PingData" });
+
+/** A message type, as the reference shows it. */
+interface MessageDoc {
+  readonly meaning: string;
+  readonly data: z.ZodType;
+}
+
+/** Every message type: when it is sent, and its data. */
+export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
+  "usage.threshold_reached": {
+    meaning: "A user's usage, open holds included, reached an alert threshold of a limit group",
+    data: threshold,
+  },
+  "credits.granted": { meaning: "A credit balance was granted", data: credits },
+  "credits.low": { meaning: "A credit balance fell to the pack's lowAt or below", data: credits },
+  "credits.depleted": { meaning: "A credit balance is used up", data: credits },
+  "credits.expired": { meaning: "A credit balance expired with credits remaining", data: credits },
+  "credits.revoked": { meaning: "A credit balance was revoked", data: credits },
+  "subscription.created": { meaning: "A subscription was created", data: subscription },
+  "subscription.plan_changed": { meaning: "A subscription changed its plan", data: subscription },
+  "subscription.canceled": {
+    meaning: "A subscription was canceled, at once or for a later end",
+    data: subscription,
+  },
+  "subscription.reactivated": { meaning: "A canceled subscription was reactivated", data: subscription },
+  "subscription.ended": { meaning: "A subscription ended", data: subscription },
+  "subscription.merged": {
+    meaning: "Two users were merged: the subscription that grants the plan from then on",
+    data: subscription,
+  },
+  "subscription.promoted": {
+    meaning: "Another subscription of the user now grants the plan",
+    data: subscription,
+  },
+  "user.merged": { meaning: "An id became an alias of another user", data: merged },
+  "reservation.expired": {
+    meaning: "A reservation expired without a commit or release",
+    data: expired,
+  },
+  "person.erased": { meaning: "The erasure of a person is complete", data: erased },
+  ping: { meaning: "A test message that you requested", data: ping },
+};
+
+/** The body of a message of a type. */
+export function messageBody(type: MessageType): z.ZodType {
+  return z.strictObject({
+    type: z.literal(type),
+    timestamp: time.describe("When it happened, by the app's clock"),
+    data: MESSAGES[type].data,
+  });
+}
