@@ -10,7 +10,7 @@ Deno.test("every answer and every message is as the model predicts", async () =>
   const outcomes = await runAll({ seed: 103, steps: STEPS });
   assertMet(outcomes, "commit recharged", "commit overflow", "users promoted", "users reactivated");
   const messages = ["usage.threshold_reached", "credits.low", "credits.expired", "reservation.expired"];
-  assertMet(outcomes, ...messages.map((type) => `messages: ${type}`), "messages: nobody wants it");
+  assertMet(outcomes, ...messages.map((type) => `messages: ${type}`), "messages: no webhook wants it");
 });
 
 Deno.test("every answer is as the model predicts while users are merged", async () => {

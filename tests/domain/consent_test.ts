@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Scene } from "./scene.ts";
 
-Deno.test("a consent that changes nothing writes nothing; one that does writes one entry where it is asked for", () => {
+Deno.test("a consent that changes nothing writes nothing; a consent that changes something writes one entry where it is asked for", () => {
   const entry = { distinctId: "u", action: "opt_out", scope: "all" } as const;
   const rows: [
     name: string,
@@ -11,7 +11,7 @@ Deno.test("a consent that changes nothing writes nothing; one that does writes o
     tables: string[],
     optedOut: number,
   ][] = [
-    ["an opting in of somebody unknown", { remove: 3, entry }, [], 0],
+    ["an opting in of an unknown user", { remove: 3, entry }, [], 0],
     ["a first opt-out", { add: 1, entry }, ["consents", "users"], 1],
     ["once more", { add: 1, entry }, [], 1],
     ["one scope more", { add: 3, entry }, ["consents", "users"], 3],

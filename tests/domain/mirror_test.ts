@@ -1,4 +1,4 @@
-// Every file of the domain has its test at the same path, or shares one that is named here.
+// Every file of the domain has its test at the same path, or shares a test that is named here.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

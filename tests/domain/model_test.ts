@@ -75,7 +75,7 @@ Deno.test("a workload meets every message, and every way in which an alert fires
   const plans = ["created", "plan_changed", "canceled", "reactivated", "ended", "merged", "promoted"];
   const wanted = [
     ...[...types, ...credits, ...plans.map((what) => `subscription.${what}`)],
-    ...["nobody wants it", "credits lapse with nothing left", "low again", "depleted again"],
+    ...["no webhook wants it", "credits lapse with nothing left", "low again", "depleted again"],
   ].map((name) => `messages: ${name}`);
   const alerts = [
     "by usage",
@@ -100,12 +100,12 @@ Deno.test("a workload meets every way in which a provider reports a subscription
   const told = [
     "new",
     "new and over",
-    "told as it is",
+    "reported unchanged",
     "another end",
     "another plan",
     "an ended one comes back",
   ];
-  const over = ["over now", "over since before", "over, told again", "over and never known"];
+  const over = ["over now", "over since before", "over, reported again", "over and never known"];
   const besides = [
     "another plan, under open holds",
     "a row with custom limits",
@@ -155,11 +155,11 @@ for (const [name, { mistake, found }] of Object.entries(MISTAKEN)) {
 
 /** A fault in one message of a type, and the difference that shows it. */
 const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recorded[]; found: RegExp }> = {
-  "loses a message": { type: "credits.depleted", spoil: () => [], found: /to be told of|never recorded/ },
+  "loses a message": { type: "credits.depleted", spoil: () => [], found: /expected about|never recorded/ },
   "records a message twice": {
     type: "usage.threshold_reached",
     spoil: (message) => [message, message],
-    found: /to be told of/,
+    found: /expected about/,
   },
   "reports the remaining amount of before": {
     type: "credits.low",
@@ -183,7 +183,7 @@ const FAULTS: Record<string, { type: string; spoil: (message: Recorded) => Recor
   "records for another webhook": {
     type: "subscription.created",
     spoil: (message) => [{ ...message, webhookId: "usage" }],
-    found: /for usage: .*to be told of/,
+    found: /for usage: .*expected about/,
   },
 };
 
@@ -215,5 +215,5 @@ Deno.test("a system that records two messages of a user in the wrong order is fo
   };
   const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
   const run = drive({ catalog, seed: 1, steps: 400, send, webhooks: { ...webhooks, recorded } });
-  await assert.rejects(run, /to be told of/);
+  await assert.rejects(run, /expected about/);
 });

@@ -31,7 +31,7 @@ export function packOf(id: string, more: Partial<PackDocument> = {}): PackDocume
 
 const ANY = [{ event: "*" }];
 
-/** Packs without items: two for counts, of which "first" is spent first, a generic one, and one for each other unit. */
+/** Packs without items: two for counts ("first" is spent first), a generic one, and one for each other unit. */
 export const PACKS: readonly PackDocument[] = [
   packOf("first", { priority: 200 }),
   packOf("count"),

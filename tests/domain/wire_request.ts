@@ -7,7 +7,7 @@ import type { Input, ModelRequest } from "../model/document.ts";
 
 type Inputs = { readonly [Name in CommandName]: Commands[Name]["input"] };
 
-/** The request of a command for a user; null where there is none in the model. */
+/** The request of a command for a user; null where the model has no such request. */
 export function requestOf<Name extends CommandName>(
   name: Name,
   input: Commands[Name]["input"],

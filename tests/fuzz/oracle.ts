@@ -104,15 +104,15 @@ function leaks(request: FuzzRequest, { status, text }: FuzzAnswer, scene: FuzzSc
   const faults: string[] = [];
   const sent = `${decoded(request.path)} ${request.body ?? ""} ${Object.values(request.headers).join(" ")}`;
   const isForeign = request.headers.authorization?.endsWith(scene.foreign.publicLive) === true;
-  for (const secret of scene.secrets) if (text.includes(secret)) faults.push("tells a secret");
-  if (text.includes(FOREIGN_MARK) && !isForeign) faults.push("tells another app's data");
+  for (const secret of scene.secrets) if (text.includes(secret)) faults.push("shows a secret");
+  if (text.includes(FOREIGN_MARK) && !isForeign) faults.push("shows another app's data");
   if (status === 200 && scene.foreignIds.some((id) => isNamed(request, id))) {
     faults.push("found another app's id");
   }
   if (status === 200) return faults;
-  if (text.includes(PROMPT_MARK)) faults.push("a refusal tells a prompt");
+  if (text.includes(PROMPT_MARK)) faults.push("a refusal shows a prompt");
   const inside = INSIDE.exec(text)?.[0];
-  if (inside !== undefined && !sent.includes(inside)) faults.push(`tells of the inside: ${inside}`);
+  if (inside !== undefined && !sent.includes(inside)) faults.push(`shows internals: ${inside}`);
   return faults;
 }
 

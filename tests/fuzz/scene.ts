@@ -23,7 +23,7 @@ const USERS = ["user_a", "user_b", "user_c", "anon_d", "__proto__", "constructor
 const EVENTS = ["image.render", "image.x", "chat.reply", "video.veo-3", "agent.step", "odd.toString", "one"];
 const ODD = { event: "odd.*" };
 
-/** The demo's catalog with parts whose ids are names that every object has. */
+/** The demo's catalog with parts that have the names of every object's properties as ids. */
 export const CATALOG = {
   ...demo,
   models: [...demo.models, { id: "__proto__", modality: "image", amountMode: "per_call", centsPerCall: 3 }],
@@ -76,7 +76,7 @@ export async function openScene(): Promise<FuzzScene> {
   for (const key of [app.secretLive, app.secretTest]) await populate(app, key, pools);
   await populate(playground, playground.secretLive, pools);
   const exp = Math.floor(service.clock.now() / 1000) + 3600;
-  const userIds = ["user_a", "user_b", "__proto__", "nobody"];
+  const userIds = ["user_a", "user_b", "__proto__", "unknown"];
   return {
     service,
     app,
@@ -112,7 +112,7 @@ export async function openScene(): Promise<FuzzScene> {
 }
 
 function makePools(app: TestApp, playground: TestApp): Map<string, string[]> {
-  const users = [...USERS, ...USERS, "nobody"];
+  const users = [...USERS, ...USERS, "unknown"];
   const groups = CATALOG.plans.flatMap(({ limits }) => limits.map(({ id }) => id));
   const texts = (text: string) => [text, `${PROMPT_MARK} ${text}`, PROMPT_MARK.repeat(3000)];
   return new Map([

@@ -41,7 +41,7 @@ function shapes(key: string): [name: string, text: string, statuses: number[], e
     ["a list of lengths", post(key, "Content-Length: 34, 34\r\n", BODY), [400]],
     ["a length and chunks", post(key, length + chunked, chunk), [400]],
     ["chunks and a length", post(key, chunked + length, chunk), [400]],
-    ["a coding that nobody knows", post(key, "Transfer-Encoding: xchunked\r\n", chunk), [400]],
+    ["an unknown coding", post(key, "Transfer-Encoding: xchunked\r\n", chunk), [400]],
     ["chunked, but not last", post(key, "Transfer-Encoding: chunked, identity\r\n", chunk), [400]],
     ["a space before the colon", post(key, "Transfer-Encoding : chunked\r\n", chunk), [400]],
     ["a folded header", post(key, `X-A: b\r\n c\r\n${length}`, BODY), [400]],
@@ -55,8 +55,8 @@ function shapes(key: string): [name: string, text: string, statuses: number[], e
     ["a header of half a MiB", get("/api/v1/plans", `X-A: ${"b".repeat(512 * 1024)}\r\n`), [400]],
     ["an address of half a MiB", get(`/api/v1/usage?userId=${"u".repeat(512 * 1024)}`), [400]],
     ["a byte that is no text in the address", get("/api/v1/users/\xff"), [400]],
-    ["a method that is none", get("/api/v1/plans").replace("GET", "G<T"), [400]],
-    ["a version that is none", get("/api/v1/plans").replace("HTTP/1.1", "HTTP/9.9"), [400]],
+    ["an invalid method", get("/api/v1/plans").replace("GET", "G<T"), [400]],
+    ["an invalid version", get("/api/v1/plans").replace("HTTP/1.1", "HTTP/9.9"), [400]],
     ["TRACE", get("/api/v1/plans").replace("GET", "TRACE"), [405]],
     ["a method override", post(key, `X-HTTP-Method-Override: DELETE\r\n${length}`, BODY), [200]],
     ["two keys", get("/api/v1/plans", "Authorization: Bearer x\r\n"), [401]],
@@ -85,7 +85,8 @@ Deno.test("bare connections to one process", async (test) => {
     assert.ok(!program.stderr.includes("A request failed"), program.stderr);
   });
   await test.step({
-    name: `${IDLE} idle and ${HALF_SENT} half-sent connections stop nobody (ulimit -n is ${filesMax})`,
+    name:
+      `${IDLE} idle and ${HALF_SENT} half-sent connections stop no other client (ulimit -n is ${filesMax})`,
     ignore: isTooFew,
     fn: async () => {
       const counted = await countOf(origin, key);

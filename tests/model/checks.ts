@@ -6,7 +6,7 @@ import type { Input, ModelRequest } from "./document.ts";
 
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
-/** Members whose null has a meaning of its own; any other null is the same as leaving it out. */
+/** Properties for which null has a meaning of its own; any other null is the same as leaving it out. */
 const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits", "expiresAt"];
 const SOURCES = ["purchase", "grant", "refund", "manual"];
 

@@ -74,10 +74,10 @@ export interface UsageReport {
 }
 
 /**
- * Brings all usage under the canonical user, whose subscriptions are merged already; holds still name their
+ * Brings all usage under the canonical user, after the subscriptions are merged; holds still name their
  * users of before.
  * Choice: `summed` counts pairs of counters that had usage before the merge, one of each side, and became one.
- * A counter whose usage was carried on is not counted, nor is what the carried usage meets.
+ * A counter with carried usage is not counted, nor is what the carried usage meets.
  */
 export function mergeUsage(world: World, from: Side, to: Side, now: number): UsageReport {
   const report: UsageReport = { summed: 0, carried: [], unpaired: [] };
@@ -125,8 +125,8 @@ function meetingsInOtherWindows(world: World, from: Side, to: Side, surviving: R
 /**
  * What a side's running usage brings to the surviving plan's counters, where those are others than its own.
  *
- * A plan that gives way is left: its counters keep what they have. If the side had come to it from the surviving
- * plan under `carry`, it brings only what it has more than it left there, as on a plain return. Where the plan is
+ * A plan that gives way is left: its counters keep what they have. If the side had entered it from the
+ * surviving plan under `carry`, it brings only what it has more than it left there, as on a plain return. Where the plan is
  * the same and only the window differs, the usage moves.
  */
 function takeOut(

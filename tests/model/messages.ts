@@ -77,14 +77,14 @@ export class Messages {
     const owner = String(type === "user.merged" ? rest["to"] : rest["userId"]);
     const queue = this.#queue(webhookId, owner);
     const [head] = queue;
-    if (!head) return [`nothing was to be told of ${owner}, but ${JSON.stringify(rest)}`];
+    if (!head) return [`no message is expected about ${owner}, but ${JSON.stringify(rest)}`];
     const turn = queue.filter((each) => each.turn === head.turn);
     const seen = { type, timestamp, ...rest };
     const differences = turn.map((told) => differencesOf(told, seen));
     const found = turn.find((_, place) => differences[place]?.length === 0);
     if (!found) {
       const likeliest = differences.toSorted((a, b) => a.length - b.length)[0]!;
-      return [`${turn.length} to be told of ${owner}, the likeliest differs`, ...likeliest];
+      return [`${turn.length} expected about ${owner}, the likeliest differs`, ...likeliest];
     }
     const earlier = turn.slice(0, turn.indexOf(found)).find((told) => mustPrecede(told, found));
     if (earlier) return [`comes before ${earlier.type} ${JSON.stringify(earlier.data)}`];

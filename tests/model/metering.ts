@@ -82,7 +82,7 @@ export interface Decision {
   matched: MatchedGroup[];
   /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
   shares: Share[];
-  /** The matched groups whose quota has no room. */
+  /** The matched groups without room in their quota. */
   blocking: MatchedGroup[];
   /** Null: allowed. */
   reason:

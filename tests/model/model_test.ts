@@ -132,7 +132,7 @@ Deno.test("the ledger is newest first, in pages that new rows do not move", () =
   assert.deepEqual(last.entries.map((row: { delta: number }) => row.delta), [1]);
   assert.deepEqual([last.nextCursor, at.data("ledger", { limit: 4 }).nextCursor], [null, null]);
   assert.deepEqual(at.ledger({ balanceId: second }), ["grant 2"]);
-  assert.deepEqual(at.data("ledger", { userId: "nobody" }), { entries: [], nextCursor: null });
+  assert.deepEqual(at.data("ledger", { userId: "unknown" }), { entries: [], nextCursor: null });
   assert.equal(at.ask("ledger", { userId: "v", balanceId: first }).code, "credit_balance_not_found");
   assert.equal(at.ask("ledger", { balanceId: "crb_none" }).status, 404);
   assert.equal(at.ask("revoke", { balanceId: "crb_none" }).code, "credit_balance_not_found");

@@ -123,7 +123,7 @@ function perCall(row: ModelRow): Micros {
   return fromNumber(row.centsPerCall ?? row.centsPerImage ?? 0);
 }
 
-/** Millionths of tokens times millionths of cents, of which a million tokens cost one. */
+/** Millionths of tokens times millionths of cents for a million tokens. */
 function perMillion(product: bigint): Micros {
   return divideHalfUp(product, ONE * 1_000_000n);
 }

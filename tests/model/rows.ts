@@ -72,7 +72,7 @@ export interface MergeRow extends Named {
   movedInAll: Record<string, number>;
 }
 
-/** An id that became an alias, and whose it is now. */
+/** An id that became an alias, and the user that has it now. */
 export interface Alias {
   id: string;
   user: User;

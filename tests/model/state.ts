@@ -200,7 +200,7 @@ export class World {
   tell(userId: string, type: string, at: number, data: WireData, ids: Record<string, Named> = {}): void {
     const ofUser = type === "user.merged" ? data : { userId, ...data };
     const isWanted = this.messages.tell(userId, { type, at, data: ofUser, ids }) > 0;
-    this.note(`messages: ${isWanted ? type : "nobody wants it"}`);
+    this.note(`messages: ${isWanted ? type : "no webhook wants it"}`);
   }
 
   countOperation(at: number): void {

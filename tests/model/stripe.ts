@@ -87,7 +87,7 @@ function noteMirror(
   const isHeld = world.reservations.some((hold) => hold.user === user && hold.state === "held");
   if (!before) return note(row.endsAt !== null && row.endsAt <= now ? "new and over" : "new");
   const same = (["planId", "endsAt", "ended"] as const).every((name) => before[name] === row[name]);
-  if (same) return note(row.ended ? "over, told again" : "told as it is");
+  if (same) return note(row.ended ? "over, reported again" : "reported unchanged");
   if (before.customLimits.size > 0) note("a row with custom limits");
   if (before.ended) note("an ended one comes back");
   if (!before.ended && row.ended) note(row.endsAt! < now ? "over since before" : "over now");

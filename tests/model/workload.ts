@@ -269,7 +269,7 @@ export class Workload {
     }
   }
 
-  /** To the moment when the next open hold lapses; at least 1 ms, so that a step back by 1 is none. */
+  /** To the moment when the next open hold lapses; at least 1 ms, so that a step back by 1 changes nothing. */
   #toNextLapse(): number {
     const ahead = this.#reservations.slice(-60).filter((each) =>
       !each.settled && each.expiresAtMs > this.#nowMs

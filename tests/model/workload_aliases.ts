@@ -93,7 +93,7 @@ export class AliasInputs {
         // With the same alias twice it is a cycle again.
         return { from: alias, to: random.pick(person.aliases) };
       case "conflict":
-        return { from: alias, to: random.chance(0.2) ? "nobody" : people.anyId(stranger.id) };
+        return { from: alias, to: random.chance(0.2) ? "no_user" : people.anyId(stranger.id) };
       case "cycle":
         return { from: person.id, to: alias };
     }

@@ -80,7 +80,7 @@ export class CreditChase {
     }
   }
 
-  /** Holds a part of a new balance, mostly of one that expires soon, for longer than it lives. */
+  /** Holds a part of a new balance, mostly of a balance that expires soon, for longer than it lives. */
   #begin(balance: KnownBalance | undefined): void {
     const random = this.#random;
     if (!balance || !balance.unit) return;

@@ -103,7 +103,7 @@ export function quotaInput(
 /** What a model server reported: mostly our own members, else those of a provider. */
 function reported(random: Random, rooms: number[]): Input {
   const tokens = () => random.chance(0.1) ? 0 : amount(random, rooms);
-  // Parts of a whole, whose sum is not larger.
+  // Parts of a whole: their sum is not larger.
   const part = (whole: number) => random.pick([0, Math.floor(whole), Number((whole / 4).toFixed(4))]);
   const few = (whole: number) => Math.min(whole, part(whole)) / 2;
   const [input, output] = [tokens(), tokens()];

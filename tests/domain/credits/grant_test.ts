@@ -40,7 +40,7 @@ Deno.test("which pack, which amounts, which expiry: a row a grant", () => {
     ["no quantity", ["wallet", null, { expiresAt: 0 }], "invalid_quantity"],
     ["a quantity of 0", ["wallet", 0], "invalid_quantity"],
     ["a quantity below 0", ["wallet", -1], "invalid_quantity"],
-    ["a quantity that is none", ["wallet", "malformed"], "invalid_request"],
+    ["an invalid quantity", ["wallet", "malformed"], "invalid_request"],
     ["the sandbox has room for all", ["cpk_bundle", null, { balancesLeft: 2 }], [["one", 10, 150, from + 90 * DAY_MS], ["two", 5, 150, from + 90 * DAY_MS]]],
     ["the sandbox has room for one of two", ["cpk_bundle", null, { balancesLeft: 1 }], "test_quota_exceeded"],
     ["the order of refusals ends with the sandbox", ["wallet", 1, { expiresAt: 0, balancesLeft: 0 }], "invalid_request"],

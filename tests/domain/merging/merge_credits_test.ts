@@ -1,4 +1,4 @@
-// Credits in a merge: balances move in any state, and two copies of one grant become one that pays for
+// Credits in a merge: balances move in any state, and two copies of one grant become one grant that pays for
 // what both used.
 
 import assert from "node:assert/strict";
@@ -193,7 +193,7 @@ Deno.test("balances in any state move, each with a row of 0 that is billed, and 
   assert.equal(into.reason(8), "ok", "of both together");
 });
 
-Deno.test("only the same pack, item and reference is a copy, and one that was closed never is again", () => {
+Deno.test("only the same pack, item and reference is a copy, and a closed one never is again", () => {
   const [alias, into] = twoUsers();
   const third = new Scene([], undefined, [], { beside: into, key: 9, id: "third" });
   const bundles = [alias, into].map((scene) => scene.grant("bundle", null, { externalRef: "r" }));

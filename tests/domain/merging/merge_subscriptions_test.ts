@@ -36,7 +36,7 @@ const CASES: readonly Case[] = [
   { name: "of two defaults of one rank the later one stays", from: [["pro", null, 1]], to: [PRO], ended: "to0", active: "from0" },
   { name: "a default of another plan of the same rank ends", from: [["daily", null, 5]], to: [PRO], ended: "from0", active: "to0" },
   { name: "a paid row ends a default ranked below it", from: [FREE], to: [["pro", "x", 3]], ended: "from0", active: "to0" },
-  { name: "a paid row ends a default of its own rank, also one that started later", from: [["pro", "x", 3]], to: [["daily", null, 1]], ended: "to0", active: "from0" },
+  { name: "a paid row ends a default of its own rank, also a later one", from: [["pro", "x", 3]], to: [["daily", null, 1]], ended: "to0", active: "from0" },
   { name: "a default above every paid row stays and is primary", from: [TEAM], to: [["pro", "x", 3]], ended: "", active: "from0 to0" },
   { name: "two defaults above every paid row both stay", from: [TEAM], to: [["free", "x", 3], ["pro", null, 2]], ended: "", active: "from0 to1 to0" },
   { name: "paid rows of both sides stay, the better ranked first", from: [["pro", "x", 1]], to: [["team", "y", 3]], ended: "", active: "to0 from0" },
@@ -98,7 +98,7 @@ Deno.test("a side without an active row writes no merged row and costs nothing",
   ]]);
 });
 
-Deno.test("of several default rows an upsert takes the best active one, else the one that started last", () => {
+Deno.test("of several default rows an upsert takes the best active one, else the last to start", () => {
   const into = new Scene(PLANS);
   const alias = new Scene([], undefined, [], { beside: into, key: 8, id: "from" });
   into.pay("free", "x");

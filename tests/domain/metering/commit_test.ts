@@ -66,7 +66,7 @@ const ROWS: readonly Row[] = [
   { name: "less than nothing is nothing", size: 4, final: { extra: { count: -100 } }, groups: { g: 0 } },
   { name: "up to the quota is no overflow", size: 4, final: { actual: { count: 10 } }, groups: { g: 10 } },
   { name: "past the quota is overflow", size: 4, final: { actual: { count: 10.000001 } }, groups: { g: 10.000001 }, overflow: ["g"] },
-  { name: "an exact one beyond a quota that others filled is none", size: 4, then: (scene) => void scene.track(6), groups: { g: 10 } },
+  { name: "an exact amount beyond a quota that others filled is no overflow", size: 4, then: (scene) => void scene.track(6), groups: { g: 10 } },
   { name: "absolute and added amounts of other units are ignored", size: 4, final: { extra: { tokens: 9, cents: 2, seconds: 3 } }, groups: { g: 4 }, recorded: [4, 2] },
 
   { name: "credits, exact: a row of 0 for each held balance", credits: THREE, size: 15, groups: { g: 10 }, left: [0, 2, 5], deltas: [0, 0] },

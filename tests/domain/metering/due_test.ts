@@ -50,7 +50,7 @@ Deno.test("the mark follows the earliest of holds and ends, and goes when nothin
   assert.equal(dueAt(), null);
 });
 
-Deno.test("a hold that lapses at the moment of an end is refunded before it", () => {
+Deno.test("a hold that lapses at the instant of an end is refunded before it", () => {
   const scene = new Scene(PLANS);
   scene.subscribe("low", { endsAt: scene.now + 60_000 });
   scene.hold(4, { ttlMs: 60_000 });

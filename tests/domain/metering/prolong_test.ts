@@ -28,7 +28,7 @@ Deno.test("a prolonged hold lapses at its later time, and its amounts stay held 
   assert.equal(statusOf(scene, id), "expired");
 });
 
-Deno.test("a hold is never shortened, and one that is settled or has lapsed stays so", () => {
+Deno.test("a hold is never shortened, and a settled or lapsed hold stays so", () => {
   const scene = sceneWithPlan();
   const long = scene.hold(1, { ttlMs: 600_000 });
   assert.equal(prolong(scene, long, 10), 600);

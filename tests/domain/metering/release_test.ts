@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";
 import { PACKS, planOf, Scene } from "../scene.ts";
 
-/** A scene whose plan is used up, with balances of 3, 4 and 5 in consumption order, and a hold of 9 on them. */
+/** A scene with a plan that is used up, balances of 3, 4 and 5 in consumption order, and a hold of 9 on them. */
 function held() {
   const scene = new Scene([planOf("p", { g: 10 })], undefined, PACKS);
   scene.subscribe("p");
@@ -32,7 +32,7 @@ Deno.test("a release and a lapse give every balance back what the hold took, in 
       assert.equal(
         row.at,
         reason === "reservation_expired" ? lapse : scene.now,
-        "at the moment when it ended",
+        "at the instant of its end",
       );
     }
     assert.deepEqual(scene.counts(), { g: 10 });

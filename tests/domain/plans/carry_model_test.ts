@@ -1,5 +1,5 @@
 // Plan changes, holds across them, late commits and merges after them, far more often than the workload makes them:
-// every answer of `decide` and `merge` is the one that the independent model predicts, and the books balance.
+// every answer of `decide` and `merge` is as the independent model predicts, and the books balance.
 
 import assert from "node:assert/strict";
 import { catalogs } from "../../model/catalogs.ts";

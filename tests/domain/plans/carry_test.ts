@@ -64,7 +64,7 @@ const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts:
   ["the counter left behind keeps its count", [{ enter: "free" }, { use: 5 }, { enter: "pro" }, { use: 2 }], { free: 5, pro: 7 }],
   ["a return finds the larger", [{ enter: "free" }, { use: 5 }, { enter: "pro" }, { use: 2 }, { enter: "free" }], { free: 7, pro: 7 }],
   ["a return finds its own count, though the other plan's window has rolled over", [{ enter: "free" }, { use: 5 }, { enter: "day" }, { wait: DAY_SECONDS }, { use: 1 }, { enter: "free" }], { free: 5, day: 1 }],
-  ["a plan left for one that starts at 0 is found again unchanged", [{ enter: "day" }, { use: 5 }, { enter: "fresh" }, { enter: "day" }, { use: 1 }], { day: 6 }],
+  ["a plan left for a plan that starts at 0 is found again unchanged", [{ enter: "day" }, { use: 5 }, { enter: "fresh" }, { enter: "day" }, { use: 1 }], { day: 6 }],
   ["a released hold corrects the counter it left and the one it followed to", [{ enter: "free" }, { use: 1 }, { hold: 4 }, { enter: "pro" }, { release: 0 }], { free: 1, pro: 1 }],
   ["so does a hold that lapses", [{ enter: "free" }, { use: 1 }, { hold: 4 }, { enter: "pro" }, { wait: HOLD_SECONDS }], { free: 1, pro: 1 }],
   ["so does a commit of less, and of more", [{ enter: "free" }, { hold: 4 }, { hold: 4 }, { enter: "pro" }, { commit: 0, as: 1 }, { commit: 1, as: 6 }], { free: 7, pro: 7 }],
@@ -75,7 +75,7 @@ const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts:
   ["a hold over three plans corrects all three, each once", [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { enter: "day" }, { enter: "free" }, { enter: "pro" }, { release: 0 }], {}],
   ["a counter that was lowered past what the hold took stays at 0", [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { commit: 0, as: 0 }, { enter: "free" }], {}],
   ["a hold does not lower a counter that was reset after it had left", [{ enter: "fresh" }, { hold: 4 }, { enter: "pro" }, { enter: "fresh" }, { use: 3 }, { release: 0 }], { fresh: 3 }],
-  ["nor one that was filled", [{ enter: "full" }, { hold: 4 }, { enter: "pro" }, { enter: "full" }, { release: 0 }], { full: 100 }],
+  ["nor a group that was filled", [{ enter: "full" }, { hold: 4 }, { enter: "pro" }, { enter: "full" }, { release: 0 }], { full: 100 }],
   ["under reset a hold follows nothing and settles where it was taken", [{ enter: "free" }, { hold: 4 }, { enter: "fresh" }, { use: 2 }, { release: 0 }], { fresh: 2 }],
 ];
 

@@ -121,7 +121,7 @@ Deno.test("an upsert brings a row back when it had ended or takes its end away, 
   assert.deepEqual(scene.counts(), { g: 3 }, "its usage is found again");
 });
 
-Deno.test("a primary that ends at the moment of another row's end still promotes the paid duplicate, once", () => {
+Deno.test("a primary that ends at the instant of another row's end still promotes the paid duplicate, once", () => {
   for (const order of [["low", "high"], ["high", "low"]] as const) {
     const scene = new Scene([
       planOf("low", { g: 5 }),

@@ -46,11 +46,11 @@ function shown(amounts: Record<string, bigint>): Record<string, number> {
   return Object.fromEntries(Object.entries(amounts).map(([unit, amount]) => [unit, numberOf(amount)]));
 }
 
-Deno.test("a price row is the one that metadata names, else the one after the event's first dot", () => {
+Deno.test("a price row is named by metadata, else by what follows the event's first dot", () => {
   const rows: [event: string, model: unknown, id: string | null][] = [
     ["chat.text", undefined, "text"],
     ["chat.text", "paint", "paint"],
-    ["chat.text", "nobody", "text"],
+    ["chat.text", "unknown", "text"],
     ["chat.text", 5, "text"],
     ["chat.other", "film", "film"],
     ["x.a.b", undefined, "a.b"],

@@ -6,7 +6,7 @@ import { compilePriceRow } from "../../../src/domain/catalog/price_row.ts";
 
 const ROW = compilePriceRow({ id: "m", modality: "image", amountMode: "per_call", centsPerCall: 0 }, 0);
 
-Deno.test("a cost names its price row, also one whose prices are 0", () => {
+Deno.test("a cost names its price row, also a row of prices of 0", () => {
   assert.deepEqual(costOf(5n, ROW), { cents: 5n, priced: true, model: "m" });
   assert.deepEqual(costOf(5n, null), { cents: 5n, priced: false, model: null });
 });

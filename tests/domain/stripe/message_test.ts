@@ -80,7 +80,7 @@ const withData = (metadata: object) => ({ metadata: { holdfast_pack: "p", ...met
 const CHECKOUTS: readonly (readonly [name: string, object: object, says: object])[] = [
   ["the user by reference", { client_reference_id: "ada" }, { kind: "sale", source: "cs_1", lines: checkout("ada"), isCut: false }],
   ["metadata before the reference", { client_reference_id: "bob", ...withData({ holdfast_user: "ada" }) }, { lines: checkout("ada") }],
-  ["nobody", {}, { lines: checkout(null) }],
+  ["no user", {}, { lines: checkout(null) }],
   ["a quantity as text", withData({ holdfast_quantity: "25" }), { lines: checkout(null, 25) }],
   ["a quantity of 0", withData({ holdfast_quantity: "0" }), { lines: checkout(null, null) }],
   ["half a quantity", withData({ holdfast_quantity: "0.5" }), { lines: checkout(null, null) }],
