@@ -157,14 +157,14 @@ function checkCalls(
   const made = Map.groupBy(rows, ({ metadata }) => JSON.parse(metadata).call as string);
   for (const [tag, twins] of made) {
     const call = record.calls.get(tag);
-    if (call?.kind !== kind) faults.push(`A ${kind} that nobody sent made ${twins[0]?.id}`);
+    if (call?.kind !== kind) faults.push(`A ${kind} that no client sent made ${twins[0]?.id}`);
     else if (twins.length > 1) faults.push(`${kind} ${tag} made ${twins.map(({ id }) => id).join(", ")}`);
     else if (call.fate === "refused") faults.push(`${kind} ${tag} was refused and made ${twins[0]?.id}`);
   }
   for (const call of record.calls.values()) {
     if (call.kind !== kind || call.fate !== "acked") continue;
     const id = made.get(call.tag)?.[0]?.id;
-    if (id !== call.id) faults.push(`${kind} ${call.tag} was told ${call.id}, the table has ${id}`);
+    if (id !== call.id) faults.push(`${kind} ${call.tag} was answered with ${call.id}, the table has ${id}`);
   }
   return faults;
 }
@@ -177,7 +177,7 @@ function rowOf(rows: readonly ReservationRow[], id: string): ReservationRow | un
   return map.get(id);
 }
 
-/** Checks that a hold has the state of its answered settlement, or one that an unanswered settlement may have left. */
+/** Checks that a hold has the state of its answered settlement, or a state that an unanswered one may have left. */
 function checkHold(
   hold: Hold,
   reservations: readonly ReservationRow[],

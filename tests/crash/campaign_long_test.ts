@@ -22,7 +22,7 @@ async function run(
 const isServer = testServerUrl() !== null;
 
 Deno.test({
-  name: "commits cut in their middle and commits whose answers are lost leave every answer standing",
+  name: "commits cut in their middle and commits without their answers leave every earlier answer true",
   ignore: !isServer,
   fn: async () => {
     const { faults } = await run(

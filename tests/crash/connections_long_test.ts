@@ -14,7 +14,7 @@ const BREAKS = roundsOf(2, 4);
 const BACK_MS = 20_000;
 const ignore = testServerUrl() === null;
 
-/** Sessions of the program; the one that appends holds the locks of cells. */
+/** Sessions of the program; the appending session holds the locks of cells. */
 const OF_PROGRAM = "datname = $1 and pid <> pg_backend_pid()";
 const IS_LOCKING = "pid in (select pid from pg_locks where locktype = 'advisory' and granted)";
 

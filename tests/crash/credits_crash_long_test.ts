@@ -153,7 +153,11 @@ async function settle(client: Client, holds: readonly Hold[], onAnswer: (place: 
     if (outcome.kind !== "answer" || outcome.answer.status === 503) return;
     const { status, body } = outcome.answer;
     assert.equal(status, 200, JSON.stringify(body));
-    assert.equal(JSON.stringify(body), hold.answer ?? JSON.stringify(body), "a repeated call tells the same");
+    assert.equal(
+      JSON.stringify(body),
+      hold.answer ?? JSON.stringify(body),
+      "a repeated call has the same answer",
+    );
     hold.answer = JSON.stringify(body);
     known++;
   });

@@ -71,7 +71,7 @@ async function stop(world: World): Promise<number> {
   return 1;
 }
 
-/** Batches in the journal: of one member, or all of them on the embedded store. */
+/** Batches in the journal: of one node, or all of them on the embedded store. */
 async function batchesLeft({ stage }: World, term: number | null): Promise<number> {
   return await stage.withDatabase(async (database) => {
     const [row] = await database.query<{ left: number }>(

@@ -75,7 +75,7 @@ export class Load {
     }
   }
 
-  /** Holds that no client is busy with and whose state is known, newest first. */
+  /** Holds of a known state that no client is busy with, newest first. */
   knownHolds(): Hold[] {
     return this.#free.filter(({ settlements }) => settlements.every(({ fate }) => fate === "refused"))
       .reverse();
@@ -265,7 +265,7 @@ export class Load {
       const others = hold.settlements.filter((other) => other !== settlement);
       const mayBeDone = others.some(({ fate }) => fate !== "refused") ||
         (settlement.fate === "unknown" && settlement.idempotencyKey === null);
-      if (!mayBeDone) this.record.fault(`${hold.id} was settled by nobody: ${JSON.stringify(body)}`);
+      if (!mayBeDone) this.record.fault(`${hold.id} was settled by no call: ${JSON.stringify(body)}`);
       settlement.fate = "refused";
       return true;
     }

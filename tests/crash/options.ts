@@ -79,7 +79,7 @@ export function readOptions(args: string[]): Options | null {
   const known = [...FAULTS.map(({ kind }) => kind), FIRST_START];
   const kinds = values.kinds?.split(",").map((kind) => kind.trim()) ?? known;
   const unknown = kinds.find((kind) => !known.includes(kind));
-  if (unknown !== undefined) throw new Error(`--kinds: ${unknown} is none of ${known.join(", ")}`);
+  if (unknown !== undefined) throw new Error(`--kinds: ${unknown} is not one of ${known.join(", ")}`);
   const stores = values.store === undefined ? STORES : STORES.filter((name) => name === values.store);
   if (stores.length === 0) throw new Error(`--store is one of ${STORES.join(", ")}`);
   return {

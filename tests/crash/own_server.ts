@@ -140,7 +140,7 @@ export class OwnServer implements AsyncDisposable {
   }
 }
 
-/** The folder of the server's programs, the newest version first; null where there is none. */
+/** The folder of the server's programs, the newest version first; null where there is no such folder. */
 async function findPrograms(): Promise<string | null> {
   const versions: string[] = [];
   try {

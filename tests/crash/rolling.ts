@@ -8,7 +8,7 @@ import type { Stage } from "./stage.ts";
 
 const EXIT_MS = 25_000;
 
-/** Processes of one store, all of which are replaced again and again. */
+/** Processes of one store, which are all replaced again and again. */
 export class Rolling {
   readonly members: Member[];
   readonly #stage: Stage;
@@ -29,7 +29,7 @@ export class Rolling {
     return new Rolling(stage, await startMembers(stage, count, settings), settings);
   }
 
-  /** Where the next call goes: each process in its turn, also one that is about to end. */
+  /** Where the next call goes: each process in its turn, also a process that is about to end. */
   origin(): string {
     return (this.members[this.#turn++ % this.members.length] as Member).origin;
   }

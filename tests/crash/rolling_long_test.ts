@@ -15,7 +15,7 @@ const BASE_URL = "http://holdfast.test";
 const LOOPS = 12;
 /** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
 const REST_MS = isDeep ? 5 : 1_000;
-/** The same for a client that exports a person, a document of a megabyte, and one that repeats all merges. */
+/** The same for a client that exports a person, a document of a megabyte, and a client that repeats all merges. */
 const EXPORT_REST_MS = isDeep ? 200 : 3_000;
 const BATCH_REST_MS = isDeep ? 0 : 2_000;
 const FEATURES = {

@@ -103,7 +103,7 @@ async function cut(world: World): Promise<number> {
   return await sameIsBack(world);
 }
 
-/** Members that both reach the database do not reach each other. */
+/** Nodes that both reach the database do not reach each other. */
 async function cutChannel(world: World): Promise<number | null> {
   const { channels, random } = world;
   if (channels.length === 0) return null;

@@ -11,7 +11,7 @@ import { testServerUrl } from "../support/test_store.ts";
 
 export const ADMIN_TOKEN = "crash-admin-token-0123456789";
 export const TIGHT_QUOTA = 40;
-/** The user whose quota is nearly always used up. */
+/** The user with a quota that is nearly always used up. */
 export const TIGHT_USER = "tight";
 /** A user who only ever uses more, so that no answer may show less than an answer before its call. */
 export const WITNESS_USER = "witness";

@@ -283,7 +283,7 @@ export class Storm {
       if (a !== b) roots.set(a, b);
     }
     for (const [id, canonical] of canonicalOf) {
-      assert.equal(rootOf(id, roots), rootOf(canonical, roots), `nobody merged ${id} and ${canonical}`);
+      assert.equal(rootOf(id, roots), rootOf(canonical, roots), `no call merged ${id} and ${canonical}`);
     }
   }
 

@@ -129,7 +129,7 @@ Deno.test({
       const asked = await askWhileStopped(stage, frozen);
       frozen.program.signal("SIGCONT");
       for (const outcome of await Promise.all(asked)) assertUnavailable(outcome);
-      // It joins again by itself, as another member, and answers what is true.
+      // It joins again by itself, as another node, and answers what is true.
       await untilReady(frozen.origin, SILENT_TAKEOVER_MS);
       await load.stop();
       members = [frozen, ...members];

@@ -29,7 +29,7 @@ export class Watch {
     this.#apps = apps;
   }
 
-  /** Makes apps until each member owns one. */
+  /** Makes apps until each node owns one. */
   static async open(stage: Stage, members: readonly Member[]): Promise<Watch> {
     const apps = new Map<Member, string>();
     const origin = members[0]?.origin as string;
@@ -41,7 +41,7 @@ export class Watch {
     return new Watch(apps);
   }
 
-  /** Calls through some members from now on. */
+  /** Calls through some nodes from now on. */
   start(by: readonly Member[]): void {
     this.#isOn = true;
     this.#loops = [...this.#apps].flatMap(([owner, key]) =>

@@ -128,7 +128,7 @@ async function writeAll(connection: Deno.TcpConn, bytes: Uint8Array): Promise<vo
   for (let sent = 0; sent < bytes.length;) sent += await connection.write(bytes.subarray(sent));
 }
 
-/** Reads one response whose length is declared. */
+/** Reads one response that declares its length. */
 class ResponseReader {
   received = 0;
   readonly #connection: Deno.TcpConn;

@@ -51,7 +51,7 @@ export class World implements AsyncDisposable {
   readonly ownServer: OwnServer | null;
   /** Whether each process reaches the database by a cable of its own. */
   readonly isWired: boolean;
-  /** Whether members reach each other by cables. */
+  /** Whether nodes reach each other by cables. */
   readonly isRelayed: boolean;
   /** The processes that serve, or are about to. */
   readonly members: Member[] = [];
@@ -150,12 +150,12 @@ export class World implements AsyncDisposable {
     return member;
   }
 
-  /** The cables between members that carry something. */
+  /** The cables between nodes that carry something. */
   get channels(): Cable[] {
     return [...this.#relays.values()].filter(({ isUsed }) => isUsed);
   }
 
-  /** Publishes another address of each member, which leads to it through a cable. Members that join later dial that. */
+  /** Publishes another address of each node, which leads to it through a cable. Nodes that join later dial that. */
   async #relay(): Promise<void> {
     const { look } = this.stage;
     const rows = await look.query<{ term: number; address: string }>(
@@ -172,7 +172,7 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** Has another process join, and waits until cells are on their way to it: that is five seconds after it came. */
+  /** Has another process join, and waits until cells are moving to it: five seconds after it joined. */
   async startMoves(): Promise<void> {
     await this.start();
     await goOn(this, 4_000, 5_500);

@@ -1,4 +1,4 @@
-// Changes of the registry as clients make them, through any member, and calls that show which state is in force: keys are
+// Changes of the registry as clients make them, through any node, and calls that show which state is in force: keys are
 // made and revoked, a catalog gets plan after plan, caps are set. One change of a kind is under way at a time, so that what
 // must be in force is known.
 

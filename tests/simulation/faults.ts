@@ -115,7 +115,7 @@ export class Faults {
     return this.#dark.has(host);
   }
 
-  /** The fate of a write from one member to another. */
+  /** The fate of a write from one node to another. */
   fateOfFrame(): "ok" | "reset" | "silent" {
     if (this.isQuiet || !this.#random.chance(this.#plan.message)) return "ok";
     const fate = this.isSilent() ? "silent" : "reset";

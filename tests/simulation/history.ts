@@ -7,7 +7,7 @@ import type { Turn } from "./recorder.ts";
 import type { Tenant } from "./tenants.ts";
 import type { Owner } from "./time.ts";
 
-/** A request: one that the model knows, one of privacy, a move of the test clock, or one of the registry. */
+/** A request: of a kind that the model knows, one of privacy, a move of the test clock, or one of the registry. */
 export type SimRequest = ModelRequest | { op: UnmodelledOp; input: Input };
 
 const POSTS = {
@@ -77,7 +77,7 @@ export interface Reply {
 /** One time that a call was sent. */
 export interface Attempt {
   readonly call: Call;
-  /** Travels as X-Request-Id, also where another member runs the call. */
+  /** Travels as X-Request-Id, also where another node runs the call. */
   readonly id: string;
   /** The process that the client asked. */
   readonly process: Owner;

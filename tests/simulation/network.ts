@@ -1,4 +1,4 @@
-// The network between members in virtual time, which `src/channel` uses in place of TCP. Lines are slow, break with a reset
+// The network between nodes in virtual time, which `src/channel` uses in place of TCP. Lines are slow, break with a reset
 // or silently, and deliver nothing while two machines cannot reach each other. A connect is refused only when the machine
 // answers and its process is gone. A machine that is cut off answers nothing.
 

@@ -42,7 +42,7 @@ export interface ProcessOptions {
   readonly name: string;
   /** 0: it takes no cells. */
   readonly share: number;
-  /** Where it listens for members in each of its lives; 0 for a free port. */
+  /** Where it listens for nodes in each of its lives; 0 for a free port. */
   readonly port: number;
 }
 
@@ -96,7 +96,7 @@ export class SimProcess {
     return this.owner.isAlive;
   }
 
-  /** The running term, if this process is a member as far as it knows. */
+  /** The running term, if this process has joined, as far as it knows. */
   get serving(): Serving | null {
     if (!this.isAlive || this.service === undefined) return null;
     return this.#world.line.time.seenBy(this.owner, () => this.service.serving);

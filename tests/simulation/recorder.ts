@@ -1,4 +1,4 @@
-// Records which turn of which process served which request, when, on what clock, and which batch had its changes. It
+// Records the turn and the process that served each request, when, on what clock, and the batch with its changes. It
 // hooks the gate and the realm's clock from outside the product. Checkers use the recorded order of turns as a hint and
 // verify it against the answers.
 
@@ -113,7 +113,7 @@ export class Recorder {
   /** A batch is in the journal. */
   durable(seq: number, payload: string): void {
     const batch = this.#flying.get(seq);
-    if (batch === undefined) throw new Error("A batch in the journal that nobody sent");
+    if (batch === undefined) throw new Error("A batch in the journal that no process sent");
     batch.durableAt = ++this.tick;
     this.onDurable(batch, payload);
   }
@@ -132,7 +132,7 @@ export class Recorder {
     // An earlier sending may have looked at the clock and lost its merge since.
     const lookedAt = ({ turns }: Attempt) => turns.at(-1)?.order ?? 0;
     const [attempt] = [...this.attempts.values()].filter(isAsking).sort((a, b) => lookedAt(b) - lookedAt(a));
-    if (attempt === undefined) throw new Error("A merge that nobody asked for");
+    if (attempt === undefined) throw new Error("A merge that no call asked for");
     return attempt;
   }
 
@@ -196,7 +196,7 @@ export class Recorder {
 }
 
 /**
- * A registry that answers `callerFor` in place of the caller itself. In a call that another member has passed on, the
+ * A registry that answers `callerFor` in place of the caller itself. In a call that another node has passed on, the
  * sending's id follows the key's (`nameSending`).
  */
 export function observedRegistry(

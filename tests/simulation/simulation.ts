@@ -48,7 +48,7 @@ const PLANS = [
   { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
 ];
 
-/** How many members a world has by default. */
+/** How many nodes a world has by default. */
 const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
 
 /** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
@@ -71,7 +71,7 @@ export interface Outcome {
   readonly calls: readonly Call[];
   readonly notes: readonly Note[];
   readonly faults: ReadonlyMap<string, number>;
-  /** What members counted of cells that changed hands and of calls that they passed on. */
+  /** What nodes counted of cells that changed hands and of calls that they passed on. */
   readonly moves: readonly Readonly<Record<string, number>>[];
   /** Messages of Stripe by type, and what came of their sendings. */
   readonly stripe: ReadonlyMap<string, number>;
@@ -169,7 +169,7 @@ class Simulation {
     }
   }
 
-  /** In most worlds a newcomer gets its cells soon: a world lasts less than a minute, and most members live for seconds. */
+  /** In most worlds a newcomer gets its cells soon: a world lasts less than a minute, and most nodes live for seconds. */
   #hurry(): () => void {
     const limits = CELL_LIMITS as { settledMs: number };
     const { settledMs } = limits;
@@ -289,14 +289,14 @@ class Simulation {
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
-    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
     for (const visited of this.#visited) {
       if (!await this.#readAll(visited)) return this.#fail("reads have no answer");
     }
     // A call that its client had given up may have arrived since: what it holds lapses as well.
     this.#time.jump(2 * DAY_MS);
     this.#watch.scene.sweptAtMs = this.#time.calendar();
-    if (!await this.#sweepAll()) return this.#fail("no sweep comes to its end");
+    if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
     if (!await this.#deliverAll()) return this.#fail("messages of webhooks wait for ever");
     // A caller that waits on a silent connection is notified in the end.
     await this.#until(() => this.#hasAnswered(), 60_000);

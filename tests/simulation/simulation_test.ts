@@ -5,7 +5,7 @@ import { PLANTED } from "./planted/bugs.ts";
 import { STEPS, testFinds } from "./planted/hunt.ts";
 import { simulate } from "./simulation.ts";
 
-Deno.test("three members pass calls on and hand cells over, and nothing is wrong", async () => {
+Deno.test("three nodes pass calls on and hand cells over, and nothing is wrong", async () => {
   const { violation, moves } = await simulate({ seed: 5, steps: STEPS, members: 3 });
   assert.equal(violation, null);
   for (const name of ["passedOn", "sentAgain", "cellsHandedOver", "cellsRescued"]) {

@@ -1,5 +1,5 @@
-// Stripe as the members see it: subscriptions that begin, change and end, checkouts and invoices that are paid, charges that
-// are refunded, each with its messages. A message goes to any member, some twice, soon or late, so that they arrive in any
+// Stripe as the nodes see it: subscriptions that begin, change and end, checkouts and invoices that are paid, charges that
+// are refunded, each with its messages. A message goes to any node, some twice, soon or late, so that they arrive in any
 // order. It is sent again until the answer is a 200. Its content is kept for the checker.
 
 import { Stripe } from "stripe";
@@ -76,7 +76,7 @@ interface StripeWorld {
 }
 
 /**
- * Lets every signature be good until the returned function is called: checking one takes a thread, whose time is not the
+ * Lets every signature be good until the returned function is called: checking one takes a thread, and its time is not the
  * world's. Loads the package, which takes real time too.
  */
 export async function trustSignatures(): Promise<() => void> {

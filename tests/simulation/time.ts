@@ -104,7 +104,7 @@ export class VirtualTime {
     };
   }
 
-  /** Runs the next event and everything that follows from it at once; false when there is none. */
+  /** Runs the next event and everything that follows from it at once; false when no event is left. */
   async step(): Promise<boolean> {
     const event = this.#pop();
     if (event === null) return false;

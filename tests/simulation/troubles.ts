@@ -38,7 +38,7 @@ const KINDS = {
 const LOOK_MS = 2;
 const LOOKS_MAX = 2_000;
 
-/** What goes wrong between members, where there are several. */
+/** What goes wrong between nodes, where there are several. */
 const CHANNEL_KINDS = {
   lines: 0.6,
   apart: 0.6,
@@ -131,7 +131,7 @@ function restart(world: TroubleWorld, looks: number): void {
   server.crash(random.whole(1, 3_000), undone);
 }
 
-/** The server ends a member's sessions silently; now and then the other members cannot report it either. */
+/** The server ends a node's sessions silently; now and then the other nodes cannot report it either. */
 function endUnheard({ random, faults, wire, processes }: TroubleWorld, process: SimProcess): void {
   const ms = random.whole(1_000, 8_000);
   faults.cut(process.owner, ms);
@@ -141,13 +141,13 @@ function endUnheard({ random, faults, wire, processes }: TroubleWorld, process: 
   wire.breakLines(process.owner, random.chance(0.5));
 }
 
-/** A member cannot reach the database for a while. */
+/** A node cannot reach the database for a while. */
 function cutOff({ faults }: TroubleWorld, process: SimProcess, ms: number): void {
   faults.cut(process.owner, ms);
   process.database?.breakAll(true);
 }
 
-/** Trouble between a member and the others, all of which reach the database unless the member is alone. */
+/** Trouble between a node and the others, which all reach the database unless the node is alone. */
 function between(world: TroubleWorld, process: SimProcess, kind: keyof typeof CHANNEL_KINDS): void {
   const { random, faults, wire, processes } = world;
   const others = processes.filter((other) => other !== process);

@@ -92,7 +92,7 @@ function checkKept({ no, request: { op, input } }: Call, { status, model }: Repl
     const [row] = tables.list(table, (each) => each.id === id);
     if (row !== undefined && isThere(String(row.status))) return;
     throw new Error(
-      `call ${no} (${op}) was told of ${id}, which is ${row === undefined ? "not there" : row.status}`,
+      `call ${no} (${op}) was answered with ${id}, which is ${row === undefined ? "not there" : row.status}`,
     );
   };
   if (op === "reserve" && data["reservationId"] !== undefined) must("reservations", data["reservationId"]);

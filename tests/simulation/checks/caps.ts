@@ -1,6 +1,6 @@
 // The workspace cap, from rows alone: an operation is counted as it becomes durable, in the month in which it was written.
 // An admitted call found room, a refused call did not, and the stored total is the sum. The model can't be asked: it
-// counts a promotion at the moment when it falls due, and the product when it is written.
+// counts a promotion when it falls due, and the product when it is written.
 
 import type { RowChange } from "../../../actors/port.ts";
 import { monthOf } from "../../model/state.ts";
@@ -19,7 +19,7 @@ export function isAtCap({ call, reply }: Attempt): boolean {
   return CAPPED.has(call.request.op) && CODES.has(reply?.model.code);
 }
 
-/** How far a member's clock may be behind that of the clients. */
+/** How far a node's clock may be behind that of the clients. */
 const BEHIND_MS = 10_000;
 
 /** When each operation of a tenant was written, in the order of all that was noted, by month. */

@@ -27,7 +27,7 @@ function gateOf(
   return quota * fromNumber(headroom.value) / fromNumber(100);
 }
 
-/** Checks every hold as it is taken. */
+/** Checks every hold when it is taken. */
 export function grantsChecker(): Checker {
   return {
     name: "no over-grant",
@@ -38,7 +38,7 @@ export function grantsChecker(): Checker {
         }
         const { userKey, lines, id } = change.row;
         const catalog = scene.tenantOf(userKey)?.catalog;
-        if (catalog === undefined) throw new Error(`${id} is of a user of nobody`);
+        if (catalog === undefined) throw new Error(`${id} is of a user without a workspace`);
         for (const line of lines) {
           if (line.taken <= 0n) continue;
           const counter = changes.find(({ table, row }) =>

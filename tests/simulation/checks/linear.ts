@@ -1,7 +1,7 @@
 // Linearizability: there is one order of all calls, in which each takes effect between its sending and its answer, and
 // in which the independent model gives every answer that was given. The order in which turns decided is tried first;
-// where it does not explain an answer, the call is tried at every other place that its times allow. A call whose
-// changes are not durable did not happen; a call whose answer was lost did happen. In the order of turns the model also
+// where it does not explain an answer, the call is tried at every other place that its times allow. A call
+// without durable changes did not happen; a call that lost only its answer did happen. In the order of turns the model also
 // predicts messages: those recorded for the webhook that wants everything are exactly these.
 
 import type { IdempotencyRow } from "../../../actors/port.ts";
@@ -80,7 +80,7 @@ function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, sce
   differences.push(...model.missing(sweptAtMs + Number(clockOffsetMs)));
   if (differences.length > 0) {
     throw new Error(
-      `what ${first.webhookId} was told, mode ${caps.mode}:\n${differences.slice(0, 5).join("\n")}`,
+      `what ${first.webhookId} was sent, mode ${caps.mode}:\n${differences.slice(0, 5).join("\n")}`,
     );
   }
 }
@@ -92,7 +92,7 @@ export function isModelled({ request, tenant }: Call): boolean {
     !["userId", "from", "to"].some((name) => isUnmodelled(input[name]));
 }
 
-/** The executions of a call that count: those that were answered, and those whose changes are durable. */
+/** The executions of a call that count: those that were answered, and those with durable changes. */
 function entriesOf(call: Call): Entry[] {
   return call.attempts.flatMap((attempt) => {
     const { reply, sentAt } = attempt;

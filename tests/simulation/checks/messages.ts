@@ -46,7 +46,7 @@ export function messagesChecker(): Checker {
     onTurn(turn, scene) {
       const messages = turn.changes.flatMap(({ table, row }) => table === "webhook_messages" ? [row] : []);
       for (const message of messages) {
-        if (message.userKey === null) throw new Error(`message ${message.id} of a turn is nobody's`);
+        if (message.userKey === null) throw new Error(`message ${message.id} of a turn has no user`);
         const lane = laneOf(message.webhookId, message.userKey);
         const known: Recorded = { ...message, lane, place: lane.messages.length };
         lane.messages.push(known);
@@ -85,14 +85,14 @@ function erasureMessage(id: string, scene: Scene): Sent {
   const { tables } = scene.server;
   const { data: { jobId } } = JSON.parse(row.body as string) as { data: { jobId: string } };
   const [job] = tables.list("erasure_jobs", (each) => each.id === jobId);
-  if (job?.status !== "completed") throw new Error(`message ${id} tells of ${jobId}, which is not completed`);
+  if (job?.status !== "completed") throw new Error(`message ${id} reports ${jobId}, which is not completed`);
   const alike = tables.list(
     "webhook_messages",
     (other) =>
       other.type === "person.erased" && other.webhook_id === row.webhook_id &&
       (other.body as string).includes(jobId),
   );
-  if (alike.length !== 1) throw new Error(`${row.webhook_id} is told ${alike.length} times of ${jobId}`);
+  if (alike.length !== 1) throw new Error(`${row.webhook_id} gets ${alike.length} messages about ${jobId}`);
   return { id, webhookId: row.webhook_id as string, body: row.body as string };
 }
 
@@ -145,7 +145,7 @@ function checkListeners(turn: Turn, messages: readonly WebhookMessage[], scene: 
   const userKey = messages[0]?.userKey;
   const tenant = userKey == null ? undefined : scene.tenantOf(userKey);
   if (tenant === undefined) {
-    if (messages.length > 0) throw new Error(`message ${messages[0]?.id} is of a user whom nobody knows`);
+    if (messages.length > 0) throw new Error(`message ${messages[0]?.id} is of an unknown user`);
     return;
   }
   const [first, ...others] = tenant.webhooks as [SimWebhook, ...SimWebhook[]];
@@ -164,7 +164,7 @@ function checkListeners(turn: Turn, messages: readonly WebhookMessage[], scene: 
       told.length === 0 && standing !== "listens";
     if (isRight) continue;
     const what = `${told.length} of ${wanted.length}`;
-    throw new Error(`${webhook.webhookId}, which ${standing}, was told ${what}: ${wanted.join(", ")}`);
+    throw new Error(`${webhook.webhookId}, which ${standing}, was sent ${what}: ${wanted.join(", ")}`);
   }
 }
 

@@ -43,7 +43,7 @@ function checkKey(calls: readonly Call[], { no, bearer }: Call, attempt: Attempt
     throw new Error(`call ${no} was let in with a key that call ${before.no} had revoked`);
   }
   const isRevoked = revocations.some(({ calledAt }) => calledAt < (attempt.repliedAt ?? Infinity));
-  if (isUnknown && !isRevoked) throw new Error(`call ${no} was refused with a key that nobody has revoked`);
+  if (isUnknown && !isRevoked) throw new Error(`call ${no} was refused with a key that was not revoked`);
 }
 
 function checkPlans(calls: readonly Call[], { no }: Call, attempt: Attempt): void {
@@ -56,7 +56,7 @@ function checkPlans(calls: readonly Call[], { no }: Call, attempt: Attempt): voi
   const isAdded = changes.some(({ calledAt, request: { input } }) =>
     markersOf(input) >= markers && calledAt < (attempt.repliedAt ?? Infinity)
   );
-  if (markers > 0 && !isAdded) throw new Error(`call ${no} saw a plan that nobody has added`);
+  if (markers > 0 && !isAdded) throw new Error(`call ${no} saw a plan that was not added`);
 }
 
 /** A cap that was set is the cap, where no earlier change that set another one can still arrive. */
@@ -66,7 +66,7 @@ function checkCap(calls: readonly Call[], { no, tenant }: Call, attempt: Attempt
   const last = changes[place];
   const isRefused = attempt.reply?.model.code === "workspace_limit_reached";
   if (last === undefined) {
-    if (isRefused) throw new Error(`call ${no} was refused at a cap that nobody has set`);
+    if (isRefused) throw new Error(`call ${no} was refused at a cap that was not set`);
     return;
   }
   if (!isToldBefore(last, attempt) || !changes.slice(0, place).every((call) => isOver(call, last))) return;

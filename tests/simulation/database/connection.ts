@@ -2,7 +2,7 @@
 // breaks, a prefix of what was in flight may still arrive, but only while its session lives.
 //
 // It behaves as the product's driver does: a statement outside a transaction waits for the transaction to end, and
-// work whose connection is lost inside a transaction never settles while the transaction itself fails.
+// work that loses its connection inside a transaction never settles while the transaction itself fails.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { Database, Param, PinnedSession, Session } from "../../../src/storage/database.ts";

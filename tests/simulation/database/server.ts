@@ -2,8 +2,8 @@
 // and restarts. Only committed changes survive a restart. Of commits that did not wait for the disk the last ones may be
 // lost, back to the last commit that waited. It understands only the statements of the product (`statements.ts`).
 //
-// Simpler than a server: transactions that write in sessions of one name, which are those of one member, run one after
-// another, from their first write to their end. Between members there are the locks that statements name: of cells, of
+// Simpler than a server: transactions that write in sessions of one name, which are those of one node, run one after
+// another, from their first write to their end. Between nodes there are the locks that statements name: of cells, of
 // the registry's row, of a term's range of the journal. A statement outside of a transaction does not wait for rows.
 
 import type { Param } from "../../../src/storage/database.ts";
@@ -135,7 +135,7 @@ export class Server {
     });
   }
 
-  /** Ends the sessions that pass a test, except the one that asks. */
+  /** Ends the sessions that pass a test, except the caller's. */
   endWhere(asking: ServerSession, isMeant: (session: ServerSession) => boolean): void {
     for (const session of [...this.sessions]) if (session !== asking && isMeant(session)) this.end(session);
   }
@@ -211,7 +211,7 @@ export class Server {
     });
   }
 
-  /** Lets everybody go on whose lock has come free, in the order in which they came. */
+  /** Wakes the sessions that waited for a free lock, first come first served. */
   #wakeAll(): void {
     for (const session of [...this.sessions]) {
       const { blockedOn } = session;

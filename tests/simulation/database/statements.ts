@@ -29,7 +29,7 @@ type StatementKind =
   | {
     readonly kind: "write";
     make(params: readonly Param[], session: ServerSession): Effect;
-    /** Rows that other members may want as well, locked until the transaction ends. */
+    /** Rows that other nodes may want as well, locked until the transaction ends. */
     locks?(params: readonly Param[]): readonly Lock[];
   }
   | {

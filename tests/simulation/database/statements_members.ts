@@ -1,5 +1,5 @@
-// Statements of members and cells: joining, beats, locks, owners. Ages are measured by the server's clock without leaps:
-// a calendar that leaps ahead by a month doesn't make a member silent for a month.
+// Statements of nodes and cells: joining, beats, locks, owners. Ages are measured by the server's clock without leaps:
+// a calendar that leaps ahead by a month doesn't make a node silent for a month.
 
 import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";

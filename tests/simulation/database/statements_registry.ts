@@ -23,7 +23,7 @@ function changed(start: string, table: string): Entry {
   );
 }
 
-/** Writes a row whose columns are the parameters of the statement, in their order. */
+/** Writes a row with the statement's parameters as columns, in their order. */
 function put(start: string, table: string, columns: readonly string[], mutable: readonly string[]): Entry {
   return [start, {
     kind: "write",

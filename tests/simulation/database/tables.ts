@@ -31,7 +31,7 @@ const OTHERS = [
 /** All rows of a database at one moment. */
 export class SimTables extends MemoryTables {
   journal = new Map<number, string>();
-  /** Tables whose rows are shared with a copy until either side changes them. */
+  /** Tables that share rows with a copy until either side changes them. */
   #shared = new Set<string>();
   /** Terms so far. */
   terms = 0;
@@ -43,7 +43,7 @@ export class SimTables extends MemoryTables {
   keysInSequence = true;
   /** The server's clock. */
   time!: VirtualTime;
-  /** Called with users whose rows are removed; a copy has no such callback. */
+  /** Called with users when their rows are removed; a copy has no such callback. */
   onForgotten: (keys: readonly number[]) => void = () => {};
 
   constructor() {

@@ -140,7 +140,7 @@ export const PLANTED: readonly PlantedBug[] = [
       ),
   },
   {
-    name: "an idempotency key answers whoever brings it",
+    name: "an idempotency key answers every caller that brings it",
     plant() {
       const known = new Map<string, WireAnswer>();
       return replace(Idempotency.prototype, "run", (run) =>

@@ -1,4 +1,4 @@
-// Bugs of members, cells and the registry, planted one at a time like those in `bugs.ts`.
+// Bugs of nodes, cells and the registry, planted one at a time like those in `bugs.ts`.
 
 import { Budget } from "../../../actors/budget.ts";
 import { Directory } from "../../../actors/directory.ts";
@@ -13,7 +13,7 @@ import { Server } from "../database/server.ts";
 import { only } from "../troubles.ts";
 import { type PlantedBug, replace } from "./plant.ts";
 
-/** Lets every call that another member passes on into any cell. */
+/** Lets every call that another node passes on into any cell. */
 function letEveryoneIn(): () => void {
   const strangers = new WeakMap<Doors, number[]>();
   const enter = replace(Doors.prototype, "tryEnter", (tryEnter) =>
@@ -61,7 +61,7 @@ function loadByKeyAlone(): () => void {
   };
 }
 
-/** Writes replayed rows a second time later, as a member would that does not check what is written. */
+/** Writes replayed rows a second time later, as a node would that does not check what is written. */
 function replayAgain(): () => void {
   let server: Server | null = null;
   const seen = replace(Server.prototype, "receive", (receive) =>
@@ -151,7 +151,7 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
         }),
   },
   {
-    name: "a call whose answer was lost is sent again",
+    name: "a call with a lost answer is sent again",
     plant: () =>
       replace(Hub.prototype, "call", (call) =>
         function (this: Hub, term, passed) {
@@ -162,8 +162,8 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
         }),
   },
   {
-    name: "a member's cells are served while it may still answer",
-    // It shows where a member lost its sessions and its channels at once, hears nothing of it, and is asked what it knows.
+    name: "a node's cells are served while it may still answer",
+    // It shows where a node lost its sessions and its channels at once, hears nothing of it, and is asked what it knows.
     troubles: only({ unheard: 1 }),
     plant: believeTooSoon,
   },

@@ -16,7 +16,7 @@ export const SEEDS_A_BUG = 60;
  */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
   "users do not stand still while they are merged": 5,
-  "an idempotency key answers whoever brings it": 2,
+  "an idempotency key answers every caller that brings it": 2,
   "the lease is not looked at before an answer": 16,
   "the locks of cells are given to everybody": 34,
   "actors leave memory before the tables have their changes": 28,
@@ -29,8 +29,8 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a version of the registry is confirmed before it is in force": 118,
   "calls that wait at a door are forgotten at a hand-over": 34,
   "calls that wait at a door run here although the cell has gone": 44,
-  "a call whose answer was lost is sent again": 6,
-  "a member's cells are served while it may still answer": 207,
+  "a call with a lost answer is sent again": 6,
+  "a node's cells are served while it may still answer": 207,
   "a user is loaded by key alone": 31,
   "refunds go to balances in the wrong order": 3,
   "an owner runs what it is passed without a look at its cell": 3,

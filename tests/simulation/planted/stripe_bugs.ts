@@ -36,7 +36,7 @@ export const STRIPE_BUGS: readonly PlantedBug[] = [
     plant: () => keepOnly((tables, table, row) => table !== "stripe_refunds" || isOfKnown(tables, row)),
   },
   {
-    name: "nobody remembers which message of a subscription was the newest",
+    name: "the newest message of a subscription is not remembered",
     stripe: true,
     plant: () => keepOnly((_, table) => table !== "stripe_subscriptions"),
   },

@@ -15,7 +15,7 @@ const MESSAGES = String.fromCharCode(
   FIRST_TABLE + TABLES.findIndex(({ name }) => name === "webhook_messages"),
 );
 
-/** Leaves messages out of batches on their way into the journal; the drain has them still. */
+/** Leaves messages out of batches before they reach the journal; the drain has them still. */
 function recordApart(): () => void {
   return replace(Server.prototype, "receive", (receive) =>
     function (this: Server, session, message, reply) {
