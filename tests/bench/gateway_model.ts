@@ -1,5 +1,5 @@
 // A model server that answers at once, a process of its own: the streams of the tests' model server, on connections that
-// are kept. A call whose model is "silent" gets its first event and no other.
+// are kept. A call of the model "silent" gets its first event and no other.
 import { Hono } from "hono";
 import { chatEvents, SAMPLE } from "../support/model_server.ts";
 import { serveBaseline } from "./contestant.ts";

@@ -39,7 +39,7 @@ function request(
   );
 }
 
-/** The requests that all connections go round; of cold users one that each connection writes its users into. */
+/** The requests that all connections repeat; for cold users a single one, into which each connection writes its users. */
 function requestsOf(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
   const { calls, paidBy, users } = plan;
   const names = users === "cold"
@@ -148,7 +148,7 @@ class Run {
   }
 }
 
-/** A request whose user is written into it. */
+/** A request with a place into which a user is written. */
 class ColdRequest {
   readonly #request: Uint8Array<ArrayBuffer>;
   readonly #at: number;

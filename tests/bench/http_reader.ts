@@ -85,7 +85,7 @@ export class AnswerReader {
   #lengthAt(start: number, filled: number): number {
     const buffer = this.buffer;
     for (let i = 0; i < LENGTH_NAME.length; i++) {
-      // Setting bit 5 makes letters lower case and leaves "-" and ":" as they are.
+      // Setting bit 5 makes letters lower case and does not change "-" and ":".
       if ((buffer[start + i]! | 32) !== LENGTH_NAME[i]) return -1;
     }
     let value = 0;

@@ -20,7 +20,7 @@ Deno.test("every percentile is at most one percent above the exact one, and neve
   }
 });
 
-Deno.test("a call that fell due while its connection waited counts from then, one that our timer delayed from now", async () => {
+Deno.test("a call that fell due while its connection waited counts from then, a call that our timer delayed from now", async () => {
   let now = 0;
   const pace = new Pace(10, 5, {
     now: () => now,

@@ -1,4 +1,4 @@
-// What the load generator is told and what it reports: plain JSON both ways, because the generator is a process of
+// What the load generator receives and what it reports: plain JSON both ways, because the generator is a process of
 // its own. It also owns the users of the benchmark, so that seeding and loading can't disagree about their names.
 
 /** How many users "spread" means. */
@@ -16,10 +16,10 @@ export type PaidBy = "plan" | "credits";
 /** The event that a reserve names: the plan covers one, credits alone pay for the other. */
 export const EVENTS: Readonly<Record<PaidBy, string>> = { plan: "image.render", credits: "video.render" };
 
-/** Whether requests go round all users, all to one of them, or each to one that must be loaded first. */
+/** Whether requests go round all users, all to one of them, or each to a user that must be loaded first. */
 export type Spread = "spread" | "hot" | "cold";
 
-/** How many users there are of whom nothing is in memory, and how they are called. */
+/** How many users there are with nothing in memory, and what their ids are. */
 export const COLD_USERS = 1_000_000;
 
 /**

@@ -1,6 +1,6 @@
 // Bytes of write-ahead log for each call: a counted number of calls, and what the server wrote to its log from their start
-// until the drain had nothing left. The extension pg_walinspect (of PostgreSQL's own contrib) tells each record's
-// transaction, table and size, so that journal and drain, records and images of pages are told apart, and other databases
+// until the drain had nothing left. The extension pg_walinspect (of PostgreSQL's own contrib) shows each record's
+// transaction, table and size, so that journal, drain, records and images of pages are counted apart, and other databases
 // on the same server do no harm. Without it, or without the right to use it, only the total is known.
 import postgres from "postgres";
 import type { Running } from "./contestant.ts";
@@ -128,7 +128,7 @@ async function position(sql: postgres.Sql): Promise<string> {
   return row?.at;
 }
 
-/** The position now, once the server has flushed the log up to it: it lets nobody read further. */
+/** The position now, once the server has flushed the log up to it: no reader gets further. */
 async function flushedPosition(sql: postgres.Sql): Promise<string> {
   const at = await position(sql);
   for (let waited = 0; waited < FLUSHED_WITHIN_MS; waited += LOOK_MS) {
@@ -141,7 +141,7 @@ async function flushedPosition(sql: postgres.Sql): Promise<string> {
 
 /**
  * The records of this database. A record about a page names the page's relation; one without is this database's where its
- * transaction is. A transaction that inserts into the journal is an append, one that deletes from it a drain.
+ * transaction is. A transaction that inserts into the journal is an append, and a transaction that deletes from it a drain.
  */
 async function partsOf(sql: postgres.Sql, from: string, to: string): Promise<LogPart[]> {
   const rows = await sql`

@@ -1,5 +1,5 @@
-// Two members on one database: what a reserve costs each member's threads when it comes to the owner itself and when it
-// comes by a front, and what two owners answer together. On two cores the rates do not add up, so the table shows
+// Two nodes on one database: what a reserve costs each node's threads when it reaches the owner directly and when it
+// goes through a front, and what two owners answer together. On two cores the rates do not add up, so the table shows
 // processor time for each request: where there are more cores, that is what adds up.
 
 import postgres from "postgres";
@@ -17,7 +17,7 @@ const WARMUP_MS = 2_000;
 const SEED = 20_260_101;
 const SETTLE_MS = 60_000;
 
-/** What one member spent on the requests of a run, in microseconds each. */
+/** What one node spent on the requests of a run, in microseconds each. */
 interface MemberCost extends ThreadTimes {
   readonly member: string;
 }
@@ -127,7 +127,7 @@ async function settled(sql: postgres.Sql): Promise<void> {
     last = now;
     await sleep(3_000);
   }
-  throw new Error("The cells do not come to rest");
+  throw new Error("The cells keep moving");
 }
 
 async function run(

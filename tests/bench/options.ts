@@ -15,7 +15,7 @@ export interface Options {
   calls: string[] | null;
   generator: Generator;
   databaseUrl: string;
-  /** How many members serve: with 2, the table of members in place of the contestants. */
+  /** How many nodes serve: with 2, the table of nodes in place of the contestants. */
   members: 1 | 2;
   /** Whether the table of contestants is made. */
   table: boolean;
@@ -54,7 +54,7 @@ export function readOptions(args: string[], names: string[]): Options | null {
   }
   const only = values.only?.split(",").map((name) => name.trim()) ?? null;
   const unknown = only?.find((name) => !names.includes(name));
-  if (unknown !== undefined) throw new Error(`--only: ${unknown} is none of ${names.join(", ")}`);
+  if (unknown !== undefined) throw new Error(`--only: ${unknown} is not one of ${names.join(", ")}`);
   const generator = values.generator ?? "own";
   if (generator !== "own" && generator !== "autocannon") throw new Error("--generator is own or autocannon");
   // Its library counts no seconds and does not know when a call was due.
@@ -135,7 +135,7 @@ function between(
   return value;
 }
 
-/** The one that was asked for, or all. */
+/** The chosen one, or all. */
 function oneOf<Name extends string>(option: string, text: string | undefined, names: Name[]): Name[] {
   if (text === undefined) return names;
   const name = names.find((each) => each === text);

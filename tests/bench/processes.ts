@@ -138,7 +138,7 @@ export class Child {
     return text.slice(0, text.indexOf("\n"));
   }
 
-  /** Reads stdout to keep its end, for a child whose output nobody parses. */
+  /** Reads stdout to keep its end, for a child with output that is not parsed. */
   drainStdout(): void {
     this.#keepTail(this.#process.stdout);
   }
@@ -186,7 +186,7 @@ export class Child {
         this.#tail = (this.#tail + text).slice(-TAIL_CHARS);
       }
     } catch {
-      // The pipe breaks with the process; its status tells the story.
+      // The pipe breaks with the process; its status shows why.
     }
   }
 }

@@ -1,4 +1,4 @@
-// Processor time of a process's threads, as Linux counts it. On few cores a rate says little about two members, and what
+// Processor time of a process's threads, as Linux counts it. On few cores a rate says little about two nodes, and what
 // each thread spent on a request says how they would add up on more.
 
 /** Milliseconds of processor time, by what a thread does. */
@@ -30,7 +30,7 @@ export async function threadTimes(pid: number): Promise<ThreadTimes> {
   return { answering, others };
 }
 
-/** Milliseconds that some processes have used since they started; one that has ended counts as nothing. */
+/** Milliseconds that some processes have used since they started; a process that has ended counts as 0. */
 export async function processTimes(pids: readonly number[]): Promise<number> {
   if (pids.length === 0) return 0;
   const lines = await outputOf("cat", pids.map((pid) => `/proc/${pid}/stat`));

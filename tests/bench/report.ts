@@ -1,5 +1,5 @@
 // From runs to numbers for people and programs: medians over repeated runs, ratios, the aligned table and the JSON
-// document. Nothing here measures.
+// document. This file measures nothing.
 import { type CallCost, callsIn } from "./call_cost.ts";
 import { type CallReport, isPair, type Spread } from "./load_plan.ts";
 import type { LogRow } from "./log_bytes.ts";

@@ -18,7 +18,7 @@ export interface Scratch {
   checkpoint(): Promise<void>;
 }
 
-/** What stands for a database where no contestant needs a server. */
+/** What takes the place of a database where no contestant needs a server. */
 export const NO_SCRATCH: Scratch = {
   url: "",
   facts: { version: "embedded", synchronousCommit: "n/a", fsync: "n/a" },

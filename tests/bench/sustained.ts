@@ -1,4 +1,4 @@
-// Sustained load: reserves for a minute, as fast as they are answered and at half of that, where a short run would end
+// Sustained load: reserves for a minute, at full speed and at half of it, where a short run would end
 // before the store's own work (drains, checkpoints) is felt. It owns the order of these runs, their rows, their targets
 // and their table.
 import type { Bound, Target } from "./targets.ts";
@@ -26,7 +26,7 @@ export interface SustainedOptions {
   readonly rate: number | null;
 }
 
-/** One run that is to be made. */
+/** A planned run. */
 export interface SustainedPlan {
   readonly scenario: Scenario;
   readonly seconds: number;

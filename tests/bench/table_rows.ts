@@ -65,7 +65,7 @@ const HOLD_EVERY = 20;
 /** Keys of filled users start here; those below are the service's own. */
 const FIRST_KEY = 1_000;
 
-/** The number of the alias whose history is still to move. */
+/** The number of the alias with history that has yet to move. */
 export function aliasKey({ users }: Size): number {
   return FIRST_KEY + users + 1;
 }
@@ -121,7 +121,7 @@ async function dropIndexes(sql: postgres.Sql): Promise<string[]> {
   return rows.map(({ definition }) => definition);
 }
 
-/** Rows like one that the service wrote. */
+/** Rows like those that the service writes. */
 interface Copy {
   readonly table: string;
   /** Which row is repeated. */

@@ -92,14 +92,14 @@ async function sweep(url: string, size: Size, explain: boolean): Promise<Record<
   }
 }
 
-/** What sweeps need of a service, beside one that runs. */
+/** What sweeps need of a service, beside a service that runs. */
 async function partsOf(database: Database) {
   const clock = systemClock();
   const registry = new Registry(clock);
   registry.admit(await readRegistry(database, -1), 0);
   const doors = new Doors();
   doors.open(Array.from({ length: CELLS }, (_, cell) => cell));
-  // Nobody serves, so nobody owns a cell and no write needs a fence.
+  // No process serves, so no cell has an owner and no write needs a fence.
   const inCell: InCell = (_cells, work) => database.transaction(work);
   const parts: Partial<Serving> = {
     database,

@@ -1,7 +1,7 @@
-// What a figure is to reach, and how that is said.
+// The targets of figures, and the words for them.
 import type { Spread } from "./load_plan.ts";
 
-/** The side on which a figure is to stay. */
+/** The side of the target on which a figure should stay. */
 export type Bound = { readonly atLeast: number } | { readonly atMost: number };
 
 /** A figure of a run beside its bound. */

@@ -181,7 +181,7 @@ export async function subscribeAll(base: string, key: string): Promise<void> {
 }
 
 /**
- * Subscribed users that the service has never heard of, as copies of one that it made. Their numbers are far above
+ * Adds subscribed users that the service has not loaded, as copies of a user that it made. Their numbers are far above
  * those that it gives out in a run.
  */
 async function addColdUsers(url: string): Promise<void> {
