@@ -1,4 +1,4 @@
-// The READMEs do what they say: their commands are run as they are written, on a free port and in a folder of their
+// The READMEs do what they say: their commands are run exactly as written, on a free port and in a folder of their
 // own, and what they print is compared with what the documents show.
 
 import assert from "node:assert/strict";
@@ -56,7 +56,7 @@ class Newcomer {
     }
   }
 
-  /** The line with this machine's ports and folder, and with what the ids in it stand for here. */
+  /** The line with this machine's ports and folder, and with the ids of this run in place of the shown ones. */
   #here(text: string): string {
     let found = this.#shown.meant(text);
     for (const [shown, port] of this.#ports) {
@@ -96,7 +96,7 @@ class Newcomer {
     return text;
   }
 
-  /** Starts the service, in place of the one that runs, and waits until it listens. */
+  /** Stops the service that runs, starts another and waits until it listens. */
   async #start(line: string): Promise<string> {
     await this.#stop();
     const process = this.#spawn(line, "piped");

@@ -18,7 +18,7 @@ const SUMMARY = {
   isWhole: true,
 };
 
-/** A member that lives and owns half of the cells; all cells of members 7 and 8 are owned. */
+/** A live node that owns half of the cells; all cells of nodes 7 and 8 are owned. */
 function memberOf(term: number, changed: Partial<MemberFacts> = {}): MemberFacts {
   return {
     term,
@@ -187,7 +187,7 @@ Deno.test("each trouble changes its own verdict and no other, and comes with adv
   }
 });
 
-Deno.test("a term whose bounds are half full is warned of, and one at a bound fails", () => {
+Deno.test("a term with bounds that are half full gets a warning, and a term at a bound fails", () => {
   const { backlogChangesMax, backlogBytesMax, waitingChangesMax } = RUNTIME_LIMITS;
   const bounds = {
     backlogChanges: backlogChangesMax,
@@ -202,7 +202,7 @@ Deno.test("a term whose bounds are half full is warned of, and one at a bound fa
   }
 });
 
-Deno.test("what waits for sweeps is no trouble while nobody serves the store", () => {
+Deno.test("what waits for sweeps is no trouble while no process serves the store", () => {
   const facts = {
     ...SOUND,
     ...clusterOf(),
@@ -212,7 +212,7 @@ Deno.test("what waits for sweeps is no trouble while nobody serves the store", (
   assert.deepEqual(checks.map(({ name }) => name), ["members"]);
 });
 
-Deno.test("a member without a channel to another one says so, and a silent one without cells is soon history", () => {
+Deno.test("a node without a channel to another one is reported, and a silent node without cells is soon history", () => {
   const lonely = { ...IDLE, view: { term: 7, reaches: (term: number) => term !== 9 } };
   const check = checkStore(SOUND, lonely).find(({ name }) => name === "members");
   assert.equal(check?.verdict, "warn");
@@ -221,7 +221,7 @@ Deno.test("a member without a channel to another one says so, and a silent one w
   assert.equal(worstOf(checkStore({ ...SOUND, ...gone }, IDLE)), "ok");
 });
 
-Deno.test("the only member of the embedded store is who has its folder", () => {
+Deno.test("the only node of the embedded store is the process that has its folder", () => {
   const facts = {
     ...SOUND,
     ...clusterOf(memberOf(7, { silentMs: 1e9 })),

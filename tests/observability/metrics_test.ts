@@ -77,7 +77,7 @@ Deno.test("reserves are counted by mode, and by outcome", async () => {
     await reserve({ count: 2 });
     await reserve({ count: 1000 });
     await reserve({ event: "nothing.matches" });
-    await reserve({ userId: "nobody" });
+    await reserve({ userId: "unknown" });
     await reserve({}, app.secretTest);
   });
   const outcomes = (mode: string, outcome: string) => grew("holdfast_reserves_total", { mode, outcome });

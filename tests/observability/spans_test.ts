@@ -14,7 +14,7 @@ interface Kept {
   isEnded: boolean;
 }
 
-/** A tracer of which a test sees every span. */
+/** A tracer with spans that a test can read. */
 function keepingTracer() {
   const kept: Kept[] = [];
   const startSpan = (name: string, { attributes = {}, links = [] }: SpanOptions = {}): Span => {

@@ -8,7 +8,7 @@ import { answerOf, once, type WireCall } from "../crash/wire.ts";
 import { type CollectedSpan, Collector } from "./collector.ts";
 
 const PERSON = "person-7f3a@secret.example";
-const PROMPT = "a prompt that nobody else may read";
+const PROMPT = "a prompt that only its caller may read";
 const WRONG_KEY = "sk_live_wrongwrongwrongwrongwrongwrong01";
 const EXPORT_SECRET = "an-export-secret-0123456789";
 const TRACE = "0af7651916cd43dd8448eb211c80319c";

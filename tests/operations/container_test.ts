@@ -1,5 +1,5 @@
 // The container file and the compose file, as far as they can be proved without a container engine: what they copy and
-// cache is there, the program runs with the start task's flags, and every variable is one that the program knows.
+// cache is there, the program runs with the start task's flags, and the program knows every variable.
 
 import assert from "node:assert/strict";
 import manifest from "../../src/operations/package/npm.json" with { type: "json" };

@@ -1,5 +1,5 @@
-// What a start tells the person who started it: a taken port by its number, a variable that nobody knows, and on a
-// server without an app the commands that make the first one, which work as they are printed.
+// What a start reports to the person who started it: a taken port by its number, an unknown variable, and on a server
+// without an app the commands that make the first one, which work exactly as printed.
 
 import assert from "node:assert/strict";
 import { Program, until, within } from "../crash/program.ts";
@@ -20,7 +20,7 @@ async function lastLine(settings: Readonly<Record<string, string>>): Promise<str
   }
 }
 
-Deno.test("a taken port is told by its number", async () => {
+Deno.test("a taken port is reported by its number", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   assert.equal(
@@ -29,7 +29,7 @@ Deno.test("a taken port is told by its number", async () => {
   );
 });
 
-Deno.test("a variable that nobody knows stops the start and names the nearest", async () => {
+Deno.test("an unknown variable stops the start, with the nearest name", async () => {
   assert.equal(
     await lastLine({ HOLDFAST_ADMIN_TOKN: "0123456789abcdef" }),
     "Cannot start: HOLDFAST_ADMIN_TOKN is not a setting; did you mean HOLDFAST_ADMIN_TOKEN?",
@@ -37,8 +37,7 @@ Deno.test("a variable that nobody knows stops the start and names the nearest", 
 });
 
 Deno.test({
-  name:
-    "a first start on a server prints commands that make the first app as they stand, a second one does not",
+  name: "a first start on a server prints commands that make the first app unchanged, a second one does not",
   ignore: testServerUrl() === null,
   fn: async () => {
     await using stage = await Stage.open();

@@ -1,4 +1,4 @@
-// The npm package of the service as somebody without Deno meets it: packed, installed by npm, started by its command,
+// The npm package of the service, used without Deno: packed, installed by npm, started by its command,
 // asked for a reservation, and stopped by a signal that the command hands on. What is packed is what runs: no test,
 // benchmark or compiler goes along.
 

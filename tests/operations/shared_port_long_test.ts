@@ -1,6 +1,6 @@
 // Two processes on one port: either may be stopped under load, no call is refused, and the process ends in time. A
-// connection that the system has dealt to a process in the moment in which it ends is reset; whoever gets no answer sends
-// the call again under its key, as clients have to.
+// connection that the system has dealt to a process in the moment in which it ends is reset; a client without an
+// answer sends the call again under its key, as clients have to.
 
 import assert from "node:assert/strict";
 import { pause, until } from "../crash/program.ts";

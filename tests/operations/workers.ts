@@ -1,4 +1,4 @@
-// The first modules of the program's workers. A binary has only those that it was told to include.
+// The first modules of the program's workers. A binary has only those that its build lists.
 
 export const WORKERS = [
   "src/storage/embedded/create_worker.ts",

@@ -1,5 +1,5 @@
-// The port: shared by processes that all say so and by no others, and closed without a call lost to a client that was
-// told.
+// The port: shared only by processes that are all set to share it, and closed without a lost call of a client that
+// heard of the end.
 
 import assert from "node:assert/strict";
 import { checkAddress, listen, type ListenAddress } from "../../src/process/listener.ts";
@@ -7,7 +7,7 @@ import { ConfigError } from "../../src/process/settings.ts";
 
 const FREE: ListenAddress = { host: "127.0.0.1", port: 0, sharesPort: true };
 
-Deno.test("processes that share their port listen beside each other, and one that does not is told the setting", async () => {
+Deno.test("processes that share their port listen beside each other, and the error of another process names the setting", async () => {
   const one = listen(FREE, () => new Response("x"));
   const shared = { ...FREE, port: one.port };
   const other = listen(shared, () => new Response("x"));

@@ -1,4 +1,4 @@
-// Settings as a person meets them: a variable that nobody knows names the one that was meant, and no variable that the
+// Settings as a person meets them: an error about an unknown variable names the nearest, and no variable that the
 // project reads is unknown.
 
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ for (const [name, meant] of MEANT) {
   });
 }
 
-Deno.test("what does not begin with HOLDFAST_ is none of our business", () => {
+Deno.test("a variable that does not begin with HOLDFAST_ is ignored", () => {
   refuseUnknown({ HOLDFASTER: "x", PORTS: "1", holdfast_x: "1", DATABASE_URLS: "x" });
 });
 
@@ -72,7 +72,7 @@ Deno.test("a bad setting is named with what it must be", () => {
     assert.throws(() => readConfig({ [name]: value }), ({ message }: Error) => {
       assert.ok(message.startsWith(`Cannot start: ${name} `), message);
       assert.match(message, meant);
-      assert.ok(!message.includes(TOKEN) && !message.includes("tooshort"), "no token is told");
+      assert.ok(!message.includes(TOKEN) && !message.includes("tooshort"), "no token is shown");
       return true;
     });
   }
@@ -118,7 +118,7 @@ Deno.test("everybody who may sign in has a token of their own, which the admin t
   });
 });
 
-Deno.test("a process is a front, shares its port and has an address for the others only where it is told so", () => {
+Deno.test("a process is a front, shares its port and has an address for the others only where a setting asks for it", () => {
   const alone = readConfig({});
   assert.deepEqual([alone.clusterAddress, alone.sharesPort, alone.isFront], [null, false, false]);
   const front = readConfig({

@@ -1,5 +1,5 @@
-// Streams apart from what they tell: their pace, slow readers, and sources that fail. No test waits for a bound as long as
-// it is in the program.
+// Streams apart from their content: their pace, slow readers, and sources that fail. The bounds are shorter here than in
+// the program.
 
 import assert from "node:assert/strict";
 import { STREAM_LIMITS } from "../../src/process/limits.ts";
@@ -111,7 +111,7 @@ Deno.test("questions of streams that are gone count against the room until they 
   });
 });
 
-Deno.test("a stream that begins when all have ended is told so", async () => {
+Deno.test("a stream that begins when all have ended gets the end at once", async () => {
   const streams = new Streams();
   streams.endAll();
   await using reader = new EventReader(streams.open("n", "0", new Script()));

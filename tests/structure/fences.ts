@@ -1,5 +1,5 @@
-// Writes have a fence. A transaction outside of the appending session begins by holding the cell that it writes for
-// (rule 6 of the cluster's design), so only what makes those transactions may open one.
+// Writes have a fence. A transaction outside of the appending session begins by holding the cell that it writes for,
+// so only the code that makes those transactions may open one.
 
 import assert from "node:assert/strict";
 import { sourceFiles, textOf } from "./sources.ts";

@@ -24,8 +24,8 @@ export function blocksOf(document: string): Block[] {
 }
 
 /**
- * Compares what a document shows with what a command printed. Generated ids, keys and times may differ; what each
- * shown one stands for is written down, so that later commands of the document can name it.
+ * Compares what a document shows with what a command printed. Generated ids, keys and times may differ; each
+ * shown one is recorded with its counterpart of this run, so that later commands of the document can name it.
  */
 export class Shown {
   readonly #meant = new Map<string, string>();
@@ -37,7 +37,7 @@ export class Shown {
     return found;
   }
 
-  /** Where the two differ; nothing when the document tells the truth. */
+  /** Where the two differ; empty when the document is right. */
   differences(shown: string, printed: string): string[] {
     return shown.startsWith("{")
       ? this.#values(JSON.parse(shown), JSON.parse(printed), "answer")

@@ -21,7 +21,7 @@ export async function textOf(response: Response): Promise<string> {
     return await response.text();
   }
   let text = "";
-  // Whoever leaves the loop cancels the stream.
+  // Leaving the loop cancels the stream.
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
     text += piece;
     if (text.includes("\n\n")) break;
@@ -92,7 +92,7 @@ export class EventReader implements AsyncDisposable {
     }
   }
 
-  /** Checks that the stream tells why it ends, and ends. */
+  /** Checks that the stream reports why it ends, and ends. */
   async ends(reason: string): Promise<void> {
     assert.deepEqual(await this.data("end"), { reason });
     assert.equal(await this.next(), null);

@@ -1,5 +1,5 @@
 // A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or
-// fail. Rows pass through the real encoding on their way in, and a load leaves out what the SQL store leaves out,
+// fail. Rows pass through the real encoding first, and a load leaves out what the SQL store leaves out,
 // so what works here has also shown that its rows survive the trip.
 
 import type {
@@ -42,9 +42,9 @@ import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 export interface StoreHooks {
   /** Before a batch is in the journal. */
   append?: (changes: readonly RowChange[]) => Promise<void> | void;
-  /** Before counts of refused calls are stored; false where nobody is to know that they were. */
+  /** Before counts of refused calls are stored; false where the caller must not learn of it. */
   refusals?: (rows: readonly RefusalRow[]) => Promise<boolean | void> | boolean | void;
-  /** After it is in the journal and before anyone is told. */
+  /** After it is in the journal and before any caller is answered. */
   appended?: (changes: readonly RowChange[]) => Promise<void> | void;
   /** Before batches go from the journal into the tables. */
   drain?: (batches: readonly AppendedBatch[]) => Promise<void> | void;
@@ -83,7 +83,7 @@ export class MemoryTables {
     }
   }
 
-  /** The rows of a table by their key; whoever writes into them says so. */
+  /** The rows of a table by their key; a caller that changes them reports it. */
   protected rows(table: string, _isToChange = false): Map<string, Fields> {
     return this.tables.get(table) as Map<string, Fields>;
   }
@@ -421,7 +421,7 @@ export class MemoryLease implements Lease {
     const isValid = () => this.isValid();
     let last: Promise<unknown> = Promise.resolve();
     this.journal = {
-      // One after another, and none after one that failed.
+      // One after another, and no further one after a failure.
       append: (changes) => {
         const payload = encodeChanges(changes);
         const copy = [...changes];

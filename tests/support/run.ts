@@ -1,8 +1,8 @@
-// Runs the tests: starts `deno test` on modules that are made here, each of which loads several test files into one
-// worker. Loading the service and starting a store take a second of processor time, which such files share.
+// Runs the tests: starts `deno test` on modules that are made here; each loads several test files into one worker.
+// Loading the service and starting a store take a second of processor time, which such files share.
 //
 // Arguments: `--long` adds the `_long_test.ts` files in place of the others; `--stored` adds the files that can open a
-// store; files or folders below tests/ leave out all others; the rest goes to deno as it is.
+// store; files or folders below tests/ leave out all others; the rest is passed on to deno.
 
 import { importGraph, sourceFiles } from "../structure/sources.ts";
 

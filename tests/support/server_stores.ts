@@ -115,7 +115,7 @@ async function describe(database: Database): Promise<Origin> {
 /** Tables that have a page; those without one need not be emptied. */
 interface FilledTable {
   readonly name: string;
-  /** Whether it has many pages, or the planner was told of its rows. */
+  /** Whether it has many pages, or the planner has statistics of its rows. */
   readonly isKnown: boolean;
 }
 
@@ -135,7 +135,7 @@ function emptying({ name, isKnown }: FilledTable): string {
   return isKnown ? `truncate ${name} cascade;` : `delete from ${name};`;
 }
 
-/** Takes the first database that nobody has, whether it is there or not. */
+/** Takes the first database that no run uses, whether it exists or not. */
 async function take(session: PinnedSession, base: string): Promise<string> {
   for (let number = 1;; number++) {
     const name = `${base}_${number}`;

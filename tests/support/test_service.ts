@@ -110,9 +110,9 @@ const NOWHERE: Transport = {
 };
 
 /**
- * Starts a service on a fresh store. Its webhooks reach nobody, unless they may reach this machine: then real attempts
- * are made. With HOLDFAST_TEST_FRONT set, on a server, it is two processes: one that owns every
- * cell, and a front that takes the requests.
+ * Starts a service on a fresh store. Its webhooks reach no server, unless they may reach this machine: then real
+ * attempts are made. With HOLDFAST_TEST_FRONT set, on a server, it is two processes: an owner of
+ * every cell, and a front that takes the requests.
  */
 export async function startTestService(
   clock = new ManualClock(),

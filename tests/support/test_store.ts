@@ -67,7 +67,7 @@ async function startEmbedded(): Promise<Embedded> {
   return { lite, tables, refill: await refillOf(lite, tables) };
 }
 
-/** What brings a store whose tables are empty to the state in which it is now. */
+/** Makes the SQL that brings a store with empty tables to its state of now. */
 async function refillOf(lite: PGlite, tables: readonly string[]): Promise<string> {
   const steps: string[] = [];
   for (const name of tables.filter((table) => table !== "migrations")) {

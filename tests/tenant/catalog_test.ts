@@ -1,4 +1,4 @@
-// The catalog format: what a strict check refuses and how it says so, units that never change, what changes between
+// The catalog format: what a strict check refuses and with what errors, units that never change, what changes between
 // two documents, and that the page and the JSON Schema say what is checked.
 
 import assert from "node:assert/strict";

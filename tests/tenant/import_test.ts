@@ -93,7 +93,7 @@ const KNOWN = {
   ],
 };
 
-Deno.test("differences are told by member and tier; what the file has no figure for stays", () => {
+Deno.test("differences are shown by member and tier; what the file has no figure for stays", () => {
   const { models, differences } = importOf([KNOWN], EXTRACT);
   assert.deepEqual(differences.map(({ member, before, after }) => [member, before, after]), [
     ["cachedInputCentsPerMillionTokens", 31.25, 12.5],
@@ -167,7 +167,7 @@ Deno.test("rows of our own format come as a list, by id or in a document, and re
   assert.deepEqual(importOf([], { n: dated }, "n").models, [{ id: "n", ...dated }]);
 });
 
-Deno.test("what is neither of the two is told, not imported", () => {
+Deno.test("what is neither of the two is reported, not imported", () => {
   for (const text of ["5", "null", '"text"', '["gpt-5"]', '{"gpt-5":3}', '[{"name":"gpt-5"}]']) {
     assert.equal(readPriceFile(text), null, text);
   }

@@ -29,7 +29,7 @@ Deno.test("the next owner of a cell goes on with what the last one counted", () 
   assert.equal(next.take(CELL, "k", LIMIT, NOW + 1_000), 0);
 });
 
-Deno.test("a cell that was handed over leaves nothing behind, and one that comes back has what it comes with", () => {
+Deno.test("a cell that was handed over leaves nothing behind, and a cell that returns has what it brings", () => {
   const buckets = usedUp();
   buckets.remove(CELL);
   assert.equal(buckets.remove(CELL), null);

@@ -148,7 +148,7 @@ async function changeBeside(database: Database, looks: (() => Promise<void>)[]):
   globalThis.setTimeout = ((run: () => void, ms = 0) => {
     if (ms !== REGISTRY_LIMITS.lookEveryMs) return real(run, ms);
     const look = looks[waits++];
-    if (look === undefined) throw new Error("The change waits for somebody it need not wait for");
+    if (look === undefined) throw new Error("The change waits for a process that it need not wait for");
     void look().then(run);
     return 0;
   }) as typeof setTimeout;
@@ -181,7 +181,7 @@ for (
     }));
 }
 
-Deno.test("a change that somebody never confirms is in force, and says after its limit that it may be repeated", () =>
+Deno.test("a change that a process never confirms is in force, and says after its limit that it may be repeated", () =>
   withStore(async ({ database }) => {
     const { now } = performance;
     const later = () => {

@@ -36,7 +36,7 @@ Deno.test("in no span are more calls let through than the burst and what has flo
   }));
 });
 
-Deno.test("a refused call passes after the time it was told, and not a whole millisecond sooner", () => {
+Deno.test("a refused call passes after the time in its answer, and not a whole millisecond sooner", () => {
   fc.assert(fc.property(limits, pauses, (limit, steps) => {
     let bucket: Bucket | null = null;
     let now = START;

@@ -146,7 +146,7 @@ Deno.test("an endpoint that never answers, or not with HTTP, or not at all, fail
   const gone = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = gone.addr as Deno.NetAddr;
   gone.close();
-  // No name server is asked: the answer of one that knows no such name.
+  // No name server is asked: this is the answer for an unknown name.
   const resolve = () =>
     Promise.reject(Object.assign(new Error("getaddrinfo ENOTFOUND"), { code: "ENOTFOUND" }));
   const rows: [url: string, fault: string][] = [
@@ -154,7 +154,7 @@ Deno.test("an endpoint that never answers, or not with HTTP, or not at all, fail
     [rude.url, "the answer is not HTTP"],
     [closing.url, "the connection was closed without an answer"],
     [`http://127.0.0.1:${port}`, "the connection was refused"],
-    ["http://nobody.test/", "the name could not be looked up"],
+    ["http://unknown.test/", "the name could not be looked up"],
   ];
   for (const [url, fault] of rows) {
     const surroundings: Partial<Surroundings> = { answerMs: url === silent.url ? 200 : 15_000, resolve };

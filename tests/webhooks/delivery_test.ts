@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Webhook } from "npm:standardwebhooks@1.1.1";
 import { grant, type MessageRow, type SendingService, startSending, until } from "./support.ts";
 
-/** A server that answers as it is told, and what it was sent. */
+/** A server that answers as its test asks, and what it was sent. */
 interface Endpoint extends AsyncDisposable {
   readonly url: string;
   readonly sent: { readonly id: string; readonly body: string; readonly headers: Record<string, string> }[];
@@ -58,7 +58,7 @@ Deno.test("an endpoint that answers well gets everything in order, signed with t
   await sending.close();
 });
 
-Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all say so, and delay nobody else", async () => {
+Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all say so, and delay no other endpoint", async () => {
   const silent = Promise.withResolvers<Response>();
   await using well = endpointOf(() => new Response("thanks"));
   await using wrong = endpointOf((times) => new Response("later", { status: times < 3 ? 503 : 200 }));
@@ -98,7 +98,7 @@ Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all say 
   await sending.close();
 });
 
-Deno.test("a person who is erased is told of once, outside every order, and what named the person is not sent", async () => {
+Deno.test("an erased person is reported once, outside every order, and what named the person is not sent", async () => {
   await using endpoint = endpointOf((times) => new Response("x", { status: times === 1 ? 500 : 200 }));
   const sending = await startSending();
   await subscribe(sending, endpoint, ["credits.granted", "person.erased"]);

@@ -9,7 +9,7 @@ import type { AttemptResult } from "../../src/webhooks/transport.ts";
 
 const MINUTE = 60_000;
 
-// Counts are made whenever somebody asks.
+// Counts are made whenever a caller asks.
 limitsOfFile(SENDER_LIMITS, { countEveryMs: 0 });
 
 Deno.test("what a turn records is sent soon, once, and is then delivered", async () => {
@@ -30,7 +30,7 @@ Deno.test("what a turn records is sent soon, once, and is then delivered", async
   await sending.close();
 });
 
-Deno.test("a message that fails keeps its user's later ones waiting and nobody else's, and is given up after eight attempts", async () => {
+Deno.test("a message that fails keeps its user's later ones waiting and no other user's, and is given up after eight attempts", async () => {
   const transport = new ScriptedTransport();
   transport.answer = ({ body }) => body.includes('"bad"') ? BROKEN : OK;
   const sending = await startSending(transport);
@@ -208,7 +208,7 @@ Deno.test("an attempt that was asked for is made out of order, and leaves the sc
   await sending.close();
 });
 
-Deno.test("a message that was given up is delivered when somebody asks for it", async () => {
+Deno.test("a message that was given up is delivered when a caller asks for it", async () => {
   const transport = new ScriptedTransport();
   const sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });

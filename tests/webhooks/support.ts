@@ -152,7 +152,7 @@ export async function grant(app: TestApp, userId: string, externalRef: string): 
 export class ScriptedTransport implements Transport {
   /** Every attempt, in the order in which they were made. */
   readonly attempts: Attempt[] = [];
-  /** What an attempt comes to. */
+  /** The result of an attempt. */
   answer: (attempt: Attempt, signal: AbortSignal) => AttemptResult | Promise<AttemptResult> = () => OK;
 
   attempt(attempt: Attempt, signal: AbortSignal): Promise<AttemptResult> {
