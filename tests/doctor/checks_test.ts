@@ -121,13 +121,13 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     clusterOf(memberOf(7), memberOf(8, { silentMs: 9_400, cells: [] })),
     true,
     "warn members",
-    /^node 8 \(10\.0\.0\.8:7000\) has been silent for 9 s$/,
+    /^process 8 \(10\.0\.0\.8:7000\) has been silent for 9 s$/,
   ],
   [
     clusterOf(memberOf(7), memberOf(8, { registryVersion: 3 })),
     true,
     "warn members",
-    /^node 8 .* version 3 .* 4 is/,
+    /^process 8 .* version 3 .* 4 is/,
   ],
   [
     clusterOf(
@@ -137,7 +137,7 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     ),
     false,
     "warn members",
-    /^nodes differ in schema: 7, 8 against 9$/,
+    /^processes differ in schema: 7, 8 against 9$/,
   ],
   [{ skewMs: DOCTOR_LIMITS.skewWarnMs + 1 }, true, "warn clock", /1001 ms ahead of/],
   [{ skewMs: -DOCTOR_LIMITS.skewFailMs - 1 }, false, "fail clock", /30001 ms behind/],
@@ -216,7 +216,7 @@ Deno.test("a member without a channel to another one says so, and a silent one w
   const lonely = { ...IDLE, view: { term: 7, reaches: (term: number) => term !== 9 } };
   const check = checkStore(SOUND, lonely).find(({ name }) => name === "members");
   assert.equal(check?.verdict, "warn");
-  assert.match(check?.found ?? "", /^node 9 \(10\.0\.0\.9:7000\) cannot be reached from here$/);
+  assert.match(check?.found ?? "", /^process 9 \(10\.0\.0\.9:7000\) cannot be reached from here$/);
   const gone = clusterOf(...MEMBERS, memberOf(5, { cells: [], silentMs: 60_000 }));
   assert.equal(worstOf(checkStore({ ...SOUND, ...gone }, IDLE)), "ok");
 });

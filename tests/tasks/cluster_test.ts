@@ -78,7 +78,7 @@ Deno.test({
       const { cellsWithoutOwner, troubles } = seen;
       assert.deepEqual(cellsWithoutOwner, [7, 8, 9, 30]);
       assert.match(troubles[0].found, /^cells 7 to 9, 30 without an owner/);
-      assert.match(troubles[1].found, /^node 2 \(127\.0\.0\.1:\d+\) has version -1 of the registry/);
+      assert.match(troubles[1].found, /^process 2 \(127\.0\.0\.1:\d+\) has version -1 of the registry/);
       await front.stop();
     });
   },

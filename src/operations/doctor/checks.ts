@@ -79,7 +79,7 @@ function unread(name: string): Check {
   return warn(name, "skipped: migrations pending", "Apply the migrations first");
 }
 
-/** Which optional features are on. Whoever stores people must be able to erase them, so a missing secret is a warning. */
+/** Which optional features are on. A service that stores people must be able to erase them, so a missing secret is a warning. */
 export function checkFeatures(
   features: Pick<Features, "privacySecret" | "exportSecret" | "modelServer">,
 ): Check {
@@ -287,6 +287,6 @@ function checkDrift(facts: DriftFacts): Check {
   return fail(
     name,
     `${drifts} in ${looked}; first ${first}`,
-    `${EVERYTHING}; keep the database as it is and report it`,
+    `${EVERYTHING}; do not change the database, and report it`,
   );
 }
