@@ -59,7 +59,7 @@ const FAULTS:
     ["GET", "/usage?userId=", undefined, "userId", "must have 1 to 200 characters"],
     ["GET", "/usage?userId=%00", undefined, "userId", "U+0000"],
     ["GET", "/users/%ff", undefined, "userId", "no UTF-8"],
-    ["GET", "/credits/history?userId=u&cursor=x", undefined, "cursor", "is none"],
+    ["GET", "/credits/history?userId=u&cursor=x", undefined, "cursor", "must be the nextCursor"],
   ];
 
 for (const [method, path, body, member, says] of FAULTS) {
