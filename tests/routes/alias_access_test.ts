@@ -39,7 +39,7 @@ Deno.test("a public key may not merge, and learns of no customer", async () => {
     }
     for (const error of hidden) assert.deepEqual(error, hidden[0], "known and unknown ids look the same");
     const nowhere = await town.app.call("GET", "/nothing/a", undefined, options);
-    assert.deepEqual(hidden[0], nowhere.body.error, "and the path looks like one that is not there");
+    assert.deepEqual(hidden[0], nowhere.body.error, "and the path looks unknown");
   }
   assert.equal((await town.customer("c")).canonicalId, "c");
   for (const [method, path] of [["POST", "/customers/alias"], ["GET", "/customers/a"]] as const) {
@@ -48,7 +48,7 @@ Deno.test("a public key may not merge, and learns of no customer", async () => {
   }
 });
 
-Deno.test("a token of either id opens usage and credits of both, and nobody else's does", async () => {
+Deno.test("a token of either id opens usage and credits of both, and no other token does", async () => {
   const town = await Town.open(service);
   await town.subscribe("a", "plan_pro");
   await town.track("a", "image.x");
@@ -82,7 +82,7 @@ Deno.test("a token of either id opens usage and credits of both, and nobody else
   assertRefused(test, 403, "forbidden", "aliases of live mode are none in test mode");
 });
 
-Deno.test("modes and apps are apart: an alias in one is none in the other", async () => {
+Deno.test("modes and apps are apart: an alias in one is unknown in the other", async () => {
   const town = await Town.open(service);
   const test = new Town(service, town.app, "test");
   const other = await Town.open(service);
@@ -313,7 +313,7 @@ for (const mode of ["live", "test"] as const) {
     ? ["operationCap", "workspace_limit_reached"]
     : ["testOperationCap", "test_quota_exceeded"];
 
-  Deno.test(`in ${mode} mode the cap stops a batch in its middle, and the rest is told so`, async () => {
+  Deno.test(`in ${mode} mode the cap stops a batch in its middle, and the rest is refused with its code`, async () => {
     // Four images are four operations; each merge is two: the second one ends past the cap.
     const town = await Town.open(service, { [cap]: 4 + 3 }, mode);
     await populate(town, ["a", "b", "c", "d"]);

@@ -7,7 +7,7 @@ import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts"
 
 const service = serviceOfFile();
 
-/** Calls with the member that is at fault, and what is said of it. */
+/** Calls with the invalid member, and the begin of its message. */
 const FAULTS:
   readonly (readonly [method: string, path: string, body: unknown, member: string, says: string])[] = [
     ["POST", "/reserve", { event: "image.x" }, "userId", "is required"],
