@@ -1,4 +1,4 @@
-// The HTTP surface: mounts what the other files of this folder define, and answers what no route matches.
+// The HTTP surface: mounts the routes of the other files, and refuses what no route takes.
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
@@ -8,37 +8,40 @@ import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
+import { streamUsage } from "./contract/usage_stream.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
 import { gatewayRoutes } from "./gateway/gateway.ts";
-import { HOLD_CALLS, SETTLE_CALLS } from "./gateway/holds.ts";
+import { changeHold, reserveHold } from "./gateway/holds.ts";
 import { healthRoutes } from "./http/health.ts";
 import { homeRoutes } from "./reference/home.ts";
 import { namesHost } from "./http/host.ts";
 import { toolRoutes } from "./mcp/serve.ts";
 import { KnownPathRouter } from "./http/known_paths.ts";
 import { METERING } from "./calls/metering.ts";
-import { handle, handleKeyless } from "./http/endpoint.ts";
+import { COUNT } from "./http/ask_owner.ts";
+import type { CallTarget } from "./http/call.ts";
+import { handle, handleKeyless } from "./http/handle.ts";
+import type { Message } from "./http/messages.ts";
+import { receive } from "./http/receive.ts";
 import type { Endpoint, KeylessEndpoint } from "./http/endpoint_types.ts";
 import { PEOPLE } from "./calls/people.ts";
 import { PRIVACY } from "./calls/privacy.ts";
 import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
-import { invalidMember, Refused, STATUS } from "./http/errors.ts";
+import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SURFACE } from "./surface.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
-import { BETWEEN_MEMBERS, handleStream, USAGE_STREAM, usageStream } from "./calls/usage_stream.ts";
+import { handleStream, nextUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
 import { USERS } from "./calls/usage.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
-import { NO_ROUTE, RouteWatch } from "./http/request_metrics.ts";
-import { isKeyless, runPassedKeyless } from "./http/run_keyless.ts";
-import { runPassed } from "./http/run_anywhere.ts";
+import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
 import type { PassedHandlers } from "../src/cluster/member_link.ts";
@@ -72,7 +75,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...STRIPE,
 ];
 
-/** The path of a request that goes to no route, since its host would stand for a part of it. */
+/** The path that no route takes, for requests with an invalid host: the host could change their path. */
 const NOWHERE = "/ ";
 
 /**
@@ -100,11 +103,11 @@ export function makeApp(
     app.options(`/api${path}`, (context) => preflight(context, service, methods));
   }
   for (const endpoint of KEYLESS) {
-    const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
+    const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
     app.on(
       endpoint.method,
       `/api${endpoint.path}`,
-      (context) => handleKeyless(context, endpoint, service, adminToken, watch),
+      (context) => handleKeyless(context, endpoint, service, adminToken, metrics),
     );
   }
   service.handlePassed(passedHandlers(service));
@@ -120,51 +123,46 @@ export function makeApp(
   return app;
 }
 
-/** What answers calls that other members pass on. */
+/** Calls that processes make only to each other. */
+const INTERNAL = [COUNT, nextUsage, reserveHold, changeHold] as readonly CallTarget<Serving>[];
+
+/** Answers calls of other processes. */
 function passedHandlers(service: Service): PassedHandlers {
-  const keyed = new Map(
-    [...ENDPOINTS, ...BETWEEN_MEMBERS, ...HOLD_CALLS].map((endpoint) => [endpoint.id, endpoint]),
-  );
-  const keyless = new Map([...KEYLESS, ...SETTLE_CALLS].map((endpoint) => [endpoint.id, endpoint]));
+  const targets = new Map([...ENDPOINTS, ...KEYLESS, ...INTERNAL].map((target) => [target.id, target]));
+  const answer = (message: unknown) => {
+    const { serving } = service;
+    // The call may be sent to another process.
+    return serving === null ? Promise.resolve(notRun(null)) : receive(serving, targets, message as Message);
+  };
   return {
-    onCall: (call) => {
-      const { serving } = service;
-      // It may be sent to somebody else.
-      if (serving === null) return Promise.resolve(notRun(null));
-      return isKeyless(keyless, call)
-        ? runPassedKeyless(serving, keyless, call) as Promise<Reply>
-        : runPassed(serving, keyed, call);
+    onCall: (message) => answer(message) as Promise<Reply>,
+    onRequest: async (message) => {
+      const { head, body } = await answer(message);
+      return { head, body: typeof body === "string" ? new Response(body).body : body };
     },
-    onRequest: async (call) => {
-      const { serving } = service;
-      const reply = serving === null ? notRun(null) : await runPassedKeyless(serving, keyless, call);
-      return typeof reply.body === "string"
-        ? { head: reply.head, body: new Response(reply.body).body }
-        : reply;
-    },
-  } as PassedHandlers;
+  };
 }
 
-/** Only what browsers may call looks at where a request comes from. */
+/** Handles the requests of an endpoint. Only calls for browsers check the origin of a request. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
-  const watch = new RouteWatch(service, endpoint.method, `/api${endpoint.path}`);
-  const answer = endpoint === usageStream
-    ? (context: Context) => handleStream(context, service, watch)
-    : (context: Context) => handle(context, endpoint, service, watch);
+  const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
+  const answer = endpoint.id === streamUsage.id
+    ? (context: Context) => handleStream(context, service, metrics)
+    : (context: Context) => handle(context, endpoint, service, metrics);
   if (!isForBrowsers(endpoint.access)) return answer;
   return async (context: Context) => allowOrigin(context.req.raw, await answer(context), service);
 }
 
 /**
- * What answers a request that no route of the app takes: a path that the app has answers with the methods that it
- * takes. The paths stand in an app of their own, since a second handler on each route would slow every request down.
+ * Refuses requests that no route of the app takes: for a known path with the methods that it takes. The paths are in an app
+ * of their own, since a second handler on each route would slow every request down.
  */
 function refusingRoutes(app: Hono, service: Service, adminToken: string | null): Hono {
-  const watch = new RouteWatch(service, "any", NO_ROUTE);
+  const metrics = new RouteMetrics(service, "any", NO_ROUTE);
   const refusing = new Hono();
   const refuse = ({ req }: Context, methods: readonly string[]) => {
-    const startedAt = watch.starts();
-    const response = watch.threw(
+    const startedAt = metrics.starts();
+    const response = metrics.threw(
       startedAt,
       req.raw,
       strayOf(req.raw, req.path, service, adminToken, methods),
@@ -181,10 +179,10 @@ function refusingRoutes(app: Hono, service: Service, adminToken: string | null):
 }
 
 /**
- * What a request that no route takes is refused with. The key is looked at first, so that a stranger learns nothing of
- * the routes.
+ * Returns the refusal of a request that no route takes. The key is checked first, so that a caller without one learns nothing
+ * about the routes.
  *
- * @param methods that the path answers; none for a path that the app does not have
+ * @param methods the methods of the path; none for an unknown path
  */
 function strayOf(
   request: Request,
@@ -194,7 +192,7 @@ function strayOf(
   methods: readonly string[],
 ): unknown {
   try {
-    if (!namesHost(request)) return invalidMember("Host", "names no host");
+    if (!namesHost(request)) return invalidMember("Host", "invalid host");
     if (path.startsWith("/api/admin/")) {
       service.requireServing();
       authorizeAdmin(request, adminToken);
@@ -204,7 +202,5 @@ function strayOf(
   } catch (error) {
     return error;
   }
-  if (methods.length === 0) return new Refused("not_found", "Nothing answers at this path");
-  const message = `The path answers ${methods.join(", ")}, not ${request.method}`;
-  return new Refused("method_not_allowed", message);
+  return methods.length === 0 ? unknownPath(request) : methodNotAllowed(request.method, methods);
 }

@@ -7,7 +7,7 @@ import { allDurable, type Batch } from "../../actors/gate.ts";
 import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../../actors/idempotency.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
-import { type Answer, failure, success, write, writeHandled, type WrittenAnswer } from "../http/answer.ts";
+import { type Answer, failure, success, write, type WrittenAnswer } from "../http/answer.ts";
 import { type Members, refuseForbiddenText } from "../http/body.ts";
 import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -147,7 +147,7 @@ function trackNow(
   if (actor !== null && !isBehind && !waiting.has(user)) {
     const keeping = flight === null ? null : keepingOf(flight.call, showTrack);
     const outcome = actor.runNow({ realm, ...trackCommand(input), keeping }, awaited);
-    if (outcome !== null) return writeHandled(handledOf<TrackAnswer, Tracked>(outcome, showTrack));
+    if (outcome !== null) return write(handledOf<TrackAnswer, Tracked>(outcome, showTrack));
   }
   waiting.add(user);
   return null;
@@ -201,7 +201,7 @@ async function trackOne(
     const call = { ...request, idempotent: flight?.call ?? null };
     const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrack);
     begins();
-    return writeHandled(await handled);
+    return write(await handled);
   };
   try {
     if (flight === null) return await first();

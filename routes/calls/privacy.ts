@@ -1,7 +1,8 @@
 // Consent, and the erasure of a person.
 
+import type { Term } from "../../actors/term.ts";
 import { Refused } from "../http/errors.ts";
-import { type Handled, success } from "../http/answer.ts";
+import { type Handled, keepFirst, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import * as contract from "../contract/privacy.ts";
@@ -16,20 +17,22 @@ type PrivacyWorld =
   & Parameters<typeof changeConsent>[0]
   & Parameters<typeof isOptedOut>[0]
   & Parameters<typeof requestErasure>[0]
-  & Parameters<typeof findErasure>[0];
+  & Parameters<typeof findErasure>[0]
+  & { readonly term: Pick<Term, "keepAnswer"> };
 
 const endpoint = endpointsOn<PrivacyWorld>();
 
 /** Returns the handler of opt-out or of opt-in. */
 function consent(action: "opt_out" | "opt_in") {
   return async (
-    { world, caller, input }: EndpointRequest<PrivacyWorld, CheckedOf<typeof contract.optOut>>,
+    { world, caller, input, idempotent }: EndpointRequest<PrivacyWorld, CheckedOf<typeof contract.optOut>>,
   ): Promise<Handled<DataOf<typeof contract.optOut>>> => {
     const scope = input.scope ?? "all";
     const coversAnalytics = scope === "analytics" || scope === "all";
     if (action === "opt_out" && coversAnalytics) requirePrivacySecret(world);
     const userKey = await changeConsent(world, caller.realm, input.distinctId, action, scope);
-    return { answer: success({}), userKey };
+    // Kept here and not by the dispatch, so that it is erased with the user.
+    return idempotent === null ? success({}) : await keepFirst(world.term, idempotent, success({}), userKey);
   };
 }
 

@@ -30,23 +30,3 @@ export const streamUsage = defineCall({
   answer: answer,
   errors: [],
 });
-
-/** Waits for the next state of a stream. Processes make this call to each other; it has no route. */
-export const nextUsage = defineCall({
-  id: "nextUsage",
-  method: "GET",
-  path: "/v1/usage/stream/next",
-  access: "end_user",
-  input: z.object({
-    id: z.string(),
-    key: z.number().nullable(),
-    digest: z.string(),
-    event: z.string().nullable(),
-    withDuplicates: z.boolean(),
-  }),
-  waitsOutside: true,
-  tag: "Usage",
-  summary: "Wait for the next state of a stream",
-  answer: answer,
-  errors: [],
-});

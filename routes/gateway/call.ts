@@ -1,23 +1,19 @@
-// The way of a call through the gateway: who calls and for whom, a hold of the most that it may use, the question to the
-// model server, its answer passed on, and the settlement with what was used. Section 6 of beyond.md.
+// A call of the gateway: admission, a hold of the most that it may use, the request to the model server, its answer passed
+// on, and the settlement with the actual usage.
 
 import type { Context } from "hono";
 import { Unavailable } from "../../actors/port.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
-import type { Caller } from "../../src/tenant/registry.ts";
-import { authenticate, authorize } from "../http/auth.ts";
-import type { Source } from "../http/endpoint.ts";
-import { Refused } from "../http/errors.ts";
-import { countCall } from "../http/rate_limit.ts";
+import { admit, refuseInput } from "../http/admission.ts";
+import { askOwner, countAtOwner } from "../http/ask_owner.ts";
+import type { Source } from "../http/auth.ts";
+import { Refused, refusedWith } from "../http/errors.ts";
 import { requestId } from "../http/respond.ts";
-import { countAnywhere, type KeyedWorld } from "../http/run_anywhere.ts";
-import type { KeylessWorld } from "../http/run_keyless.ts";
-import type { TurnWorld } from "../http/turn.ts";
-import type { RouteWatch } from "../http/request_metrics.ts";
+import type { RouteMetrics } from "../http/request_metrics.ts";
 import { QuotaRefused, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
-import { type HoldWorld, reserveAnywhere } from "./holds.ts";
+import { type HoldSource, reserveHold } from "./holds.ts";
 import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.ts";
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
@@ -25,7 +21,7 @@ import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
 import { bytesOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
 
 /** What the gateway works on. */
-export type GatewayWorld = KeyedWorld & KeylessWorld & TurnWorld & HoldWorld & {
+export type GatewayWorld = ReturnType<HoldSource["world"]> & {
   readonly features: { readonly modelServer: ModelServer | null };
 };
 
@@ -38,22 +34,22 @@ export interface Gateway {
 /** The header that names the hold of a call. */
 const HOLD_HEADER = "x-holdfast-reservation";
 
-/** Answers a call that is metered. */
+/** Answers a metered call. */
 export async function answerCall(
   { req }: Context,
   kind: CallKind,
   gateway: Gateway,
-  watch: RouteWatch,
+  metrics: RouteMetrics,
 ): Promise<Response> {
   const request = req.raw;
-  const startedAt = watch.starts();
+  const startedAt = metrics.starts();
   try {
     const begun = await begin(request, kind, gateway);
-    const answer = await put(request, begun, gateway);
-    return watch.ended(startedAt, answer.ok ? "ok" : "generation_failed", answer);
+    const answer = await forward(request, begun, gateway);
+    return metrics.ended(startedAt, answer.ok ? "ok" : "generation_failed", answer);
   } catch (error) {
     if (error instanceof QuotaRefused) gateway.calls.counts.outcomes.refused += 1;
-    return refuseCall(watch, startedAt, request, error);
+    return refuseCall(metrics, startedAt, request, error);
   }
 }
 
@@ -61,22 +57,22 @@ export async function answerCall(
 export async function answerModels(
   { req }: Context,
   { source }: Gateway,
-  watch: RouteWatch,
+  metrics: RouteMetrics,
 ): Promise<Response> {
   const request = req.raw;
-  const startedAt = watch.starts();
+  const startedAt = metrics.starts();
   try {
-    const { world, caller } = admit(request, source);
-    await countAnywhere(world, caller);
+    const { world, caller, isCounted } = admit(request, source, "secret");
+    if (!isCounted) await countAtOwner(world, caller, request);
     const { modelServer } = world.features;
     if (modelServer === null) throw switchedOff();
     const answer = await askServer(modelServer, "/models", request, null, request.signal)
       .catch(() => Promise.reject(serverFailed("The model server did not answer")));
     if (refusesKey(answer)) throw keyRefused(answer);
     const response = passedOn(answer, answer.body, requestId(request));
-    return watch.ended(startedAt, answer.ok ? "ok" : "generation_failed", response);
+    return metrics.ended(startedAt, answer.ok ? "ok" : "generation_failed", response);
   } catch (error) {
-    return refuseCall(watch, startedAt, request, error);
+    return refuseCall(metrics, startedAt, request, error);
   }
 }
 
@@ -88,33 +84,23 @@ interface Begun {
   readonly modelServer: ModelServer;
 }
 
-function admit(request: Request, source: Source<GatewayWorld>) {
-  const { world, caller } = authenticate(request, source);
-  authorize(request, "secret", caller, world.clock.now());
-  return { world, caller };
-}
-
-/** Everything before the server is asked. */
+/** Takes the hold of a call, before the server is asked. */
 async function begin(request: Request, kind: CallKind, { source, calls }: Gateway): Promise<Begun> {
   const startedAt = performance.now();
-  const { world, caller } = admit(request, source);
-  // The owner counts. Where that is this process, a call above the rate is refused before its body is read.
-  const isCounted = world.term.doors.isOpen(caller.app.cell);
-  if (isCounted) countCall(world, caller);
-  let read: ReadCall;
-  try {
-    read = await readCall(request, kind, caller);
-  } catch (error) {
-    if (!isCounted) await countAnywhere(world, caller);
-    throw error;
-  }
+  const admitted = admit(request, source, "secret");
+  const { world, caller } = admitted;
+  const read = await readCall(request, kind, caller).catch((fault) => refuseInput(admitted, request, fault));
   try {
     const { modelServer } = world.features;
     if (modelServer === null) throw switchedOff();
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
-    const { hold, reasons } = await reserveAnywhere(world, caller, { ...read, isCounted }, request);
+    const reserved = await askOwner(world, reserveHold, admitted, read.hold, request);
+    if (!reserved.ok) throw refusedWith(reserved.error);
+    const { hold, reasons } = reserved.data;
     if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached");
-    const call = calls.open(world, holdOf(caller, hold.reservationId), hold.ttlMs, read.estimate.inputTokens);
+    const { app, realm } = caller;
+    const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
+    const call = calls.open(world, held, hold.ttlMs, read.estimate.inputTokens);
     return { startedAt, read, call, modelServer };
   } catch (error) {
     read.give();
@@ -122,12 +108,8 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
   }
 }
 
-function holdOf({ app, realm }: Caller, reservationId: string) {
-  return { appId: app.record.appId, mode: realm.mode, reservationId };
-}
-
-/** Puts a call to the server and makes its answer ours. */
-async function put(request: Request, begun: Begun, { calls }: Gateway): Promise<Response> {
+/** Sends a call to the server, and makes the response from its answer. */
+async function forward(request: Request, begun: Begun, { calls }: Gateway): Promise<Response> {
   const { startedAt, read, call, modelServer } = begun;
   const { kind } = read;
   const leave = () => call.leave();
@@ -170,7 +152,7 @@ function isEventStream({ headers }: Response): boolean {
   return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
 }
 
-/** An answer without a stream: settled before it leaves, or, where it is too long to be kept, before its end does. */
+/** Returns the body of an answer without a stream. The call is settled first, or, for a long answer, before its last piece. */
 async function wholeAnswer(
   answer: Response,
   { kind: { shape }, isLogged }: ReadCall,
@@ -202,7 +184,7 @@ async function wholeAnswer(
   return bodyOf(new MeteredBody(call, reader, tail, onFirst));
 }
 
-/** What a read comes to when the connection is lost. */
+/** The result of a read when the connection is lost. */
 const LOST = { done: null, value: undefined };
 
 function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
@@ -225,7 +207,7 @@ function progressOf(bytes: Uint8Array, shape: CallKind["shape"], isLogged: boole
   };
 }
 
-/** Passes a long answer on as it comes. Its report is found in its last bytes, and its text goes into no log. */
+/** Passes a long answer on piece by piece. Its report is in its last bytes, and its text goes into no log. */
 class TailReader implements PieceReader, Progress {
   readonly hasEnded = false;
   readonly text = "";
@@ -236,8 +218,8 @@ class TailReader implements PieceReader, Progress {
   #tail: Uint8Array;
 
   /**
-   * @param begin what has come already
-   * @param isText whether its bytes stand for text; an embedding has none
+   * @param begin the bytes that have arrived already
+   * @param isText whether its bytes are text; an embedding has none
    */
   constructor(begin: Uint8Array, isText: boolean) {
     this.#isText = isText;

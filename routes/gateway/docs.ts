@@ -1,5 +1,5 @@
-// What the reference says of the gateway's calls. Their bodies and answers are OpenAI's, whose own reference tells of
-// them; here stands what is ours: who is metered, as what, and how errors look.
+// The gateway's calls in the API reference. Their bodies and answers are OpenAI's and documented there; this file adds who
+// is metered, as what, and the form of errors.
 
 import { z } from "zod";
 import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
@@ -10,22 +10,22 @@ const error = z.strictObject({
   error: z.strictObject({
     message: z.string(),
     type: z.enum(["invalid_request_error", "insufficient_quota", "server_error"]),
-    param: z.string().nullable().describe("The member or the header at fault"),
+    param: z.string().nullable().describe("The invalid member or header"),
     code: z.string().describe(
       `The reason why a reserve is not allowed, or one of ${REFUSAL_CODES.join(", ")}`,
     ),
   }),
 }).meta({
   id: "GatewayError",
-  description: "What the model server refuses comes as it answered it; its 401 and 403 become a 502.",
+  description: "Refusals of the model server pass unchanged; its 401 and 403 become a 502.",
 });
 
 const answer = z.looseObject({}).describe("What the model server answered");
 
 const HEADERS = {
-  "X-Holdfast-User": { description: "Who is metered; without it the body's user" },
-  "X-Holdfast-Event": { description: "What the call is metered as, in place of the default" },
-  "X-Holdfast-Metadata": { description: "A JSON object that rules look at; model is always the body's" },
+  "X-Holdfast-User": { description: "Who is metered; by default the body's user" },
+  "X-Holdfast-Event": { description: "The event type, instead of the default" },
+  "X-Holdfast-Metadata": { description: "A JSON object for the rules of plans; model is always the body's" },
 };
 
 const ERRORS: readonly RefusalCode[] = [
@@ -49,7 +49,7 @@ const METERED_ERRORS: readonly RefusalCode[] = [
 
 const METERED =
   "Holds the input and the longest answer in tokens and in cents by the model's price, asks the " +
-  "model server, and charges what it reports. A call that the user's limits leave no room for is a 429 with " +
+  "model server, and charges what it reports. A call for which the user's limits leave no room is a 429 with " +
   "x-should-retry: false, and no model is asked. ";
 
 function metered(
@@ -59,7 +59,7 @@ function metered(
 ): Page {
   const body = z.looseObject({
     model: z.string().describe("Its row in the catalog has the price"),
-    user: z.string().optional().describe("Who is metered, where no header says so"),
+    user: z.string().optional().describe("Who is metered, unless a header names a user"),
     ...members,
   });
   const foreign: ForeignCall = {

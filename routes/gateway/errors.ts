@@ -1,14 +1,14 @@
-// Errors in OpenAI's shape, so that its clients read them as they read those of the server. Codes and statuses are the
-// same as everywhere. Section 6 of beyond.md, "Gateway, shape".
+// Errors in OpenAI's shape, so that its clients read them like errors of the model server. Codes and statuses are those of
+// the rest of the API.
 
 import { Stopping } from "../../actors/port.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import type { FieldFault, RefusalCode } from "../../src/domain/values/refusal.ts";
 import { RateLimited, Refused, STATUS } from "../http/errors.ts";
 import { headersOf, lastOf, refusalOf, requestId } from "../http/respond.ts";
-import type { RouteWatch } from "../http/request_metrics.ts";
+import type { RouteMetrics } from "../http/request_metrics.ts";
 
-/** The refusal of a call that a user's limits leave no room for. */
+/** The refusal of a call for which a user's limits leave no room. */
 export class QuotaRefused extends Refused {
   readonly reason: ReserveReason;
 
@@ -28,9 +28,9 @@ const REASONS: Readonly<Record<ReserveReason, string>> = {
 
 const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
 
-/** The response to what a request threw; counted under its code. */
+/** Maps a thrown value to an error response, and counts it under its code. */
 export function refuseCall(
-  watch: RouteWatch,
+  metrics: RouteMetrics,
   startedAt: number,
   request: Request,
   thrown: unknown,
@@ -47,15 +47,15 @@ export function refuseCall(
     code: thrown instanceof QuotaRefused ? thrown.reason : code,
   };
   const headers = headersOf(id, "application/json; charset=UTF-8");
-  // Clients send a 429 again by themselves, which cannot help before the limit moves.
+  // Clients retry a 429 by themselves, which is useless until the limit changes.
   if (isQuota) headers["x-should-retry"] = "false";
   if (status === 503) headers["retry-after"] = "1";
   if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
   const response = new Response(JSON.stringify({ error }), { status, headers });
-  return watch.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
+  return metrics.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
 }
 
-/** The member at fault, which details of an `invalid_request` list first. */
+/** The invalid member: details of an `invalid_request` list it first. */
 function paramOf(details: unknown): string | null {
   if (!Array.isArray(details)) return null;
   const [first] = details as FieldFault[];

@@ -1,6 +1,6 @@
-// Reads the server-sent events of an answer as they come, without keeping it: what may be passed on, how much text there
-// was, and the report of the usage. An event is passed on when it is complete, since only then is it known whether it is
-// the report that nobody asked for. A very long one is passed on in pieces; its report is found in its last bytes.
+// Reads the server-sent events of an answer as they arrive, without keeping them: which bytes may be passed on, how much text
+// there is, and the report of the usage. An event is passed on when it is complete, since it may be a report that the caller
+// did not ask for. A very long event is passed on in pieces; its report is in its last bytes.
 
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import {
@@ -22,24 +22,24 @@ const decoder = new TextDecoder();
 
 /** Reads one stream. */
 export class EventReader {
-  /** The report of the usage; undefined until it has come. */
+  /** The report of the usage; undefined until it has arrived. */
   report: unknown = undefined;
-  /** Whether the last event of the answer has come. */
+  /** Whether the last event of the answer has arrived. */
   hasEnded = false;
   /** Bytes of the text that the model wrote. */
   textBytes = 0;
-  /** The begin of that text, where it is kept. */
+  /** The beginning of that text, where it is kept. */
   text = "";
   readonly #shape: AnswerShape;
   readonly #dropsReport: boolean;
   readonly #keepsText: boolean;
-  /** The begin of an event. */
+  /** The beginning of an event. */
   #held: Uint8Array = NOTHING;
-  /** The last bytes of an event that is passed on in pieces; null while there is none. */
+  /** The last bytes of an event that is being passed on in pieces; else null. */
   #tail: Uint8Array | null = null;
 
   /**
-   * @param dropsReport whether the event that has the report of a chat alone is for us and not for the caller
+   * @param dropsReport whether an event with only the report of a chat is not passed on
    * @param keepsText whether the text goes into a log
    */
   constructor(shape: AnswerShape, dropsReport: boolean, keepsText: boolean) {
@@ -48,7 +48,7 @@ export class EventReader {
     this.#keepsText = keepsText;
   }
 
-  /** Takes the next bytes; answers those to pass on now. */
+  /** Takes the next bytes; returns those to pass on now. */
   take(chunk: Uint8Array): Uint8Array[] {
     let bytes = chunk;
     let searchFrom = 0;
@@ -60,7 +60,7 @@ export class EventReader {
       this.#held = NOTHING;
     }
     const passed: Uint8Array[] = [];
-    /** What stands before it is passed on, or dropped. */
+    /** Everything before it is passed on already, or dropped. */
     let from = 0;
     let start = 0;
     for (let end = endOfEvent(bytes, searchFrom); end > 0; end = endOfEvent(bytes, end)) {
@@ -82,7 +82,7 @@ export class EventReader {
     return passed;
   }
 
-  /** What is left when the stream has ended. */
+  /** Returns the rest when the stream has ended. */
   rest(): Uint8Array {
     const held = this.#held;
     this.#held = NOTHING;
@@ -98,7 +98,7 @@ export class EventReader {
     this.hasEnded ||= this.#shape === "responses";
   }
 
-  /** Reads an event; whether it is the report that its caller did not ask for. */
+  /** Reads an event; returns whether it is the report that the caller did not ask for. */
   #isForUs(event: Uint8Array): boolean {
     const data = dataOf(decoder.decode(event));
     if (data === "[DONE]") this.hasEnded = true;
@@ -118,7 +118,7 @@ export class EventReader {
   }
 }
 
-/** The place behind the next event that ends after a place; 0 for none. */
+/** Returns the index after the end of the next event; 0 without one. */
 function endOfEvent(bytes: Uint8Array, from: number): number {
   for (let at = bytes.indexOf(LF, from); at >= 0; at = bytes.indexOf(LF, at + 1)) {
     if (bytes[at + 1] === LF) return at + 2;
@@ -127,14 +127,14 @@ function endOfEvent(bytes: Uint8Array, from: number): number {
   return 0;
 }
 
-/** The place before the line ends that bytes end with: the next bytes may make them the end of an event. */
+/** Returns the index of the line ends at the end of bytes: the next bytes may complete an event with them. */
 function beforeLineEnd(bytes: Uint8Array, from: number): number {
   let end = bytes.byteLength;
   while (end > from && (bytes[end - 1] === LF || bytes[end - 1] === CR)) end -= 1;
   return end;
 }
 
-/** The data of an event; "" for a comment. */
+/** Returns the data of an event; "" for a comment. */
 function dataOf(event: string): string {
   const lines = event.split(/\r\n|\n/).filter((line) => line.startsWith("data:"));
   return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");

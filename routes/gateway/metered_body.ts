@@ -1,13 +1,13 @@
-// The body of an answer on its way through. A piece is read from the server only when the caller has taken the one
-// before, so a slow reader holds the server back and nothing piles up here. The last piece waits until the call is
-// settled: whoever has read the answer finds it counted.
+// Passes the body of an answer through. A piece is read from the server only when the caller has taken the one before, so
+// a slow reader slows the server down and nothing piles up here. The last piece waits until the call is settled: when a
+// caller has read the answer, its usage is counted.
 
 import type { OpenCall } from "./open_calls.ts";
 
 /**
- * Reads the body of an answer until its call is aborted: then the connection ends, and a read that waits is told that
- * nothing more comes. The abort that a fetch was given does not reach its body any more once the runtime has collected
- * the request as garbage, so the reader is told itself.
+ * Returns a reader of an answer's body. When the call is aborted, the connection ends and a pending read ends with it. The
+ * signal that the fetch got no longer reaches its body once the runtime has collected the request as garbage, so the reader
+ * is cancelled here.
  */
 export function readerOf({ body }: Response, signal: AbortSignal): ReadableStreamDefaultReader<Uint8Array> {
   const reader = (body ?? new Response("").body as ReadableStream<Uint8Array>).getReader();
@@ -17,12 +17,12 @@ export function readerOf({ body }: Response, signal: AbortSignal): ReadableStrea
   return reader;
 }
 
-/** Looks at the pieces of an answer, and says which go on. */
+/** Reads the pieces of an answer, and decides which are passed on. */
 export interface PieceReader {
-  /** Whether the last piece that counts has come. */
+  /** Whether the last relevant piece has arrived. */
   readonly hasEnded: boolean;
   take(piece: Uint8Array): readonly Uint8Array[];
-  /** What is left when the server has ended. */
+  /** The rest, when the server has ended. */
   rest(): Uint8Array;
 }
 
@@ -75,7 +75,7 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
   }
 }
 
-/** The response body of a source: nothing is read before it is asked for. */
+/** Returns the response body of a source. Each piece is read only when the caller asks for it. */
 export function bodyOf(source: MeteredBody): ReadableStream<Uint8Array> {
   return new ReadableStream(source, { highWaterMark: 0 });
 }

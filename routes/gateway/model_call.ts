@@ -1,5 +1,5 @@
-// Reading a call: who it is for, what it is metered as, what it may use at most, and the body that goes to the server.
-// The caller's bytes stay as they are, but for the report of the usage that a stream is asked for.
+// Reads a call: its user, event type and metadata, the most that it may use, and the body that goes to the server. The
+// caller's bytes are passed on unchanged, except that a stream is asked for the report of its usage.
 
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
@@ -8,16 +8,16 @@ import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { type LargeBody, type Members, readLarge } from "../http/body.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
-import { checkInput } from "../http/input.ts";
-import { reserveCall } from "./holds.ts";
+import { checkMembers } from "../http/input.ts";
+import { holdInput } from "./holds.ts";
 import { type AnswerShape, looseOf } from "./texts.ts";
 
 /** A kind of call, under `/openai/v1`. */
 export interface CallKind {
-  /** Its path at both ends. */
+  /** Its path, here and at the server. */
   readonly path: string;
   readonly shape: AnswerShape;
-  /** What it is metered as where the caller names no event. */
+  /** The event type, where the caller names none. */
   readonly event: string;
 }
 
@@ -30,21 +30,20 @@ export const CALL_KINDS = [
 /** A call that has passed every check before its hold. */
 export interface ReadCall {
   readonly kind: CallKind;
-  /** What goes to the server. */
+  /** The body that goes to the server. */
   readonly bytes: Uint8Array;
-  /** Whether the event with the report is for us alone. */
+  /** Whether the event with the report is not passed on, since the caller did not ask for it. */
   readonly dropsReport: boolean;
   readonly estimate: CallEstimate;
-  /** Whether texts may go into the log; the user's consent is looked at by the decision. */
+  /** Whether texts may go into the log; the decision checks the user's consent. */
   readonly isLogged: boolean;
-  /** The reserve, as sent and as checked. */
-  readonly members: Members;
-  readonly input: unknown;
+  /** What is to be held. */
+  readonly hold: z.output<typeof holdInput>;
   /** Gives back the memory that the body takes. */
   readonly give: () => void;
 }
 
-/** Where each member of the reserve comes from. */
+/** The source of each member of the hold. */
 const SOURCES: Readonly<Record<string, string>> = {
   event: "X-Holdfast-Event",
   metadata: "X-Holdfast-Metadata",
@@ -64,7 +63,7 @@ export async function readCall(request: Request, kind: CallKind, { realm }: Call
 function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: boolean): ReadCall {
   const { members: call, give } = body;
   if (call.background === true) {
-    throw invalidMember("background", "must not be true: nobody would be there to meter the answer");
+    throw invalidMember("background", "must not be true: the answer could not be metered");
   }
   const estimate = estimateCall(call, kind.shape !== "none");
   if ("path" in estimate) throw invalidMember(estimate.path, estimate.message);
@@ -80,14 +79,14 @@ function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: 
     prompt: isLogged ? promptOf(call) : null,
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
-  const input = checkNamed(members, { ...SOURCES, userId: userPath });
-  return { kind, estimate, isLogged, members, input, give, ...withReport(kind, body) };
+  const hold = checkNamed(members, { ...SOURCES, userId: userPath });
+  return { kind, estimate, isLogged, hold, give, ...withReport(kind, body) };
 }
 
-/** Checks a reserve; a fault is told by the place that its member came from. */
-function checkNamed(members: Members, sources: Readonly<Record<string, string>>): unknown {
+/** Checks the members of a hold. A fault names the source of its member. */
+function checkNamed(members: Members, sources: Readonly<Record<string, string>>): ReadCall["hold"] {
   try {
-    return checkInput(reserveCall, members);
+    return checkMembers(holdInput, members);
   } catch (error) {
     const { refusal } = error as Refused;
     const [fault] = (refusal?.details ?? []) as { path: string; message: string }[];
@@ -101,7 +100,7 @@ function checkNamed(members: Members, sources: Readonly<Record<string, string>>)
 const ASCII = /^[\x20-\x7e\t]*$/;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-/** A header's text, whose bytes are UTF-8; null for none. */
+/** Returns the text of a header with UTF-8 bytes; null without the header. */
 function headerText({ headers }: Request, name: string): string | null {
   const value = headers.get(name);
   if (value === null || ASCII.test(value)) return value;
@@ -125,7 +124,7 @@ function metadataOf(request: Request): Members {
   }
 }
 
-/** What was asked, for the log, which cuts it. */
+/** Returns the prompt, for the log, which cuts it. */
 function promptOf({ messages, input }: Members): string | null {
   const asked = messages ?? input ?? null;
   if (asked === null) return null;
@@ -137,7 +136,7 @@ const BRACE = "{".charCodeAt(0);
 const ASKS_REPORT = `"stream_options":{"include_usage":true},`;
 const encoder = new TextEncoder();
 
-/** The body that goes to the server: a stream of a chat reports its usage only where it is asked to. */
+/** Returns the body for the server: a stream of a chat is asked to report its usage. */
 function withReport(
   { shape }: CallKind,
   { bytes, members }: LargeBody,

@@ -1,14 +1,14 @@
-// Requests to the model server, and what of its answers goes back to callers: status, body, and the headers that speak
-// of the answer. What speaks of the account behind our key stays here.
+// Requests to the model server, and the parts of its answers that go back to callers: status, body, and the headers about
+// the answer. Headers about the account behind this service's key are not passed on.
 
 import { DEFAULT_URL } from "../../src/integrations/compose/model_client.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 
-/** What a caller's request may say to the server. */
+/** Headers of a caller's request that the server receives. */
 const ASKED = ["openai-beta"];
-/** What the server may say to the caller. */
+/** Headers of the server that the caller receives. */
 const PASSED = [
   "openai-processing-ms",
   "openai-version",
@@ -21,7 +21,7 @@ const PASSED = [
  * Asks the server.
  *
  * @param body null for a GET
- * @throws whatever keeps it from answering
+ * @throws what `fetch` throws when there is no answer
  */
 export function askServer(
   { baseUrl, apiKey }: ModelServer,
@@ -43,24 +43,24 @@ export function askServer(
   }
   const url = `${(baseUrl ?? DEFAULT_URL).replace(/\/+$/, "")}${path}`;
   const method = body === null ? "GET" : "POST";
-  // A redirect could lead our key to another host.
+  // A redirect could send the key to another host.
   return fetch(url, { method, headers, body, signal, redirect: "manual" });
 }
 
-/** Whether the server refused our own key: its words would speak of that. */
+/** Whether the server refused this service's key: its message would be about that key. */
 export function refusesKey({ status }: Response): boolean {
   return status === 401 || status === 403;
 }
 
-/** What stands for a server that gave no answer of use. */
+/** The refusal when the server gave no usable answer. */
 export function serverFailed(message: string): Refused {
   return new Refused("generation_failed", message);
 }
 
 /**
- * An answer of the server as ours, with another body.
+ * Returns an answer of the server with another body.
  *
- * @param more headers of ours
+ * @param more headers to add
  */
 export function passedOn(
   answer: Response,

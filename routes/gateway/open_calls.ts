@@ -1,23 +1,23 @@
-// Calls under way, from their hold to its settlement. Each is settled once, by whatever ends it first: the end of the
-// answer, a fault of the server, a caller who leaves, or the end of this process. One timer looks at all of them.
+// Calls under way, from their hold to its settlement. Each is settled once, by what ends it first: the end of the answer, a
+// fault of the server, a caller who leaves, or the end of this process. One timer checks all of them.
 
 import { tokensOfBytes } from "../../src/domain/pricing/model_call.ts";
 import { readReport } from "../../src/domain/pricing/provider_usage.ts";
+import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { Stopping } from "../../actors/port.ts";
-import type { Members } from "../http/body.ts";
-import type { Source } from "../http/endpoint.ts";
+import type { Source } from "../http/auth.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
 /** What is known of an answer so far. */
 export interface Progress {
-  /** The report of the usage; undefined until it has come. */
+  /** The report of the usage; undefined until it has arrived. */
   readonly report?: unknown;
   /** Bytes of the text that the model wrote. */
   readonly textBytes: number;
-  /** The begin of that text, where it goes into a log. */
+  /** The beginning of that text, where it goes into a log. */
   readonly text: string;
 }
 
@@ -28,22 +28,26 @@ export interface OpenCall {
   /** Aborts the call to the server. */
   readonly signal: AbortSignal;
   readonly reservationId: string;
-  /** Where it stands; settled by that. */
+  /** The answer so far, by which the call is settled. */
   progress: Progress;
   isStream: boolean;
-  /** Something has come from the server, or was taken by the caller. */
+  /** Notes that the server has sent something, or the caller has taken something. */
   moves(): void;
-  /** The answer is complete. Resolves when the hold is settled, or after a bounded time. */
+  /** Ends a call with a complete answer. Resolves when the hold is settled, or after a bounded time. */
   finish(): Promise<void>;
-  /** The caller has left: nothing more is asked of the server. */
+  /** Ends a call after its caller has left, and its request to the server. */
   leave(): void;
-  /** The server has failed; with a part of the answer passed on already, or without. */
+  /**
+   * Ends a call after the server has failed.
+   *
+   * @param hasBegun whether a part of the answer was passed on already
+   */
   fail(hasBegun: boolean, reason: string): Promise<void>;
 }
 
 type HoldWorldOf = ReturnType<HoldSource["world"]>;
 
-/** Where calls are made. */
+/** Where calls get the running term. */
 export interface CallSource extends Source<HoldWorldOf> {
   readonly counts: { readonly gateway: GatewayCounts };
   /** Sets work that a stop does before its term ends. */
@@ -64,7 +68,7 @@ export class OpenCalls implements HoldSource {
     this.counts = source.counts.gateway;
   }
 
-  /** A process that stops answers no new calls, but what is under way ends in the term where it stands. */
+  /** The running term. While the process stops it takes no new calls, but open calls still end in the last term. */
   world(): HoldWorldOf {
     try {
       return this.#world = this.#source.requireServing();
@@ -95,7 +99,7 @@ export class OpenCalls implements HoldSource {
     await Promise.all(this.#settling);
   }
 
-  /** Settles the hold of a call, which is not under way any more. */
+  /** Settles the hold of a call that has ended. */
   settle(call: Call, outcome: GatewayOutcome, settlement: Settlement): Promise<void> {
     this.#open.delete(call);
     this.#count();
@@ -181,7 +185,7 @@ class Call implements OpenCall {
     return soon(this.#settleBy("failed", () => settlement));
   }
 
-  /** Prolongs the hold when it is time, and ends a call in which nothing moves any more. */
+  /** Prolongs the hold when it is time, and ends a call that stands still. */
   look(now: number): void {
     if (now - this.#movedAt > GATEWAY_LIMITS.stillMs) return this.leave();
     if (now - this.#prolongedAt < Math.min(GATEWAY_LIMITS.prolongEveryMs, this.ttlMs / 3)) return;
@@ -189,7 +193,7 @@ class Call implements OpenCall {
     this.#calls.prolong(this);
   }
 
-  /** Charges what the server reported, else what can be told of the call so far. */
+  /** Charges what the server reported, else an estimate by the answer so far. */
   #settle(outcome: "committed" | "estimated" | "left"): Promise<void> {
     const { report, textBytes, text } = this.progress;
     const reported = readReport(report);
@@ -199,7 +203,7 @@ class Call implements OpenCall {
     const isEstimate = reported === null;
     return this.#settleBy(isEstimate && outcome === "committed" ? "estimated" : outcome, () => ({
       by: "commit",
-      usage: plainUsage(usage),
+      usage: numbersOf(usage),
       isEstimate,
       response: text === "" ? null : loggable(text),
     }));
@@ -212,28 +216,19 @@ class Call implements OpenCall {
   }
 }
 
-const WIRE_USAGE = [
-  "inputTokens",
-  "cachedInputTokens",
-  "cacheWriteTokens",
-  "outputTokens",
-  "reasoningTokens",
-] as const;
-
-/** A usage as the wire has it. */
-function plainUsage(usage: Readonly<Partial<Record<typeof WIRE_USAGE[number], Amount | null>>>): Members {
-  return Object.fromEntries(WIRE_USAGE.flatMap((name) => {
-    const amount = usage[name] ?? null;
-    return amount === null ? [] : [[name, numberOf(amount)]];
-  }));
+/** The amounts of a usage as numbers, which pass the channel between processes. */
+function numbersOf(usage: Readonly<Partial<Record<keyof Usage, Amount | null>>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(usage).flatMap(([name, amount]) => amount === null ? [] : [[name, numberOf(amount)]]),
+  );
 }
 
-/** A model may write what no column takes. */
+/** Replaces the characters that no column of the database takes. */
 function loggable(text: string): string {
   return text.replaceAll("\0", "\uFFFD").toWellFormed();
 }
 
-/** Resolves with the work, or after a bounded time in which it goes on by itself. */
+/** Resolves with the work, or after a bounded time; the work then goes on. */
 async function soon(work: Promise<void>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => timer = setTimeout(resolve, GATEWAY_LIMITS.settledMs));

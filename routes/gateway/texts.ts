@@ -1,12 +1,12 @@
-// What an answer says, in OpenAI's shapes: its text for the log and for an estimate, and the report of its usage.
-// Any compatible server may have written it, so no member is taken for granted.
+// Reads answers in OpenAI's shapes: their text, for the log and for an estimate, and the report of the usage. Any
+// compatible server may have written an answer, so each member may be missing.
 
 /** The two shapes of answers with text; embeddings have none. */
 export type AnswerShape = "chat" | "responses" | "none";
 
 type Loose = Readonly<Record<string, unknown>>;
 
-/** An object's members, and none of anything else. */
+/** Returns the members of an object; of any other value none. */
 export function looseOf(value: unknown): Loose {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
 }
@@ -19,7 +19,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** All that the model wrote in a complete answer. */
+/** Returns the whole text of a complete answer. */
 export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
   const { choices, output } = looseOf(answer);
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
@@ -30,7 +30,7 @@ export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
   }).join("");
 }
 
-/** All that the model wrote in one event of a stream. */
+/** Returns the text in one event of a stream. */
 export function textOfEvent(shape: AnswerShape, event: unknown): string {
   const { choices, type, delta } = looseOf(event);
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).delta)).join("");
@@ -38,7 +38,7 @@ export function textOfEvent(shape: AnswerShape, event: unknown): string {
   return typeof type === "string" && type.endsWith(".delta") ? textOf(delta) : "";
 }
 
-/** The text of a message, or of the next piece of one; thoughts and the arguments of tools are text too. */
+/** Returns the text of a message or of a piece of it. Reasoning and the arguments of tools are text too. */
 function chatText(message: unknown): string {
   const { content, refusal, reasoning, reasoning_content, tool_calls } = looseOf(message);
   const calls = listOf(tool_calls).map((call) => {
@@ -50,12 +50,12 @@ function chatText(message: unknown): string {
 
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
-/** Whether an event of responses is the last one, which carries the report. */
+/** Whether an event of responses is the last, which has the report. */
 export function isEnd(event: unknown): boolean {
   return ENDS.has(looseOf(event).type);
 }
 
-/** The report in a complete answer, or in an event of a stream; undefined for none. */
+/** Returns the report in a complete answer, or in an event of a stream; undefined without a report. */
 export function reportIn(shape: AnswerShape, value: unknown): unknown {
   const { usage, response } = looseOf(value);
   const report = shape === "responses" ? usage ?? looseOf(response).usage : usage;
@@ -67,8 +67,8 @@ const decoder = new TextDecoder();
 const MARK = /"usage"\s*:\s*\{/g;
 
 /**
- * The report in the last bytes of an answer that is too long to be kept: the last object under that name. In a text of
- * the answer its quotes would be escaped.
+ * Returns the report in the last bytes of an answer that is too long to be kept: the last object named "usage". The same
+ * name in a text of the answer has escaped quotes.
  */
 export function reportInTail(bytes: Uint8Array): unknown {
   const text = decoder.decode(bytes);
@@ -83,7 +83,7 @@ export function reportInTail(bytes: Uint8Array): unknown {
   return undefined;
 }
 
-/** A value of JSON, or undefined. */
+/** Parses JSON; undefined for any other text. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -92,12 +92,12 @@ export function parsed(text: string): unknown {
   }
 }
 
-/** The bytes of a text in UTF-8. */
+/** Returns the number of bytes of a text in UTF-8. */
 export function bytesOf(text: string): number {
   return text === "" ? 0 : encoder.encode(text).byteLength;
 }
 
-/** The last bytes of two pieces together, at most so many. */
+/** Returns the last bytes of two pieces together. */
 export function tailOf(before: Uint8Array, piece: Uint8Array, bytesMax: number): Uint8Array {
   if (piece.byteLength >= bytesMax) return piece.slice(-bytesMax);
   const kept = before.subarray(Math.max(0, before.byteLength + piece.byteLength - bytesMax));

@@ -1,14 +1,15 @@
-// What endpoints answer, as values: the envelope of every JSON answer, written as text once, when the answer is
-// complete. The code that an answer is counted by goes along with its text, so nobody reads it out of the text again.
+// The forms of an answer: a value in the envelope of every JSON answer, or its text. A value is written once, when the
+// answer is complete. Its code goes along with the text, so that the text is not parsed for it.
 
-import type { WireAnswer } from "../../actors/idempotency.ts";
+import type { IdempotentCall, WireAnswer } from "../../actors/idempotency.ts";
+import type { Term } from "../../actors/term.ts";
 import type { UserKey } from "../../src/domain/values/ids.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";
 import type { Result } from "../../src/domain/state/result.ts";
 import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
 import { NOT_KEPT, STATUS } from "./errors.ts";
 
-/** The envelope of an answer: data, or an error. */
+/** An answer as a value: data, or an error. */
 export type Answer<Data = unknown> =
   | { readonly ok: true; readonly data: Data }
   | { readonly ok: false; readonly error: Refusal };
@@ -22,56 +23,54 @@ export interface WrittenAnswer<Data = unknown> extends WireAnswer {
   readonly code: AnswerCode;
   /** Whether this is the first answer to an earlier call with the same idempotency key. */
   readonly isReplayed?: boolean;
-  /** The id under which another member answered; left out where this process did. */
+  /** The request id under which another process answered; left out where this process did. */
   readonly requestId?: string;
-}
-
-/** An answer that is about a user, where no turn says so: kept as a first answer, it is erased with that user. */
-export interface AnswerAbout<Data = unknown> {
-  readonly answer: Answer<Data>;
-  readonly userKey: UserKey | null;
 }
 
 /** A response of its own, for an answer without the envelope; `Data` is the type of the JSON in its body. */
 export type RawAnswer<Data> = Response & { readonly [DATA]?: Data };
 
-/** What a handler gives back; a text where a turn kept it as a first answer together with its changes. */
-export type Handled<Data = unknown> = Answer<Data> | AnswerAbout<Data> | WrittenAnswer<Data>;
+/** What a handler returns: a value, or a text where the answer was kept under an idempotency key already. */
+export type Handled<Data = unknown> = Answer<Data> | WrittenAnswer<Data>;
 
 /** An answer with data. The handler's return type gives `Data`, so that an unknown member does not compile. */
 export function success<Data>(data: NoInfer<Data>): Answer<Data> {
   return { ok: true, data };
 }
 
-/** The answer of a refused call. */
+/** Returns the answer of a refused call. */
 export function failure(refusal: Refusal): Answer<never> {
   return { ok: false, error: refusal };
 }
 
-/** The answer of a result. */
+/** Returns the answer of a result. */
 export function answerOf<Of, Data>(result: Result<Of>, show: (answer: Of) => NoInfer<Data>): Answer<Data> {
   return result.ok ? { ok: true, data: show(result.answer) } : failure(result.refusal);
 }
 
-/** The code of an answer, and the status that it has on the wire. */
-export function headOf(answer: Answer): { readonly code: AnswerCode; readonly status: number } {
-  if (answer.ok) return { code: "ok", status: 200 };
-  const { code } = answer.error;
-  return { code, status: STATUS[code] };
+/** Returns the code of an answer. */
+export function codeOf(answer: Answer): AnswerCode {
+  return answer.ok ? "ok" : answer.error.code;
 }
 
-/** An answer as text. */
-export function write<Data>(answer: Answer<Data>): WrittenAnswer<Data> {
-  const body = JSON.stringify(answer);
-  if (answer.ok) return { code: "ok", status: 200, body };
-  const { code } = answer.error;
+/** Returns the HTTP status of an answer. */
+export function statusOf(answer: Answer): number {
+  return answer.ok ? 200 : STATUS[answer.error.code];
+}
+
+/** Returns an answer as text. */
+export function write<Data>(handled: Handled<Data>): WrittenAnswer<Data> {
+  if (!("ok" in handled)) return handled;
+  const body = JSON.stringify(handled);
+  if (handled.ok) return { code: "ok", status: 200, body };
+  const { code } = handled.error;
   return { code, status: STATUS[code], body };
 }
 
-/** What a handler gave back, as text. */
-export function writeHandled<Data>(handled: Handled<Data>): WrittenAnswer<Data> {
-  if ("ok" in handled) return write(handled);
-  return "body" in handled ? handled : write(handled.answer);
+/** Returns an answer as a value. */
+export function valueOf<Data>(handled: Handled<Data> | Response): Answer<Data> {
+  if (handled instanceof Response) throw new Error("The call has an answer without the JSON envelope");
+  return "ok" in handled ? handled : JSON.parse(handled.body) as Answer<Data>;
 }
 
 /** Whether answers of a code are kept as first answers. */
@@ -79,12 +78,23 @@ export function isKept(code: AnswerCode): boolean {
   return code === "ok" || !NOT_KEPT.has(code);
 }
 
-/** A first answer that was kept, which the tables have as a status and a text. */
-export function readKept({ status, body }: WireAnswer): WrittenAnswer {
-  return { code: status === 200 ? "ok" : JSON.parse(body).error.code, status, body, isReplayed: true };
+/**
+ * Keeps an answer as the first one under an idempotency key, unless its code is not kept.
+ *
+ * @param userKey the user with whom the answer is erased; null for an answer about no user
+ */
+export async function keepFirst<Data>(
+  term: Pick<Term, "keepAnswer">,
+  call: IdempotentCall,
+  answer: Answer<Data>,
+  userKey: UserKey | null,
+): Promise<WrittenAnswer<Data>> {
+  const written = write(answer);
+  if (isKept(written.code)) await term.keepAnswer({ ...call, ...written }, userKey);
+  return written;
 }
 
-/** A written answer as a value. */
-export function readAnswer<Data>({ body }: WrittenAnswer<Data>): Answer<Data> {
-  return JSON.parse(body) as Answer<Data>;
+/** Returns a first answer as text. The tables keep only its status and body. */
+export function readKept({ status, body }: WireAnswer): WrittenAnswer {
+  return { code: status === 200 ? "ok" : JSON.parse(body).error.code, status, body, isReplayed: true };
 }

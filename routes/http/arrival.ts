@@ -1,22 +1,22 @@
 // Limits on request bodies that are still arriving. A body that takes too long is refused, and all large bodies
-// together may use only so much memory. A caller who sends a byte a minute, or half a body and then nothing, costs a
-// connection and no more.
+// together may use only so much memory. A caller who sends a byte a minute, or stops after half a body, costs a connection
+// and no more.
 //
 // A timer for each request would be expensive, so one timer serves all: a body is young until the first tick, old until the
-// second, and refused at that one.
+// second, and refused then.
 //
-// The waits stand in an array, and the last one takes the place of one that leaves. A set would make a new table every few
+// The waits are in an array, and the last one takes the place of a wait that leaves. A set would make a new table every few
 // dozen calls; tables that outlive a collection keep each other alive, and with them the bodies that were waited for.
 
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_LIMITS } from "../../src/process/limits.ts";
 
-/** A read that is waited for. */
+/** A pending read. */
 interface Wait {
   readonly reject: (reason: Error) => void;
   readonly cancel: (() => void) | null;
   isOld: boolean;
-  /** Where it stands among the waits; negative once it has left. */
+  /** Its index among the waits; negative once it has left. */
   place: number;
 }
 
@@ -25,7 +25,7 @@ let timer: ReturnType<typeof setTimeout> | null = null;
 let heldBytes = 0;
 
 /**
- * What a read of a body answers, or a refusal when it takes longer than a body may.
+ * Returns the result of a read of a body; rejects with a refusal when the read takes longer than a body may.
  *
  * @param cancel ends the read, so that what has arrived is forgotten
  */
@@ -54,10 +54,10 @@ function leave(wait: Wait): void {
   waits[place] = last;
 }
 
-/** Takes memory for a part of a large body, or refuses when too much of them is held; to be given back. */
+/** Takes memory for a part of a large body, or refuses when large bodies hold too much of it. The caller gives it back. */
 export function takeBytes(bytes: number): void {
   if (heldBytes + bytes > BODY_LIMITS.largeBytesMax) {
-    throw new Refused("unavailable", "Too many large bodies are on their way: try again");
+    throw new Refused("unavailable", "Too many large request bodies are in flight; retry");
   }
   heldBytes += bytes;
 }

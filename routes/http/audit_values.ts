@@ -1,5 +1,5 @@
-// What the audit log keeps of each call of the admin API that writes, by the call's name: short values, never a secret.
-// They stand in one place, so that one look shows that none of them holds a key, a token or a whole address.
+// What the audit log keeps of each call of the admin API that writes, by the call's id: short values, never a secret. All
+// of them are in this file, so that a reader can see at once that none holds a key, a token or a whole address.
 
 import type { Values } from "../../src/audit/audit.ts";
 import type { Mode } from "../../actors/port.ts";
@@ -7,7 +7,7 @@ import type { CatalogChange } from "../../src/tenant/catalog/changes.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import type { Webhook } from "../../src/storage/rows/registry_rows.ts";
 
-/** What the log takes its values from. */
+/** The source of the values. */
 export interface AuditedWorld {
   readonly registry: Pick<Registry, "apps" | "workspaces">;
 }
@@ -16,9 +16,9 @@ export interface AuditedWorld {
 export interface AuditOf {
   /** False for input that writes nothing, such as a dry run. Left out: every call writes. */
   readonly isWrite?: (input: Values) => boolean;
-  /** What is about to change, as it is before the call. */
+  /** The values before the call. */
   readonly before?: (registry: AuditedWorld["registry"], input: Values) => Values | null;
-  /** What became of it, by the input and the data of the answer. */
+  /** The values after it, made from the input and the data of the answer. */
   readonly after: (input: Values, data: Values) => Values | null;
 }
 
@@ -28,7 +28,7 @@ const counts: AuditOf["after"] = (_, data) => {
   return made.length === 0 ? null : Object.fromEntries(made);
 };
 
-/** By the names of the calls. */
+/** By the ids of the calls. */
 export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   createWorkspace: { after: (_, data) => data },
   changeWorkspace: {
@@ -79,12 +79,12 @@ function appOf({ apps }: AuditedWorld["registry"], { appId }: Values): App | und
   return apps.get(appId as string);
 }
 
-/** The members of a record that changes name. */
+/** The members of a record that the changes name. */
 function partOf(record: Values, changes: Values): Values {
   return Object.fromEntries(Object.keys(changes).map((name) => [name, record[name]]));
 }
 
-/** Some receivers know their senders by the address alone, so no more of it is kept than its host. */
+/** Keeps only the host of an address: some receivers trust every sender that knows the whole address. */
 function webhookValues(
   { url, mode, events, description, disabled }: Partial<Record<keyof Webhook, unknown>> & Values,
 ) {

@@ -1,5 +1,4 @@
-// Writes that people make go into the audit log, whether they come by the admin API or by the console. beyond.md,
-// section 8, "Audit".
+// Writes by people go into the audit log, from the admin API and from the console.
 
 import {
   type Actor,
@@ -10,71 +9,72 @@ import {
   type Values,
 } from "../../src/audit/audit.ts";
 import { AUDIT_VALUES, type AuditedWorld } from "./audit_values.ts";
-import { readAnswer, type WrittenAnswer } from "./answer.ts";
+import { valueOf } from "./answer.ts";
+import type { DispatchWorld, KeylessCall, Origin, Outcome } from "./call.ts";
+import { dispatch } from "./dispatch.ts";
 import type { KeylessEndpoint } from "./endpoint_types.ts";
 import { Refused } from "./errors.ts";
-import { type KeylessCall, type KeylessWorld, runKeylessAnywhere } from "./run_keyless.ts";
 
-/** Codes of answers after which nobody can say whether the write was made. */
+/** Codes of answers that leave open whether the write was made. */
 export const UNCERTAIN: ReadonlySet<string> = new Set(["unavailable", "internal_error"]);
 
-/** What the log keeps of a write that succeeded. */
-export interface Told {
+/** The values that the log keeps of a write that succeeded. */
+export interface LoggedValues {
   readonly before: Values | null;
   readonly after: (data: Values) => Values | null;
 }
 
-/** Makes a write that goes into the audit log. The answer leaves when the log has it. */
-export async function audited<Given extends WrittenAnswer | Response>(
+/** Makes a write and logs it. The answer is returned when the log has it. */
+export async function audited(
   world: AuditWorld,
   deed: Deed,
-  { before, after }: Told,
-  run: () => Promise<Given>,
-): Promise<Given> {
+  { before, after }: LoggedValues,
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
   const end = await beginDeed(world, deed);
-  let given: Given;
+  let outcome: Outcome;
   try {
-    given = await run();
+    outcome = await run();
   } catch (error) {
     await end({ kind: error instanceof Refused ? "refused" : "unknown" });
     throw error;
   }
-  await end(endingOf(given, before, after));
-  return given;
+  await end(endingOf(outcome, before, after));
+  return outcome;
 }
 
-function endingOf(given: WrittenAnswer | Response, before: Values | null, after: Told["after"]): Ending {
-  if (given instanceof Response) return { kind: "done", appId: null, before, after: null };
+function endingOf(outcome: Outcome, before: Values | null, after: LoggedValues["after"]): Ending {
+  if (outcome instanceof Response) return { kind: "done", appId: null, before, after: null };
   // The first call has its entry.
-  if (given.isReplayed === true) return { kind: "refused" };
-  const answer = readAnswer(given);
+  if ("body" in outcome && outcome.isReplayed === true) return { kind: "refused" };
+  const answer = valueOf(outcome);
   if (!answer.ok) return { kind: UNCERTAIN.has(answer.error.code) ? "unknown" : "refused" };
   const data = (answer.data ?? {}) as Values;
   const appId = typeof data["appId"] === "string" ? data["appId"] : null;
   return { kind: "done", appId, before, after: after(data) };
 }
 
-/** Whether a call to the admin API writes anything. */
+/** Whether a call of the admin API writes. */
 export function isWrite({ id, method, access }: KeylessEndpoint<never>, input: unknown): boolean {
   return access === "admin" && method !== "GET" && AUDIT_VALUES[id]?.isWrite?.(input as Values) !== false;
 }
 
-/** Runs a call to the admin API where it belongs; one that writes goes into the audit log. */
-export async function runKeylessAudited<World extends KeylessWorld & AuditWorld & AuditedWorld>(
+/** Runs a call of the admin API where it belongs, and logs it if it writes. */
+export async function dispatchAudited<World extends DispatchWorld & AuditWorld & AuditedWorld>(
   world: World,
   call: KeylessCall<World>,
-  request: Request,
+  origin: Origin,
   actor: Actor,
-): Promise<WrittenAnswer | Response> {
-  const { endpoint } = call;
-  const run = () => runKeylessAnywhere(world, call, request);
-  if (!isWrite(endpoint, call.input)) return await run();
-  const about = endpoint.about?.({ world, input: call.input }) ?? null;
+): Promise<Outcome> {
+  const { target } = call;
+  const run = () => dispatch(world, call, origin);
+  if (!isWrite(target, call.input)) return await run();
+  const about = target.about?.({ world, input: call.input }) ?? null;
   const appId = about !== null && "appId" in about ? about.appId : null;
-  const values = AUDIT_VALUES[endpoint.id];
+  const values = AUDIT_VALUES[target.id];
   const input = (call.input ?? {}) as Values;
   const before = values?.before?.(world.registry, input) ?? null;
   const after = (data: Values) => values?.after(input, data) ?? null;
-  const deed = { ...actor, what: endpoint.id, appId, mode: null, userId: null };
+  const deed = { ...actor, what: target.id, appId, mode: null, userId: null };
   return await audited(world, deed, { before, after }, run);
 }

@@ -1,28 +1,32 @@
 // Who may call: API keys, their classes and modes, the end-user token of public keys, and the admin token.
-// Specification, "Authentication"; section 2 of the decisions.
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
 import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
-import { Refused } from "./errors.ts";
+import { Refused, unknownPath } from "./errors.ts";
 import type { Access } from "../contract/definition.ts";
 import { endUserId } from "../contract/fields.ts";
 
-/** An end user as a token names one. */
+/** The end user that a token names. */
 export interface EndUser {
   readonly userId: string;
 }
 
+/** Where endpoints get what they work on; throws while this process may not answer. */
+export interface Source<World> {
+  requireServing(): World;
+}
+
 const BEARER = "Bearer ";
-/** Names of authentication schemes have no case. */
+/** The names of authentication schemes are not case-sensitive. */
 const ANY_BEARER = /^bearer +/i;
 
-/** The running term and the caller; refuses while this process may answer nothing, then an unknown key. */
+/** Returns the running term and the caller; refuses while this process may not answer, then an unknown key. */
 export function authenticate<World extends { readonly registry: Pick<Registry, "authenticate"> }>(
   request: Request,
-  source: { requireServing(): World },
+  source: Source<World>,
 ): { world: World; caller: Caller } {
   const world = source.requireServing();
   const presented = bearerOf(request);
@@ -32,7 +36,7 @@ export function authenticate<World extends { readonly registry: Pick<Registry, "
 }
 
 /**
- * Refuses a caller without the right to an endpoint; answers the end user of a token that the endpoint needs.
+ * Refuses a caller who may not use an endpoint; returns the end user of the token, where the endpoint needs one.
  *
  * @param nowMs the real moment, by which tokens expire
  */
@@ -46,7 +50,7 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
     case "end_user":
       return isPublic ? endUserOf(request, caller, nowMs) : null;
     case "hidden":
-      if (isPublic) throw new Refused("not_found", "Nothing answers at this path");
+      if (isPublic) throw unknownPath(request);
       return null;
     case "credit_write":
       if (isPublic) throw new Refused("forbidden", "Credits are written with a secret key only");
@@ -64,7 +68,7 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
 /**
  * Refuses a wrong or missing admin token.
  *
- * @param adminToken null where none is set, which switches the admin API off
+ * @param adminToken null where no token is set: the admin API is off
  */
 export function authorizeAdmin(request: Request, adminToken: string | null): void {
   if (adminToken === null) {
@@ -76,7 +80,7 @@ export function authorizeAdmin(request: Request, adminToken: string | null): voi
   }
 }
 
-/** Refuses a token's user who asks for somebody else; aliases of one user are the same user. */
+/** Refuses the user of a token who asks for another user; aliases of one user are the same user. */
 export async function requireSameUser(
   directory: Pick<Directory, "isSameUser">,
   { realm }: Realm,
@@ -101,8 +105,8 @@ function endUserOf(request: Request, { app }: Caller, nowMs: number): EndUser {
 }
 
 /**
- * Until when a token that is valid now stays so, as far as is known: its own end, or that of the secret which signed it;
- * null for one that is not valid.
+ * Returns when a token that is valid now ends: by its own expiry, or when the secret that signed it expires. Null for an
+ * invalid token.
  */
 export function endOfToken(token: string, { record }: App, nowMs: number): number | null {
   const secrets = [{ secret: record.identitySecret, validUntil: Infinity }, ...record.oldIdentitySecrets];
@@ -114,13 +118,13 @@ export function endOfToken(token: string, { record }: App, nowMs: number): numbe
   return end > nowMs ? end : null;
 }
 
-/** The user of a token that is valid at a real moment, or null. */
+/** Returns the user of a token that is valid at a real moment, or null. */
 function readEndUserToken(token: string, secrets: readonly string[], nowMs: number): EndUser | null {
   const payload = openToken(token, secrets)?.payload;
   if (typeof payload !== "object" || payload === null) return null;
   const { userId, exp } = payload as Record<string, unknown>;
   if (typeof exp !== "number" || exp * 1000 <= nowMs) return null;
-  // Whom no call could name, a token cannot name either.
+  // A token names only users that a call could name.
   const isUser = typeof userId === "string" && userId.isWellFormed() && !userId.includes("\0") &&
     endUserId.safeParse(userId).success;
   return isUser ? { userId } : null;

@@ -1,8 +1,8 @@
-// Reading a request: its body up to the limit, its query, and the text rules that hold for every member. What
-// comes out is a plain object of JSON values that a schema can check. Section 1 of the decisions.
+// Reads a request: its body up to the limit, its query, and the text rules that hold for every member. The result is a
+// plain object of JSON values that a schema can check.
 //
-// Bytes that are no UTF-8 are read as U+FFFD, as everywhere on the web; so that two ids that differ can't become one,
-// no id or name may hold that character (contract/fields.ts).
+// Bytes that are not UTF-8 are read as U+FFFD, as everywhere on the web. No id or name may contain that character
+// (contract/fields.ts), so that two different ids can't become one.
 
 import { Buffer } from "node:buffer";
 import { giveBytes, inTime, takeBytes } from "./arrival.ts";
@@ -13,13 +13,13 @@ import { BODY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 /** A JSON object as a caller sent it. */
 export type Members = Record<string, unknown>;
 
-/** A request's members and the text that they came from. */
+/** A request's members and their text. */
 export interface RequestInput {
   readonly members: Members;
   readonly text: string;
 }
 
-/** What of a definition the reading of a body goes by. */
+/** The part of a definition that decides how a body is read. */
 type BodyKind = Pick<CallDefinition, "isBatch">;
 
 function bytesMaxOf({ isBatch }: BodyKind): number {
@@ -50,7 +50,7 @@ export async function readText(request: Request, bytesMax = bytesMaxOf({})): Pro
     : await readChunks(request.body, bytesMax);
 }
 
-/** Whether a body is short and says so; refuses one that says it is too long. */
+/** Whether a body declares a short length; refuses a body that declares too long a length. */
 function isSmall({ headers }: Request, bytesMax: number): boolean {
   const declared = headers.get("content-length");
   if (declared === null) return false;
@@ -91,10 +91,10 @@ function pairsOf(query: string): Iterable<[string, string]> {
   });
 }
 
-/** Pairs of a name and a value each, all of characters that stand for themselves. */
+/** Pairs of a name and a value without escapes. */
 const PLAIN_QUERY = /^\?[\w.~:@/-]+=[\w.~:@/-]*(&[\w.~:@/-]+=[\w.~:@/-]*)*$/;
 
-/** Refuses pairs of a query whose escapes no text could stand for, by their names. */
+/** Refuses pairs of a query with invalid escapes, by their names. */
 function refuseForeignPairs(query: string): void {
   for (const pair of query.split("&")) {
     const sign = pair.indexOf("=");
@@ -105,9 +105,9 @@ function refuseForeignPairs(query: string): void {
 }
 
 /**
- * Refuses escapes in a part of an address that stand for U+0000 or for no UTF-8 text, as a lone surrogate does.
+ * Refuses escapes in a part of an address that encode U+0000 or are not UTF-8, such as a lone surrogate.
  *
- * @param path the member that the part is of; "" for none
+ * @param path the member in that part; "" for none
  */
 export function refuseForeignEscapes(part: string, path: string): void {
   if (!part.includes("%")) return;
@@ -115,13 +115,13 @@ export function refuseForeignEscapes(part: string, path: string): void {
   try {
     text = decodeURIComponent(part);
   } catch {
-    throw invalidMember(path, "has an escape in the address that is no UTF-8 text");
+    throw invalidMember(path, "invalid percent-encoding");
   }
   if (text.includes("\0")) throw forbiddenText(path);
 }
 
 /**
- * Puts the members of a nested `options` object beside the others. The same member in both places is refused.
+ * Returns the members with those of a nested `options` object beside them. Refuses a member in both places.
  */
 export function flattenOptions(members: Record<string, unknown>): Record<string, unknown> {
   if (members.options === undefined || members.options === null) return members;
@@ -132,14 +132,14 @@ export function flattenOptions(members: Record<string, unknown>): Record<string,
   for (const [name, value] of Object.entries(options)) {
     if (!OPTION_MEMBERS.has(name) || value === null) continue;
     if (flat[name] !== undefined && flat[name] !== null) {
-      throw invalidMember(name, "stands both in the body and in options");
+      throw invalidMember(name, "is both in the body and in options");
     }
     flat[name] = value;
   }
   return flat;
 }
 
-/** Members of a body that may also stand in its `options`. */
+/** Members of a body that may also be in its `options`. */
 export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "prompt",
   "inputTokens",
@@ -155,7 +155,7 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "response",
   "reason",
   "errorCode",
-  // Slips, which are told where they stand: see input.ts.
+  // Likely mistakes, which input.ts refuses.
   "outputTokens",
   "tokens",
   "cost",
@@ -163,7 +163,7 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
 
 const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Up to here a loop over plain ASCII is quicker than a call out of JavaScript. */
+/** Up to this length a loop over plain ASCII is quicker than a call out of JavaScript. */
 const SHORT_BYTES = 512;
 
 function decode(bytes: Uint8Array): string {
@@ -197,7 +197,7 @@ function refuseJson(error: unknown): never {
   refuseBody();
 }
 
-/** A large body, or one of unknown length, is read piece by piece and given up at the limit. */
+/** Reads a large body, or a body of unknown length, piece by piece up to the limit. */
 async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<string> {
   if (body === null) return "";
   const { bytes, give } = await collectInTime(body, bytesMax);
@@ -205,7 +205,7 @@ async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: num
   return decode(bytes);
 }
 
-/** A body that has arrived, and the memory for large bodies that it takes until it is given back. */
+/** A complete body, and the function that gives back the memory that it takes. */
 interface Collected {
   readonly bytes: Uint8Array;
   readonly give: () => void;
@@ -289,7 +289,7 @@ function isForbidden(text: string): boolean {
   return text.includes("\0") || !text.isWellFormed();
 }
 
-/** Where the first forbidden text stands; a name that is one goes by what it is in. */
+/** The path of the first forbidden text; a forbidden name has the path of its object. */
 function pathOfForbidden(root: Members): string {
   const next: { readonly value: object; readonly path: string }[] = [{ value: root, path: "" }];
   for (const { value, path } of next) {

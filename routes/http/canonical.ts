@@ -1,10 +1,10 @@
-// JSON values as texts that are equal exactly where the values are: the order of an object's members and the spaces
-// between them say nothing.
+// JSON values as texts that are equal exactly where the values are: the order of an object's members and white space do not
+// count.
 
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import { invalidMember } from "./errors.ts";
 
-/** Deeper values are no input of any call. */
+/** No call takes deeper values. */
 const DEPTH_MAX = 1000;
 
 /**

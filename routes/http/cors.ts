@@ -1,17 +1,15 @@
-// Calls from browsers (CORS): only those that a public key may make, and only from the origins that the app's catalog
-// lists. A preflight has no key, so it passes when any app lists the origin; the answer itself follows the key's own
-// app. Keys come in a header that pages set, so credentials of the browser are never allowed. Section 1 of the
-// decisions, "Headers".
+// Calls from browsers (CORS): only those that a public key may make, and only from the origins in the app's catalog. A
+// preflight has no key, so it passes when any app lists the origin; the answer itself follows the key's own app. Keys come
+// in a header that pages set, so credentials of the browser are never allowed.
 
 import type { Context } from "hono";
 import { MayNotAnswer } from "../../actors/port.ts";
 import type { Access } from "../contract/definition.ts";
-import { authenticate } from "./auth.ts";
+import { authenticate, type Source } from "./auth.ts";
 import { requestId, respondTo } from "./respond.ts";
-import type { Source } from "./endpoint.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 
-/** What a look at an origin asks. */
+/** Where origins are looked up. */
 interface OriginWorld {
   readonly registry: Pick<Registry, "origins" | "authenticate">;
 }
@@ -21,15 +19,16 @@ const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-Use
 const EXPOSED_HEADERS = "Idempotent-Replayed, Retry-After, X-Request-Id";
 const PREFLIGHT_KEPT_S = "600";
 
-/** Whether a call is one that browsers make. */
+/** Whether browsers may make a call. */
 export function isForBrowsers(access: Access): boolean {
   return PUBLIC_ACCESS.includes(access);
 }
 
 /**
- * Answers a preflight; what is none, or asks for more than browsers may do, is treated like any unknown method.
+ * Answers a preflight. Any other OPTIONS request, and a preflight for more than browsers may do, is refused like an unknown
+ * method.
  *
- * @param methods of the calls for browsers at this path
+ * @param methods the methods of the calls for browsers at this path
  */
 export function preflight(
   context: Context,
@@ -72,7 +71,7 @@ function isListed(request: Request, origin: string, source: Source<OriginWorld>)
   try {
     return authenticate(request, source).caller.app.catalog.corsOrigins.has(origin);
   } catch {
-    // Without a key that is known there is no app to ask.
+    // An unknown key belongs to no app.
     return false;
   }
 }

@@ -1,5 +1,4 @@
-// The two kinds of endpoints and of their requests, for whoever makes one, runs one or tells of one. How a request goes
-// through an endpoint is in `endpoint.ts`.
+// The two kinds of endpoints, and what their handlers get.
 
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
@@ -13,30 +12,30 @@ export interface Endpoint<World> extends KeyedDefinition {
   readonly handle: (request: EndpointRequest<World, unknown>) => Promise<Handled> | Handled;
 }
 
-/** An endpoint that asks for the admin token, or for nothing. */
+/** An endpoint for callers with the admin token, or without any key. */
 export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about"> {
-  /** What input that does not fit is refused with; by default `invalid_request`, naming the member. */
+  /** Returns the refusal of invalid input; by default `invalid_request` with the name of the member. */
   readonly misfit?: () => Refused;
-  /** The app or workspace that a call is about: it runs at the owner of its cell. Left out: it runs anywhere. */
+  /** Returns the app or workspace that a call is about: the call runs at the owner of its cell. Left out: it runs anywhere. */
   readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;
-  /** Set where each member answers for its own cells: what their answers come to together. */
+  /** Makes one answer of the answers of all owners, where each owner answers for its own cells. */
   readonly gather?: (answers: readonly unknown[]) => unknown;
   readonly handle: (
     request: KeylessRequest<World, unknown>,
   ) => Promise<Answer | Response> | Answer | Response;
 }
 
-/** What a call without an API key is about. */
+/** The app or workspace that a call is about. */
 export type About = { readonly appId: string } | { readonly workspaceId: string };
 
-/** A request that has passed every check before its decision. */
+/** A request that has passed every check. */
 export interface EndpointRequest<World, Input> {
   readonly world: World;
   readonly caller: Caller;
-  /** The end user that a token stands for; null with a secret key. */
+  /** The end user of a token; null with a secret key. */
   readonly endUser: EndUser | null;
   readonly input: Input;
-  /** The address as the caller gave it. */
+  /** The address as the caller wrote it. */
   readonly url: string;
   /** Null for a call without an idempotency key. */
   readonly idempotent: IdempotentCall | null;
@@ -46,6 +45,6 @@ export interface EndpointRequest<World, Input> {
 export interface KeylessRequest<World, Input> {
   readonly world: World;
   readonly input: Input;
-  /** The id that its answer carries. */
+  /** The request id that its answer carries. */
   readonly requestId: string;
 }

@@ -1,9 +1,9 @@
-// Error answers: the only place where codes become HTTP numbers. The table is complete by type: a new code does
-// not compile until it has its status here.
+// Error answers: the only place where codes become HTTP statuses. The type of the table makes it complete: a new code
+// does not compile until it has its status here.
 
 import { invalidField, type Refusal, refusal, type RefusalCode } from "../../src/domain/values/refusal.ts";
 
-/** The status of each code. Specification, "Errors"; section 1 of the decisions. */
+/** The HTTP status of each code. */
 export const STATUS: Readonly<Record<RefusalCode, number>> = {
   unavailable: 503,
   invalid_key: 401,
@@ -35,7 +35,7 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
   internal_error: 500,
 };
 
-/** Refusals that rest on the moment or on the caller and not on the request: never kept as a first answer. */
+/** Refusals that depend on the moment or the caller and not on the request alone: never kept as a first answer. */
 export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
   "unavailable",
   "invalid_key",
@@ -57,7 +57,7 @@ export const NOT_KEPT: ReadonlySet<RefusalCode> = new Set([
   "internal_error",
 ]);
 
-/** A refusal thrown on the way to a decision: bad input, a wrong key, a missing route. */
+/** A refusal thrown before a decision: bad input, a wrong key, a missing route. */
 export class Refused extends Error {
   readonly refusal: Refusal;
 
@@ -68,7 +68,7 @@ export class Refused extends Error {
 }
 
 /**
- * The refusal of a member that is not as it must be.
+ * Returns the refusal of an invalid member.
  *
  * @param path "" for the body as a whole
  */
@@ -77,13 +77,31 @@ export function invalidMember(path: string, message: string): Refused {
   return new Refused(refused.code, refused.message, refused.details);
 }
 
-/** The refusal of a call above its key's rate. */
+const PATH_SHOWN_MAX = 200;
+
+/** Returns the refusal of a path that the service does not have. */
+export function unknownPath({ method, url }: Request): Refused {
+  const [path = ""] = url.replace(/^[^/]*\/\/[^/]*/, "").split(/[?#]/);
+  return new Refused("not_found", `Unknown endpoint: ${method} ${path.slice(0, PATH_SHOWN_MAX)}`);
+}
+
+/** Returns the refusal of a method that a path does not have. */
+export function methodNotAllowed(method: string, allowed: readonly string[]): Refused {
+  return new Refused("method_not_allowed", `Method ${method} not allowed; use ${allowed.join(", ")}`);
+}
+
+/** Returns the refusal that another process, or another call, has answered. */
+export function refusedWith({ code, message, details }: Refusal): Refused {
+  return new Refused(code, message, details);
+}
+
+/** The refusal of a call above the rate limit of its key. */
 export class RateLimited extends Refused {
   /** Whole seconds, at least 1. */
   readonly retryAfterS: number;
 
   constructor(retryAfterS: number) {
-    super("rate_limited", `This key is above its rate: try again in ${retryAfterS} s`);
+    super("rate_limited", `Rate limit exceeded; retry in ${retryAfterS} s`);
     this.retryAfterS = retryAfterS;
   }
 }

@@ -1,4 +1,4 @@
-// Service pages without a key: whether the process lives, whether it is to be sent calls, and its gauges.
+// Service pages without a key: whether the process is alive, whether it is ready for calls, and its metrics.
 
 import { Hono } from "hono";
 import { refusal } from "../../src/domain/values/refusal.ts";

@@ -1,5 +1,5 @@
 // The input of an endpoint: members of path, query and body as one object, checked by the endpoint's schema. The
-// refusal of input that does not fit names each member at fault. Section 1 of the decisions.
+// refusal of invalid input names each invalid member.
 
 import type { Context } from "hono";
 import type { z } from "zod";
@@ -17,7 +17,7 @@ import type { CallDefinition } from "../contract/definition.ts";
 
 const FAULTS_SHOWN_MAX = 20;
 
-/** Reads the members of a request, and the text that stands for them in the hash of an idempotent call. */
+/** Reads the members of a request, and the text that the hash of an idempotent call is made from. */
 export async function readInput(context: Context, definition: CallDefinition): Promise<RequestInput> {
   const request = context.req.raw;
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
@@ -51,11 +51,11 @@ const NONE: RequestInput = { members: {}, text: "" };
 
 function refuseTwice(query: Members, body: Members): void {
   for (const name of Object.keys(query)) {
-    if (Object.hasOwn(body, name)) throw invalidMember(name, "stands both in the body and in the query");
+    if (Object.hasOwn(body, name)) throw invalidMember(name, "is both in the body and in the query");
   }
 }
 
-/** Refuses a path whose member no text could stand for, by the member's name. */
+/** Refuses a path with an invalid escape, by the member's name. */
 function refuseForeignPath(url: string, path: string): void {
   if (!url.includes("%")) return;
   const names = `/api${path}`.split("/");
@@ -66,34 +66,42 @@ function refuseForeignPath(url: string, path: string): void {
   }
 }
 
-/** The input of an endpoint; refuses members that do not fit its schema. */
+/** Returns the input of an endpoint; refuses members that do not match its schema. */
 export function checkInput(
   { input, plain, slips, hasOptions, wholeBody }: CallDefinition,
   members: Members,
 ): unknown {
   const read = plain?.(members) ?? null;
   if (read !== null) return read;
-  const schema = input as z.ZodType;
   const flat = hasOptions === true ? flattenOptions(members) : members;
   if (slips !== undefined) refuseSlips(slips, flat);
-  const parsed = schema.safeParse(flat);
-  if (!parsed.success) throw misfitOf(schema, flat, wholeBody?.member);
+  return checkMembers(input as z.ZodType, flat, wholeBody?.member);
+}
+
+/** Returns members as their schema reads them; refuses members that do not match it. */
+export function checkMembers<Schema extends z.ZodType>(
+  schema: Schema,
+  members: Members,
+  wholeBody?: string,
+): z.output<Schema> {
+  const parsed = schema.safeParse(members);
+  if (!parsed.success) throw misfitOf(schema, members, wholeBody);
   return parsed.data;
 }
 
-/** Refuses a member that would be ignored and is nearly always meant to be another. Section 9 of beyond.md, "Slips". */
+/** Refuses unknown members that callers often write by mistake in place of another. */
 function refuseSlips(slips: Readonly<Record<string, string>>, members: Members): void {
   for (const name in slips) {
     const value = members[name];
     if (value !== undefined && value !== null) {
-      throw invalidMember(name, `is not a member of this call; use ${slips[name]}`);
+      throw invalidMember(name, `unknown parameter; use ${slips[name]}`);
     }
   }
 }
 
 /**
- * The refusal of members that do not fit: the first fault as the message, all of them as details. The schema is run
- * again for it with plain messages, which costs calls nothing that fit.
+ * Returns the refusal of invalid members: the first fault is the message, all of them are details. The schema runs a second
+ * time for it, with plain messages, so that valid calls don't pay for them.
  */
 function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undefined): Refused {
   const issues = schema.safeParse(members, { error: messageOf }).error?.issues ?? [];
@@ -107,12 +115,12 @@ function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undef
   return new Refused("invalid_request", refused.message, details);
 }
 
-/** What is wrong with a member, where its schema does not say so itself. */
+/** Returns the message of a fault, where the schema has none of its own. */
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined) return "is required";
   switch (issue.code) {
     case "invalid_type":
-      return `must be ${TYPES[issue.expected] ?? `of the type ${issue.expected}`}`;
+      return `must be ${TYPES[issue.expected] ?? `of type ${issue.expected}`}`;
     case "invalid_value":
       return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
     case "too_big":
@@ -129,13 +137,13 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
 }
 
 const TYPES: Readonly<Record<string, string>> = {
-  string: "a text",
+  string: "a string",
   number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
+  int: "an integer",
+  boolean: "a boolean",
   object: "an object",
   record: "an object",
-  array: "a list",
+  array: "an array",
 };
 
 function unitOf(origin: string): string {

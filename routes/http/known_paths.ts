@@ -1,22 +1,22 @@
-// The router of the app. Most calls go to a few paths without parameters, so what the library's router answers for such a
-// path is remembered: looking a path up costs less than taking it apart, and leaves no garbage.
+// The router of the app. Most calls go to a few paths without parameters, so the results of the library's router for such
+// paths are remembered: looking a path up costs less than taking it apart, and leaves no garbage.
 
 import type { Result, Router } from "hono/router";
 import { TrieRouter } from "hono/router/trie-router";
 
-/** A router that remembers what it answered for paths without parameters, by the methods that any route names. */
+/** A router that remembers its results for paths without parameters, by method. */
 export class KnownPathRouter<Handler> implements Router<Handler> {
   readonly name = "KnownPathRouter";
   readonly #router = new TrieRouter<Handler>();
   readonly #methods = new Set<string>();
-  /** Answers by path and method. Paths that no route names are not here, so callers cannot make it grow. */
+  /** Results by path and method. Unknown paths are left out, so callers cannot make it grow. */
   readonly #known = new Map<string, Map<string, Result<Handler>>>();
 
   add(method: string, path: string, handler: Handler): void {
     this.#router.add(method, path, handler);
     this.#methods.add(method);
     if (!/[:*]/.test(path)) this.#known.set(path, new Map());
-    // It may stand for paths that are known.
+    // It may match known paths.
     else for (const answers of this.#known.values()) answers.clear();
   }
 

@@ -1,5 +1,5 @@
-// The rate limit of an app: a token bucket for each of its keys, in the memory of the member that owns the app's cell, and
-// in real time. Off unless the catalog's settings have `rateLimit`. Section 3 of the decisions.
+// The rate limit of an app: a token bucket for each of its keys, in the memory of the process that owns the app's cell, and
+// in real time. Off unless the catalog's settings have `rateLimit`.
 
 import { RateLimited } from "./errors.ts";
 import type { Clock } from "../../src/process/clock.ts";
@@ -7,7 +7,7 @@ import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import type { RateBuckets } from "../../src/tenant/rate_buckets.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 
-/** What calls are counted in. */
+/** Where calls are counted. */
 export interface CountingWorld {
   readonly buckets: Pick<RateBuckets, "take">;
   readonly clock: Clock;

@@ -1,8 +1,8 @@
-// Observes the requests of one route. Requests are always counted; spans and access lines are written only when tracing
-// or debug logging is on. There is one observer a route, made when the route is mounted, so that a request only adds to
-// numbers.
+// The metrics of one route. Requests are always counted; spans and access lines are written only when tracing or debug
+// logging is on. Each route has one object, made when the route is mounted, so that a request only adds to numbers.
 
-import { type Answer, headOf, type WrittenAnswer } from "./answer.ts";
+import { type Answer, codeOf, statusOf, write } from "./answer.ts";
+import type { Outcome } from "./call.ts";
 import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
 import { isLogged, log } from "../../src/process/log.ts";
 import type { AnswerCode, RequestCounts, RouteCounts } from "../../src/process/counts/request_counts.ts";
@@ -11,62 +11,66 @@ import type { Spans } from "../../src/process/counts/spans.ts";
 /** The route of every request that no route matches. */
 export const NO_ROUTE = "none";
 
-/** What requests are observed by: counts, and spans where they are traced. */
-export interface Observed {
+/** Where requests are counted, and traced where there are spans. */
+export interface MetricsSource {
   readonly counts: { readonly requests: Pick<RequestCounts, "of"> };
   readonly spans: Spans | null;
 }
 
-/** Observes the requests of a route. */
-export class RouteWatch {
+/** Counts and traces the requests of a route. */
+export class RouteMetrics {
   readonly #counts: RouteCounts;
   readonly #spans: Spans | null;
   /** Whether each request gets a span or an access line. */
-  readonly #tellsEach: boolean;
+  readonly #logsEach: boolean;
 
-  /** @param route the path with its places, never one that a caller sent */
-  constructor({ counts, spans }: Observed, method: string, route: string) {
+  /** @param route the path with its parameters, never a path that a caller sent */
+  constructor({ counts, spans }: MetricsSource, method: string, route: string) {
     this.#counts = counts.requests.of(method, route);
     this.#spans = spans;
-    this.#tellsEach = spans !== null || isLogged("debug");
+    this.#logsEach = spans !== null || isLogged("debug");
   }
 
-  /** A request begins; the answer is for `answered`, `threw` or `ended`. */
+  /** Counts a new request. Returns its start, for `answered`, `threw`, `ended` or `called`. */
   starts(): number {
     const startedAt = this.#counts.starts();
-    return this.#tellsEach && startedAt === 0 ? performance.now() : startedAt;
+    return this.#logsEach && startedAt === 0 ? performance.now() : startedAt;
   }
 
-  /** The response to a request that has its answer. */
-  answered(startedAt: number, request: Request, answer: WrittenAnswer): Response {
+  /** Returns the response to a request, by the outcome of its call. */
+  answered(startedAt: number, request: Request, outcome: Outcome): Response {
+    if (outcome instanceof Response) return this.ended(startedAt, "ok", outcome);
+    const answer = write(outcome);
     const isReplayed = answer.isReplayed === true;
     if (isReplayed) this.#counts.replayed += 1;
     return this.ended(startedAt, answer.code, respond(request, answer, isReplayed, answer.requestId));
   }
 
-  /** The response to what a request threw. */
+  /** Returns the response to a request that threw. */
   threw(startedAt: number, request: Request, thrown: unknown): Response {
     const id = requestId(request);
     const refusal = refusalOf(id, thrown);
     return this.ended(startedAt, refusal.code, refuseThrown(request, thrown, refusal, id));
   }
 
-  /** A response that is on its way. */
+  /** Counts a response that is about to be sent, and returns it. */
   ended(startedAt: number, code: AnswerCode, response: Response): Response {
     this.#counts.ends(code, startedAt);
-    if (this.#tellsEach) this.#tell(startedAt, code, response.status, response.headers.get("x-request-id"));
+    if (this.#logsEach) {
+      this.#logAnswer(startedAt, code, response.status, response.headers.get("x-request-id"));
+    }
     return response;
   }
 
-  /** The answer to a call that came from within the process, and goes back as a value. */
+  /** Counts the answer to a call from within the process, and returns it. */
   called(startedAt: number, request: Request, answer: Answer): Answer {
-    const { code, status } = headOf(answer);
+    const code = codeOf(answer);
     this.#counts.ends(code, startedAt);
-    if (this.#tellsEach) this.#tell(startedAt, code, status, requestId(request));
+    if (this.#logsEach) this.#logAnswer(startedAt, code, statusOf(answer), requestId(request));
     return answer;
   }
 
-  #tell(startedAt: number, code: AnswerCode, status: number, id: string | null): void {
+  #logAnswer(startedAt: number, code: AnswerCode, status: number, id: string | null): void {
     const { method, route } = this.#counts;
     this.#spans?.request(method, route, code, id);
     const ms = Math.round((performance.now() - startedAt) * 1000) / 1000;

@@ -1,4 +1,4 @@
-// Answers as HTTP responses: one place for the headers that every answer carries and for what was thrown.
+// Answers as HTTP responses: the headers that every answer carries, and the responses to thrown errors.
 
 import type { WireAnswer } from "../../actors/idempotency.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
@@ -11,7 +11,7 @@ import { Unconfirmed } from "../../src/tenant/registry_changes.ts";
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 const RETRY_AFTER_S = "1";
 
-/** The caller's request id where it is well formed, else a new one. */
+/** Returns the caller's request id where it is valid, else a new one. */
 export function requestId(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && REQUEST_ID.test(given) ? given : crypto.randomUUID();
@@ -38,7 +38,7 @@ export function respond(
   return response;
 }
 
-/** The headers that every answer carries, for those that are no JSON envelope. */
+/** The headers that every answer carries, for answers without the JSON envelope. */
 export function headersOf(id: string, contentType: string): Record<string, string> {
   return {
     "content-type": contentType,
@@ -49,13 +49,13 @@ export function headersOf(id: string, contentType: string): Record<string, strin
   };
 }
 
-/** The response to what a request threw: a refusal, a fault that may pass, or a bug. */
+/** Maps a thrown value to a response: a refusal, a temporary fault, or a bug. */
 export function respondTo(request: Request, thrown: unknown): Response {
   const id = requestId(request);
   return refuseThrown(request, thrown, refusalOf(id, thrown), id);
 }
 
-/** The response of the refusal that something thrown comes to. */
+/** Maps a thrown value and its refusal to an error response. */
 export function refuseThrown(request: Request, thrown: unknown, refusal: Refusal, id: string): Response {
   const response = refuse(request, refusal, id);
   if (thrown instanceof RateLimited) response.headers.set("retry-after", String(thrown.retryAfterS));
@@ -73,10 +73,10 @@ export function refuse(request: Request, refusal: Refusal, id = requestId(reques
   return respond(request, write({ ok: false, error: refusal }), false, id);
 }
 
-/** The refusal that stands for whatever a request threw; what is neither a refusal nor a fault is a bug, and logged. */
+/** Maps a thrown value to a refusal. A value that is neither a refusal nor a temporary fault is a bug, and logged. */
 export function refusalOf(requestId: string, thrown: unknown): Refusal {
   if (thrown instanceof Refused) return thrown.refusal;
-  // Its caller has to know that the change is made.
+  // The caller has to know that the change was made.
   if (thrown instanceof Unconfirmed) return refusal("unavailable", thrown.message);
   if (thrown instanceof Unavailable) {
     return refusal("unavailable", "The service cannot answer right now: try again");

@@ -1,4 +1,4 @@
-// From an endpoint to a user's actor and back. The answer is shaped apart from the turn: with an idempotency key after
+// Runs a command of an endpoint on a user's actor, and makes the answer. The answer is shaped apart from the turn: with an idempotency key after
 // the decision and before anything is applied, without one after the changes are durable. So a fault in shaping fails
 // that one call and never the actor.
 
@@ -14,7 +14,7 @@ import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
 import { answerOf, type Handled, isKept, write } from "./answer.ts";
 import type { EndpointRequest } from "./endpoint_types.ts";
 
-/** What turns run on. */
+/** Where turns run. */
 export interface TurnWorld {
   readonly term: { readonly directory: Pick<Directory, "runById" | "runByKey"> };
 }
@@ -62,7 +62,7 @@ function codeOf(result: Result<unknown>): AnswerCode {
   return result.ok ? "ok" : result.refusal.code;
 }
 
-/** The id of a reservation or balance names its owner; one that names nobody of the caller's realm is unknown. */
+/** Runs a command on the owner of a reservation or balance, which its id names; refuses ids of other realms as unknown. */
 async function runOnOwned<Name extends CommandName>(
   directory: TurnWorld["term"]["directory"],
   target: Exclude<Target, { readonly userId: string }>,

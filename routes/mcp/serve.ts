@@ -3,15 +3,15 @@
 
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
-import { authenticate, authorize } from "../http/auth.ts";
-import { callEndpoint, type Source } from "../http/endpoint.ts";
+import { authenticate, authorize, type Source } from "../http/auth.ts";
+import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import { callEndpoint } from "../http/handle.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
-import type { KeyedWorld } from "../http/run_anywhere.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
-import { type Observed, RouteWatch } from "../http/request_metrics.ts";
+import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** The path of the tool server. */
@@ -19,7 +19,7 @@ export const TOOL_SERVER_PATH = "/mcp";
 
 const ENDPOINTS = new Map(EVENTS.map((endpoint) => [endpoint.id, endpoint]));
 
-type ToolSource = Source<KeyedWorld & FeedWorld> & Observed;
+type ToolSource = Source<DispatchWorld & FeedWorld> & MetricsSource;
 
 /** The route of the tool server. */
 export function toolRoutes(source: ToolSource): Hono {
@@ -36,8 +36,8 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     const id = requestId(request);
     const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
       const endpoint = ENDPOINTS.get(id) as Endpoint<FeedWorld>;
-      const watch = new RouteWatch(source, endpoint.method, `/api${endpoint.path}`);
-      return await callEndpoint(request, endpoint, members, source, watch) as ToolOutcome;
+      const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`);
+      return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
     const { answerPost } = await import("./http.ts");
     const response = await answerPost(

@@ -115,7 +115,7 @@ export class Channel {
       this.#pending.size >= CHANNEL_LIMITS.callsMax ||
       this.#pendingChars + json.length > CHANNEL_LIMITS.callCharsMax ||
       !this.#outbox.hasRoomFor(json.length) || !fitsFrame(json, BATCH_BYTES)
-    ) throw new ChannelFull(`The channel to node ${this.term} has no room for another call`);
+    ) throw new ChannelFull(`The channel to process ${this.term} has no room for another call`);
     const id = ++this.#lastId;
     this.#pendingChars += json.length;
     this.#outbox.addCall(id, json);
@@ -151,7 +151,7 @@ export class Channel {
 
   /** Closes at once, without `onEnd`; calls under way are lost. */
   close(): void {
-    this.#end("This node closed it", false);
+    this.#end("This process closed it", false);
   }
 
   #end(reason: string, isReported = true): void {
@@ -160,7 +160,7 @@ export class Channel {
     clearInterval(this.#ticks);
     this.#parts.connection.close();
     this.#outbox.stop();
-    const message = `The channel to node ${this.term} was lost. ${reason}`;
+    const message = `The channel to process ${this.term} was lost. ${reason}`;
     const lost = new ChannelLost(message);
     const unsent = new ChannelFull(message);
     const pending = [...this.#pending];
@@ -256,7 +256,7 @@ export class Channel {
     this.#pending.delete(id);
     this.#pendingChars -= pending.chars;
     if (outcome === "answered") pending.resolve({ head, body });
-    else if (outcome === "lost") pending.reject(new ChannelLost(`Node ${this.term} has no answer`));
-    else pending.reject(new ChannelFull(`Node ${this.term} is leaving and did not take the call`));
+    else if (outcome === "lost") pending.reject(new ChannelLost(`Process ${this.term} has no answer`));
+    else pending.reject(new ChannelFull(`Process ${this.term} is leaving and did not take the call`));
   }
 }

@@ -192,7 +192,7 @@ export class Hub {
 
   #need(term: number): Channel {
     const channel = this.#open(term);
-    if (channel === null) throw new ChannelFull(`There is no channel to node ${term}`);
+    if (channel === null) throw new ChannelFull(`There is no channel to process ${term}`);
     return channel;
   }
 

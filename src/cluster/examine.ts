@@ -83,8 +83,7 @@ function cellTroubles({ members, free }: ClusterFacts, living: readonly MemberFa
   if (ownerless.length === 0) return [];
   const found = `${named("cell", ownerless)} without an owner: calls for their workspaces are answered 503`;
   if (living.some(({ share }) => share > 0)) {
-    const advice =
-      "The other nodes take them within 12 s; if they do not, look at the logs of the serving processes";
+    const advice = "Other processes take them within 12 s; if they do not, look at the logs";
     return [{ isBad: true, found, advice }];
   }
   return [{ isBad: true, found, advice: "Only fronts serve: start a process without HOLDFAST_CELLS=none" }];
@@ -98,7 +97,7 @@ function silentTroubles({ members }: ClusterFacts, living: readonly MemberFacts[
   return silent.map((member) => ({
     isBad: false,
     found: `${nameOf(member)} has been silent for ${secondsOf(member.silentMs)} s`,
-    advice: "It is gone, frozen, or cut off from the database: look at it; the other nodes take its cells",
+    advice: "It is gone, frozen, or cut off from the database: look at it; other processes take its cells",
   }));
 }
 
@@ -108,7 +107,8 @@ function reachTroubles(living: readonly MemberFacts[], view: ClusterView | null)
   return away.map((member) => ({
     isBad: false,
     found: `${nameOf(member)} cannot be reached from here`,
-    advice: "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; a third node relays calls",
+    advice:
+      "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; a third process relays calls",
   }));
 }
 
@@ -130,13 +130,13 @@ function differences(living: readonly MemberFacts[]): Trouble[] {
     const values = Map.groupBy(living, ({ fingerprints }) => fingerprints[name]);
     if (values.size < 2) return [];
     const sides = [...values.values()].map((members) => members.map(({ term }) => term).join(", "));
-    const found = `nodes differ in ${name}: ${sides.join(" against ")}`;
+    const found = `processes differ in ${name}: ${sides.join(" against ")}`;
     return [{ isBad: false, found, advice: "Start every process with the same program and settings" }];
   });
 }
 
 function nameOf({ term, address }: MemberRow): string {
-  return address === null ? `node ${term}` : `node ${term} (${address})`;
+  return address === null ? `process ${term}` : `process ${term} (${address})`;
 }
 
 function secondsOf(ms: number): number {

@@ -9,7 +9,7 @@ import { ConfigError } from "../process/settings.ts";
 import type { MemberRow } from "../storage/members/member_store.ts";
 
 /** The version of the protocol between nodes. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 /** Characters of a hash: enough to see a difference, too few to test guessed secrets against a copy of the table. */
 const HASH_LENGTH = 5;

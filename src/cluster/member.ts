@@ -68,7 +68,7 @@ export class Member {
     void this.#inTurn(async () => {
       this.#isRoundWanted = false;
       await this.#lookAndMove();
-    }).catch((error) => this.#warn("Reading the other nodes failed", error));
+    }).catch((error) => this.#warn("Reading the other processes failed", error));
   }
 
   /** Writes into the own row that a version of the registry is in force here, and notifies all nodes. */
@@ -291,7 +291,7 @@ export class Member {
   /** Runs work that moves cells, one after another. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#round.then(() => {
-      if (this.#isClosed) throw new Unavailable("This node has ended");
+      if (this.#isClosed) throw new Unavailable("This process has left the cluster");
       return work();
     });
     this.#round = turn.then(() => {}, () => {});

@@ -20,6 +20,11 @@ export function notRun(owner: number | null): Reply {
   return { head: ["not run", owner ?? 0] satisfies NotRun, body: "" };
 }
 
+/** Whether the head of a reply says that the call did not run. */
+export function isNotRun(head: unknown): boolean {
+  return ownerIfNotRun(head) !== null;
+}
+
 function ownerIfNotRun(head: unknown): number | null {
   return Array.isArray(head) && head[0] === "not run" ? head[1] as number : null;
 }

@@ -210,7 +210,7 @@ export class Service {
       this.#serving = serving;
       if (this.#isStopping()) return await endTerm(serving);
       this.#state = "serving";
-      log("info", "Serving", { node: serving.member.term, cells: term.doors.held.length });
+      log("info", "Serving", { term: serving.member.term, cells: term.doors.held.length });
       const fault = await term.ended;
       this.#serving = null;
       if (this.#isStopping()) return;

@@ -75,7 +75,7 @@ async function bury(parts: MemberParts, term: number, cells: number): Promise<vo
   if (database.kind === "postgres") await endSessionsNamed(database, sessionNameOf(term));
   await writer.replay(term);
   counts.cellsRescued += cells;
-  log("info", "Took over the cells of a node that is gone", { node: term, cells });
+  log("info", "Took over the cells of a process that is gone", { term, cells });
 }
 
 /**

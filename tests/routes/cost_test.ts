@@ -200,7 +200,7 @@ Deno.test("a key comes before a member, a slip before other members, and a membe
   const { details } = assertRefused(await app.call("POST", "/commit", slip), 400, "invalid_request");
   assert.deepEqual(details, [{
     path: "tokens",
-    message: "is not a member of this call; use usage, or actual.tokens",
+    message: "unknown parameter; use usage, or actual.tokens",
   }]);
   const wrong = { reservationId: "rsv_1_unknown", usage: { inputTokens: 1, tokens: 2 }, costCents: -1 };
   const faults = assertRefused(await app.call("POST", "/commit", wrong), 400, "invalid_request");

@@ -12,7 +12,7 @@ const FAULTS:
   readonly (readonly [method: string, path: string, body: unknown, member: string, says: string])[] = [
     ["POST", "/reserve", { event: "image.x" }, "userId", "is required"],
     ["POST", "/reserve", { userId: "", event: "image.x" }, "userId", "must have 1 to 200 characters"],
-    ["POST", "/reserve", { userId: 7, event: "image.x" }, "userId", "must be a text"],
+    ["POST", "/reserve", { userId: 7, event: "image.x" }, "userId", "must be a string"],
     ["POST", "/reserve", { userId: "u", event: "image.x", count: "1" }, "count", "must be a number"],
     ["POST", "/commit", { reservationId: "" }, "reservationId", "must have 1 to 200 characters"],
     ["POST", "/commit", { reservationId: "r", response: "a\0b" }, "response", "must not contain U+0000"],
@@ -58,7 +58,7 @@ const FAULTS:
     ["GET", "/usage", undefined, "userId", "is required"],
     ["GET", "/usage?userId=", undefined, "userId", "must have 1 to 200 characters"],
     ["GET", "/usage?userId=%00", undefined, "userId", "U+0000"],
-    ["GET", "/users/%ff", undefined, "userId", "no UTF-8"],
+    ["GET", "/users/%ff", undefined, "userId", "invalid percent-encoding"],
     ["GET", "/credits/history?userId=u&cursor=x", undefined, "cursor", "must be the nextCursor"],
   ];
 

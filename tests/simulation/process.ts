@@ -6,10 +6,6 @@ import { makeApp } from "../../routes/app.ts";
 import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
-import { isKeyless } from "../../routes/http/run_keyless.ts";
-import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
-import { SERVICE } from "../../routes/calls/service.ts";
-import { STRIPE } from "../../routes/calls/stripe.ts";
 import type { PassedHandlers } from "../../src/cluster/member_link.ts";
 import { Service, type Serving } from "../../src/cluster/service.ts";
 import { SimClock } from "./clock.ts";
@@ -23,9 +19,6 @@ import { nameSending, observedRegistry, type Recorder } from "./recorder.ts";
 import { newOwner, type Owner, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
-const KEYLESS: ReadonlyMap<string, unknown> = new Map(
-  [...ADMIN_ENDPOINTS, ...SERVICE, ...STRIPE].map((endpoint) => [endpoint.id, endpoint]),
-);
 
 const FEATURES: Features = {
   privacySecret: "simulated-privacy-secret",
@@ -226,7 +219,7 @@ export class SimProcess {
       requireServing: () => viewOf(service.requireServing()),
       handlePassed: ({ onCall, onRequest }: PassedHandlers) =>
         service.handlePassed({
-          onCall: (call, from) => onCall(isKeyless(KEYLESS, call) ? call : nameSending(call), from),
+          onCall: (call, from) => onCall(nameSending(call), from),
           onRequest,
         }),
       counts: service.counts,

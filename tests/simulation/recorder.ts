@@ -6,6 +6,7 @@ import { type Batch, Gate } from "../../actors/gate.ts";
 import type { RowChange } from "../../actors/port.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import type { Merge, User } from "../../src/domain/state/user.ts";
+import type { Message as CallMessage } from "../../routes/http/messages.ts";
 import { AppRealm, type Caller, type Registry } from "../../src/tenant/registry.ts";
 import type { Message } from "./database/server.ts";
 import { type Attempt, isFinal } from "./history.ts";
@@ -225,8 +226,10 @@ export function observedRegistry(
 
 const BEHIND = "\n";
 
-/** A call with an API key, as members pass it on, with the id of its sending where `observedRegistry` looks for it. */
+/** A call between processes, with the id of its sending, if it has a key, where `observedRegistry` looks for it. */
 export function nameSending(passed: unknown): unknown {
-  const [endpoint, keyId, version, sendingId, ...rest] = passed as unknown[];
-  return [endpoint, `${keyId}${BEHIND}${sendingId}`, version, sendingId, ...rest];
+  const [id, version, sendingId, members, sender, isPart] = passed as CallMessage;
+  if (sender === null) return passed;
+  const [keyId, ...rest] = sender;
+  return [id, version, sendingId, members, [`${keyId}${BEHIND}${sendingId}`, ...rest], isPart];
 }

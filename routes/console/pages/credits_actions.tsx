@@ -1,6 +1,6 @@
 // What is done to a user's credits: grant, revoke, and another expiry.
 
-import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type { CreditBalance } from "../../../src/client/wire_types.ts";
 import type { PackDocument } from "../../../src/domain/catalog/catalog.ts";
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type Act, actAt } from "../parts/action.tsx";

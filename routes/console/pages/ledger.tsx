@@ -1,7 +1,7 @@
 // The whole ledger of a user's credits, page by page.
 
-import type { LedgerEntry, LedgerPage } from "../../../src/client/credits.ts";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type { LedgerEntry, LedgerPage } from "../../../src/client/wire_types.ts";
+import type { CreditBalance } from "../../../src/client/wire_types.ts";
 import { aboutUser, placeOfUser, refusedPage } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";

@@ -1,7 +1,7 @@
 // The sheets of a user's page that are records: the ledger, the ids, and what the user opted out of.
 
-import type { LedgerEntry } from "../../../src/client/credits.ts";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type { LedgerEntry } from "../../../src/client/wire_types.ts";
+import type { CreditBalance } from "../../../src/client/wire_types.ts";
 import { type Scope, SCOPES } from "./people_actions.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time } from "../parts/format.tsx";

@@ -1,6 +1,6 @@
 // The sheets of a user's page that tell what was: subscriptions with history, events and refusals.
 
-import type { LedgerEntry } from "../../../src/client/credits.ts";
+import type { LedgerEntry } from "../../../src/client/wire_types.ts";
 import { planName, type ShownCatalog } from "./catalog_actions.ts";
 import type { ShownSubscription, UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../parts/format.tsx";

@@ -2,7 +2,7 @@
 // seconds, and comes anew only when it has changed.
 
 import { createHash } from "node:crypto";
-import type { CreditBalance } from "../../../src/client/shapes.ts";
+import type { CreditBalance } from "../../../src/client/wire_types.ts";
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { refusedPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";

@@ -7,15 +7,16 @@ import type { Serving } from "../../../src/cluster/service.ts";
 import type { Caller } from "../../../src/tenant/registry.ts";
 import type { Actor, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
-import { type Answer, readAnswer, type WrittenAnswer } from "../../http/answer.ts";
-import { audited, isWrite, runKeylessAudited, UNCERTAIN } from "../../http/audited.ts";
+import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
+import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/body.ts";
+import type { Outcome } from "../../http/call.ts";
+import { dispatch } from "../../http/dispatch.ts";
 import type { CallDefinition } from "../../contract/definition.ts";
 import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
 import { refusalOf, requestId } from "../../http/respond.ts";
-import { runAnywhere } from "../../http/run_anywhere.ts";
 import { mayChange, type Session } from "./session.ts";
 
 /** The whole of a running term: operators may ask any endpoint. */
@@ -123,7 +124,7 @@ export class Asking {
         url: this.#request.url,
         isCounted: true,
       };
-      const run = () => runAnywhere(this.serving, call, this.#request);
+      const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
       this.#requireRole();
       const userId = telling.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
@@ -142,20 +143,15 @@ export class Asking {
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
       const call = endpoint.input === null
-        ? { endpoint, members: {}, input: null }
+        ? { target: endpoint, members: {}, input: null }
         : this.#checked(endpoint, withoutUndefined(members));
-      const run = () => runKeylessAudited(this.serving, call, this.#request, this.#actor);
-      const answer = isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
-      if (answer instanceof Response) throw new Error(`The endpoint "${id}" answers no JSON`);
-      return answer;
+      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#actor);
+      return isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
     });
   }
 
   /** Runs a write of the admin API, whose endpoints know no idempotency keys, unless the form was sent before. */
-  async #spending(
-    id: string,
-    run: () => Promise<WrittenAnswer | Response>,
-  ): Promise<WrittenAnswer | Response> {
+  async #spending(id: string, run: () => Promise<Outcome>): Promise<Answer> {
     const once = this.#requireOnce(id);
     this.#requireRole();
     const { serving } = this;
@@ -165,11 +161,9 @@ export class Asking {
       throw new Refused("idempotency_conflict", "This form was sent before, and what it says happens once");
     }
     try {
-      const answer = await run();
-      // A form that was refused may be sent again. One whose end nobody saw may not: it may have been done.
-      if (!(answer instanceof Response) && answer.code !== "ok" && !UNCERTAIN.has(answer.code)) {
-        await takeBackId(serving, key);
-      }
+      const answer = valueOf(await run());
+      // A refused form may be sent again. A form with an unknown result may not: the write may have been made.
+      if (!answer.ok && !UNCERTAIN.has(codeOf(answer))) await takeBackId(serving, key);
       return answer;
     } catch (error) {
       if (error instanceof Refused) await takeBackId(serving, key);
@@ -209,7 +203,7 @@ export class Asking {
 
   #checked<Each extends CallDefinition>(endpoint: Each, members: Members) {
     refuseForbiddenText(members);
-    return { endpoint, members, input: checkInput(endpoint, members) };
+    return { target: endpoint, members, input: checkInput(endpoint, members) };
   }
 
   #onceOf({ realm }: Caller, id: string, members: Members, once: string | null) {
@@ -218,9 +212,9 @@ export class Asking {
     return { idempotent: { realm: realm.realm, key: `console-${id}-${once}`, requestHash } };
   }
 
-  async #answer<T>(run: () => Promise<Parameters<typeof readAnswer>[0]>): Promise<Asked<T>> {
+  async #answer<T>(run: () => Promise<Outcome>): Promise<Asked<T>> {
     try {
-      const answer = readAnswer(await run());
+      const answer = valueOf(await run());
       if (answer.ok && this.hidesPrompts) return { ok: true, data: withoutPrompts(answer.data) as T };
       return answer as Asked<T>;
     } catch (error) {
@@ -230,8 +224,7 @@ export class Asking {
 }
 
 function refusedAs(error: unknown, request: Request): { readonly ok: false; readonly error: Refusal } {
-  const answer: Answer = { ok: false, error: refusalOf(requestId(request), error) };
-  return answer;
+  return { ok: false, error: refusalOf(requestId(request), error) };
 }
 
 /** The same data with null for every text that an end user or a model wrote. */

@@ -4,7 +4,7 @@ import type {
   CreditBalance,
   DuplicateActiveSubscriptions,
   SubscriptionRef,
-} from "../../../src/client/shapes.ts";
+} from "../../../src/client/wire_types.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import type { AppMode } from "./ask.ts";
 import { STATUS } from "../../http/errors.ts";

@@ -1,0 +1,135 @@
+// The form of calls and replies between processes, the same for every kind of call.
+
+import { RateLimited, Refused } from "./errors.ts";
+import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
+import { checkInput } from "./input.ts";
+import { write, type WrittenAnswer } from "./answer.ts";
+import type { Members } from "./body.ts";
+import type { CallTarget, CheckedCall, DispatchWorld, KeyedCall, KeyedTarget, Outcome } from "./call.ts";
+import type { KeylessEndpoint } from "./endpoint_types.ts";
+import { refusalOf } from "./respond.ts";
+
+/** A call on the channel. */
+export type Message = readonly [
+  id: string,
+  registryVersion: number,
+  requestId: string,
+  members: Members,
+  /** Null for a call on behalf of no caller. */
+  sender: Sender | null,
+  /** Whether the receiver answers for its own cells alone. */
+  isPart: boolean,
+];
+
+/** On whose behalf a call is made, and what only such a call has. */
+type Sender = readonly [
+  keyId: string,
+  endUserId: string | null,
+  isCounted: boolean,
+  idempotent: readonly [key: string, requestHash: string] | null,
+  url: string,
+];
+
+/** The head of a reply. The body is the text of the answer, or a stream. */
+export type ReplyHead = readonly [
+  status: number,
+  code: WrittenAnswer["code"],
+  isReplayed: boolean,
+  /** Not 0 where the rate limit refused the call. */
+  retryAfterS: number,
+  /** The cells that the answer covers, where it is a part. */
+  cells?: readonly number[],
+  /** Those of a response without the envelope. */
+  headers?: Readonly<Record<string, string>>,
+];
+
+/** The message of a call. */
+export function messageOf<World extends DispatchWorld>(
+  { registry }: World,
+  call: CheckedCall<World>,
+  requestId: string,
+  isPart = false,
+): Message {
+  const sender = call.caller === null ? null : senderOf(call);
+  return [call.target.id, registry.version, requestId, call.members, sender, isPart];
+}
+
+function senderOf(
+  { target, caller, endUser, isCounted, idempotent, url }: KeyedCall<never>,
+): Sender {
+  return [
+    caller.key.keyId,
+    endUser?.userId ?? null,
+    isCounted,
+    idempotent === null ? null : [idempotent.key, idempotent.requestHash],
+    // Only an answer with a link needs the address, which would be a good part of a short call.
+    target.answersToken === true ? url : "",
+  ];
+}
+
+/**
+ * The call of a message. Key and app come from this process's own registry.
+ *
+ * @throws Refused when the key was revoked, or the input does not fit
+ */
+export function callOf<World extends DispatchWorld>(
+  { registry }: World,
+  targets: ReadonlyMap<string, CallTarget<World>>,
+  [id, , , members, sender]: Message,
+): CheckedCall<World> {
+  const target = targets.get(id);
+  if (target === undefined) throw new Error(`No call has the id "${id}"`);
+  const input = inputOf(target, members);
+  if (sender === null) return { target: target as KeylessEndpoint<World>, caller: null, members, input };
+  const [keyId, endUserId, isCounted, kept, url] = sender;
+  const caller = registry.callerById(keyId);
+  if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
+  const idempotent = kept === null ? null : { realm: caller.realm.realm, key: kept[0], requestHash: kept[1] };
+  const endUser = endUserId === null ? null : { userId: endUserId };
+  const by = { caller, endUser, url, idempotent, isCounted };
+  return { target: target as KeyedTarget<World>, members, input, ...by };
+}
+
+function inputOf(target: CallTarget<never>, members: Members): unknown {
+  if (!("input" in target)) return members;
+  return target.input === null ? null : checkInput(target, members);
+}
+
+/**
+ * The reply with an outcome.
+ *
+ * @param cells those that the answer covers, where it is a part
+ */
+export function replyOf(outcome: Outcome, cells?: readonly number[]): Reply | StreamedReply {
+  if (outcome instanceof Response) {
+    const headers = Object.fromEntries(outcome.headers);
+    return { head: [outcome.status, "ok", false, 0, [], headers] satisfies ReplyHead, body: outcome.body };
+  }
+  const { status, code, body, isReplayed = false } = write(outcome);
+  const head: ReplyHead = [status, code, isReplayed, 0];
+  return { head: cells === undefined ? head : [...head, cells], body };
+}
+
+/** The reply with the refusal of what a call threw. */
+export function refusalReply(requestId: string, thrown: unknown): Reply {
+  const { status, code, body } = write({ ok: false, error: refusalOf(requestId, thrown) });
+  const retryAfterS = thrown instanceof RateLimited ? thrown.retryAfterS : 0;
+  return { head: [status, code, false, retryAfterS] satisfies ReplyHead, body };
+}
+
+/**
+ * The outcome in a reply.
+ *
+ * @throws RateLimited when the rate limit at the owner refused the call
+ */
+export function outcomeOf(
+  { head, body }: Reply | StreamedReply,
+  requestId: string,
+): Outcome | Promise<Outcome> {
+  const [status, code, isReplayed, retryAfterS, , headers = {}] = head as ReplyHead;
+  if (retryAfterS > 0) throw new RateLimited(retryAfterS);
+  const written = { status, code, isReplayed, requestId };
+  if (typeof body === "string") return { ...written, body };
+  if (code === "ok") return new Response(body, { status, headers });
+  return new Response(body).text().then((text) => ({ ...written, body: text }));
+}

@@ -1,0 +1,125 @@
+// Runs a call in this process: inside the cell of its workspace, or outside of all cells where it is about none.
+
+import type { IdempotentCall } from "../../actors/idempotency.ts";
+import { MayNotAnswer } from "../../actors/port.ts";
+import { keepFirst, readKept, write, type WrittenAnswer } from "./answer.ts";
+import {
+  type CheckedCall,
+  type DispatchWorld,
+  idOf,
+  type KeyedTarget,
+  type Origin,
+  type Outcome,
+} from "./call.ts";
+import type { EndpointRequest } from "./endpoint_types.ts";
+import { Refused } from "./errors.ts";
+import { countCall } from "./rate_limit.ts";
+
+/**
+ * Runs a call that has entered its cell, and leaves the cell. Promises are chained by hand: nearly every call comes through
+ * here, and an async function costs each of them more.
+ */
+export function runInside<World extends DispatchWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  cell: number,
+  origin: Origin,
+): Promise<Outcome> {
+  const { target } = call;
+  const { doors } = world.term;
+  const isLong = target.isLong === true;
+  if (isLong) doors.pin(cell);
+  let isInside = true;
+  const leave = () => {
+    if (!isInside) return;
+    isInside = false;
+    if (isLong) doors.unpin(cell);
+    doors.leave(cell);
+  };
+  const finish = (outcome: Outcome) => {
+    const isStream = target.mediaType !== undefined && outcome instanceof Response && outcome.body !== null;
+    if (!isStream) leave();
+    // Checked after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
+    if (!world.term.isServing) return fail(new MayNotAnswer());
+    return isStream ? leavingAtEnd(outcome, leave) : outcome;
+  };
+  const fail = (error: unknown) => {
+    leave();
+    throw error;
+  };
+  let outcome: Promise<Outcome> | Outcome;
+  try {
+    outcome = begin(world, call, origin);
+  } catch (error) {
+    outcome = Promise.reject(error);
+  }
+  if (target.waitsOutside === true) leave();
+  return (outcome instanceof Promise ? outcome : Promise.resolve(outcome)).then(finish, fail);
+}
+
+/** Runs a call that needs no cell. */
+export async function runOutside<World extends DispatchWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  origin: Origin,
+): Promise<Outcome> {
+  const outcome = await begin(world, call, origin);
+  if (!world.term.isServing) throw new MayNotAnswer();
+  return outcome;
+}
+
+function begin<World extends DispatchWorld>(
+  world: World,
+  call: CheckedCall<World>,
+  origin: Origin,
+): Promise<Outcome> | Outcome {
+  if (call.caller === null) {
+    return call.target.handle({ world, input: call.input, requestId: idOf(origin) });
+  }
+  const { target, caller, endUser, input, url, idempotent } = call;
+  if (!call.isCounted) countCall(world, caller);
+  const request = { world, caller, endUser, input, url, idempotent };
+  return idempotent === null ? target.handle(request) : runOnce(target, request, idempotent);
+}
+
+/** Runs a call unless the first answer under its idempotency key is known. */
+async function runOnce<World extends DispatchWorld>(
+  target: KeyedTarget<World>,
+  request: EndpointRequest<World, unknown>,
+  idempotent: IdempotentCall,
+): Promise<WrittenAnswer> {
+  const { term } = request.world;
+  const outcome = await term.idempotency.run(idempotent, async () => {
+    const handled = await target.handle(request);
+    // An answer that is text was kept in its turn.
+    const isKeptHere = "ok" in handled && target.answersToken !== true;
+    return isKeptHere ? await keepFirst(term, idempotent, handled, null) : write(handled);
+  });
+  if (outcome.kind === "conflict") {
+    throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
+  }
+  return outcome.kind === "first" ? outcome.answer : readKept(outcome.answer);
+}
+
+/** A response whose call leaves its cell when the reader has received everything, or wants no more. */
+function leavingAtEnd(response: Response, leave: () => void): Response {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (!done) return controller.enqueue(value);
+        leave();
+        controller.close();
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    },
+    async cancel(reason) {
+      leave();
+      await reader.cancel(reason);
+    },
+  }, { highWaterMark: 0 });
+  return new Response(body, { status: response.status, headers: response.headers });
+}
