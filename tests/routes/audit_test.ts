@@ -1,4 +1,4 @@
-// The audit log: what goes into it and what does not, who reads it, and that nobody rewrites it.
+// The audit log: what goes into it and what does not, who reads it, and that no entry is rewritten.
 
 import assert from "node:assert/strict";
 import { ENDPOINTS } from "../../routes/app.ts";
@@ -183,7 +183,7 @@ function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCa
   return new ApiCaller(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
 }
 
-Deno.test("a write of the admin API happens once for a form, and one that was refused may be sent again", async () => {
+Deno.test("a write of the admin API happens once for a form, and a refused form may be sent again", async () => {
   const { appId } = await service.newApp();
   const key = { appId, class: "secret", mode: "live" } as const;
   const once = "0123456789abcdef";
@@ -229,7 +229,7 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
   assert.deepEqual(entries, []);
 });
 
-Deno.test("the log is read newest first, page by page, by app and by user, and nobody else's key opens it", async () => {
+Deno.test("the log is read newest first, page by page, by app and by user, and no other key opens it", async () => {
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
   for (let at = 0; at < 3; at++) {
@@ -320,7 +320,7 @@ Deno.test("an erasure hides whom entries are about, those of writes that end mea
   assert.equal(one?.userId, other?.userId, "the same hash, so that entries of one person are still together");
 });
 
-Deno.test("nobody rewrites an entry: not by UPDATE, DELETE or TRUNCATE, and not as an erasure", async () => {
+Deno.test("no entry is rewritten: not by UPDATE, DELETE or TRUNCATE, and not as an erasure", async () => {
   await service.newApp();
   const { database } = service.store;
   const rows = () => database.query("select t::text as row from audit t order by id");

@@ -1,4 +1,4 @@
-// Erasure: nothing of a person is left in any row of any table, everything else is as it was, and whoever comes back
+// Erasure: nothing of a person is left in any row of any table, everything else is unchanged, and a person who comes back
 // is new.
 
 import assert from "node:assert/strict";
@@ -45,7 +45,7 @@ const NOT_OF_USERS = [
   "webhooks",
   "stripe_connections",
 ];
-/** Tables of which something of an erased user is kept. */
+/** Tables that keep something of an erased user. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
@@ -90,7 +90,7 @@ async function addAllUsed(service: TestService): Promise<void> {
 }
 
 for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
-  Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
+  Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others unchanged`, async () => {
     await withService(async (service) => {
       const app = await newApp(service);
       await connect(service, app, "test");
@@ -287,7 +287,7 @@ Deno.test("an alias that was made without consent goes whole, whichever of its i
   }
 });
 
-Deno.test("a job tells its times in its realm's clock, and no other mode, app or id knows it", async () => {
+Deno.test("a job has its times by its realm's clock, and no other mode, app or id knows it", async () => {
   await withService(async (service) => {
     const u = await newLogged(service, { mode: "test" });
     const foreign = await another(await newLogged(service), "x");
